@@ -1,6 +1,8 @@
-"""Founding, joining, leaving and handing over a team, and the database logins of its members."""
+"""Creates teams, lets members join and leave, hands a team over, and makes the database logins of its members."""
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 from teams_cli import errors, names, text
 from teams_cli.membership import shutdowns
@@ -16,7 +18,7 @@ from teams_cli.teams.teams import LEADER, MANAGER, MEMBER, TEAM, Member, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from teams_cli.teams.config import Config
@@ -44,106 +46,84 @@ def join(
         AlreadyExists: A member in another role has that name, in the same or another case.
         NotAllowed: You lead a team, you were shut down, or the token is wrong.
     """
-    wish = _Wish(caller, role, specialty, display, answer, started_by, child_of, launcher)
+    token = new_token()
+    if display is None and caller:
+        display = caller.display or None
 
-    team = teams.get(store, team_name)
-    if wish.admitted(store, team) is not team and (gone := team.find(wish.member.agent_id)):
-        name = gone.agent_id  # it left, and what it comes back to is not what it went from
-        claims.release_tasks_of(store, team, name, name, "its owner left the team")
-    before, after = update(store, team_name, TEAM, team_name, lambda found: wish.admitted(store, found))
-    if before is after:
-        return wish.member, ""
-    history.note(store, team_name, wish.member.agent_id, "member joined", role=wish.member.role)
-    return wish.member, wish.token
-
-
-class _Wish:
-    """The wishes of a caller that joins; once it is admitted, also the member and its token."""
-
-    member: Member
-    token = ""
-
-    def __init__(
-        self,
-        caller: Caller | None,
-        role: str | None,
-        specialty: str | None,
-        display: str | None,
-        answer: str | None,
-        started_by: str | None,
-        child_of: str | None,
-        launcher: str | None,
-    ) -> None:
-        self.caller = caller
-        self.config = caller.config if caller else None
-        self.role = role
-        self.specialty = specialty
-        self.display = (caller.display or None) if caller and display is None else display
-        self.answer = answer
-        self.started_by = started_by
-        self.child_of = child_of
-        self.launcher = launcher
-
-    def admitted(self, store: Store, team: Team) -> Team:
-        """Return the team with the member in it; the same team if the member was in it before."""
+    def with_new_member(team: Team) -> Team:
         if team.state == "closed":
             raise history.of_closed(store, team.name, overviews.came_to(store, team.name))
-        draft = self._draft(store, team)
-        asking = self.caller or Caller(draft.agent_id)
-        allowed = roles.verdict(draft.role, "join-team", team, asking.config)
-        permission.judge(draft.role, "join-team", allowed, asking, team.name, team)
-        _refuse_look_alike(team, draft.agent_id)
-        found = team.find(draft.agent_id)
-        if found and found.active:
-            self.member = _same_again(team, found, draft, asking)
-            return team
-        if found:
-            verify(team, asking)
-            refuse_return(found)
-        if team.secure:
-            self.token = new_token()
-            draft = draft.having(token_hash=hash_token(self.token))
-        self.member = draft
-        changed = team.with_member(draft)
-        return changed if self.caller else changed.having(alias_count=_next_alias(team) + 1)
-
-    def _draft(self, store: Store, team: Team) -> Member:
-        """Return the member that the caller would become."""
-        name = self.caller.name if self.caller else next_name(team)
+        name = caller.name if caller else next_name(team)
         names.check_name(name, "agent")
-        role, specialty = self._role(team, name)
-        return Member(
+        new_role, new_specialty = _role_and_specialty(team, caller, role, specialty)
+        draft = Member(
             agent_id=name,
-            agent_name=None if self.display is None else text.one_line(self.display, "name"),
-            agent_type=None if specialty is None else text.one_line(specialty, "specialty", text.MAX_SKILL),
-            role=role,
+            agent_name=None if display is None else text.one_line(display, "name"),
+            agent_type=None if new_specialty is None else text.one_line(new_specialty, "specialty", text.MAX_SKILL),
+            role=new_role,
             joined_at=teams.now(store),
-            answer=None if self.answer is None else text.checked(self.answer, "command"),
-            answer_host=None if self.answer is None else store.host or None,
-            started_by=self.started_by,
-            child_of=self.child_of,
-            launcher=self.launcher,
+            answer=None if answer is None else text.checked(answer, "command"),
+            answer_host=None if answer is None else store.host or None,
+            started_by=started_by,
+            child_of=child_of,
+            launcher=launcher,
         )
+        return _admitted(team, caller, draft, token)
 
-    def _role(self, team: Team, name: str) -> tuple[str, str | None]:
-        """Return its role and specialty: what it asks for, else what its type means, else what it had before."""
-        word = self.caller.type if self.caller else ""
-        meant = roles.role_for(word, team, self.config) if word else None
-        specialty = word if self.specialty is None and word and meant is None else self.specialty
-        if self.role is not None:
-            return roles.known_role(self.role, team, self.config), specialty
-        member = team.member(name)
-        return meant or (member.role if member else MEMBER), specialty
+    team = teams.get(store, team_name)
+    former = team.find(caller.name) if caller else None
+    if with_new_member(team) is not team and former:  # a member that returns does not keep the tasks that it left
+        claims.release_tasks_of(store, team, former.agent_id, former.agent_id, "its owner left the team")
+    before, after = update(store, team_name, TEAM, team_name, with_new_member)
+    member = after.find(caller.name if caller else names.alias(after.alias_count - 1))
+    assert member
+    if before is after:
+        return member, ""
+    history.note(store, team_name, member.agent_id, "member joined", role=member.role)
+    return member, token if after.secure else ""
 
 
-def _same_again(team: Team, found: Member, draft: Member, caller: Caller) -> Member:
-    if draft.role != found.role:
-        raise errors.AlreadyExists(
-            f"{found.agent_id} is in team {team.name} as {found.role} already",
-            "Choose another name, or leave and join again.",
-        )
-    verify(team, caller)
-    return found
+def _role_and_specialty(
+    team: Team, caller: Caller | None, role: str | None, specialty: str | None
+) -> tuple[str, str | None]:
+    """Return the role and the specialty of a caller that joins. The role is *role*, or else the one that the caller's
+    type names, or else the one that the caller has as a member. A type that names no role is the specialty.
+    """
+    config = caller.config if caller else None
+    type_ = caller.type if caller else ""
+    role_by_type = roles.role_for(type_, team, config) if type_ else None
+    if specialty is None and type_ and role_by_type is None:
+        specialty = type_
+    if role is not None:
+        return roles.known_role(role, team, config), specialty
+    member = team.member(caller.name) if caller else None
+    return role_by_type or (member.role if member else MEMBER), specialty
+
+
+def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> Team:
+    """Return the team with the new member *draft*, or the same team if it is a member already. In a secure team the new
+    member gets the *token*.
+    """
+    asking = caller or Caller(draft.agent_id)
+    decision = roles.verdict(draft.role, "join-team", team, asking.config)
+    permission.judge(draft.role, "join-team", decision, asking, team.name, team)
+    _refuse_look_alike(team, draft.agent_id)
+    earlier = team.find(draft.agent_id)
+    if earlier and earlier.active:
+        if draft.role != earlier.role:
+            raise errors.AlreadyExists(
+                f"{earlier.agent_id} is in team {team.name} as {earlier.role} already",
+                "Choose another name, or leave and join again.",
+            )
+        verify(team, asking)
+        return team
+    if earlier:
+        verify(team, asking)
+        refuse_return(earlier)
+    if team.secure:
+        draft = draft.having(token_hash=hash_token(token))
+    changed = team.with_member(draft)
+    return changed if caller else changed.having(alias_count=_next_alias(team) + 1)
 
 
 def _refuse_look_alike(team: Team, name: str) -> None:
@@ -154,20 +134,24 @@ def _refuse_look_alike(team: Team, name: str) -> None:
             raise errors.AlreadyExists(f"{name} differs only in case from {member.agent_id}", "Choose another name.")
 
 
-def expected(store: Store, team: Team, named: list[str], config: Config | None) -> list[str]:
-    """Return those of the names under which a member is still expected: roles and agents of the configuration, and
-    assignees of tasks.
+def expected(store: Store, team: Team, candidates: list[str], config: Config | None) -> list[str]:
+    """Return the *candidates* under whose names a member is still expected to join: roles and agents of the
+    configuration, and assignees of tasks.
     """
-    strangers = [name for name in named if name not in (names.HUMAN, "leader") and team.find(name) is None]
-    if not strangers:
+    absent = [name for name in candidates if name not in (names.HUMAN, "leader") and team.find(name) is None]
+    if not absent:
         return []
-    kept = {task.assignee for task in tasks.labelled(store, team.name, tasks.KEPT)}
-    had = {member.role for member in team.members if member.active}
-    return [name for name in strangers if name in kept or (name not in had and roles.definition_of(name, team, config))]
+    assignees = {task.assignee for task in tasks.labelled(store, team.name, tasks.KEPT)}
+    taken_roles = {member.role for member in team.members if member.active}
+    return [
+        name
+        for name in absent
+        if name in assignees or (name not in taken_roles and roles.definition_of(name, team, config))
+    ]
 
 
 def next_name(team: Team) -> str:
-    """Return the alias of the next member without a name of its own."""
+    """Return the alias that the next member gets who joins without a name."""
     return names.alias(_next_alias(team))
 
 
@@ -180,8 +164,8 @@ def _next_alias(team: Team) -> int:
 
 
 def renew_token(store: Store, team_name: str, agent: str) -> str:
-    """Make a new token for a member of a secure team, since the files have only the hash of the old one. Empty in other
-    teams.
+    """Make a new token for a member of a secure team, because the files have only the hash of the old one. Return ""
+    in other teams.
     """
     if not teams.get(store, team_name).secure:
         return ""
@@ -213,7 +197,7 @@ def spawn_team(
     text.within(description or "", "description", text.MAX_MESSAGE)
     if caller is None:
         raise errors.NoIdentity("a team needs a leader", "Name the leader: --as AGENT or TEAMS_AGENT_ID")
-    _judge(store, caller, name)
+    _refuse_founder(store, caller, name)
     defaults = settings.of_user(caller.config) if caller.config else {}
     team = Team(name=name, description=description, leader=caller.name, created_at=teams.now(store), settings=defaults)
     if not caller.is_human:
@@ -228,45 +212,42 @@ def spawn_team(
     return team, tokens
 
 
-def _judge(store: Store, caller: Caller, name: str) -> None:
-    """Check that the caller may create teams: by its role if it is a member, and by its own type, which can only
-    restrict it further.
+def _refuse_founder(store: Store, caller: Caller, team_name: str) -> None:
+    """Refuse a caller that may not create teams. A member is judged by its role, or by the one with the most rights if
+    it is in several teams. The caller's own type can only restrict it further.
     """
     if caller.is_human:
-        judged = [_Judgement(names.HUMAN, None, caller)]
+        rulings = [_Ruling(names.HUMAN, None, caller)]
     else:
-        judged = sorted(_judgements(store, caller), key=_Judgement.weight)[:1]
-        if caller.type or not judged:
-            # Who says what it is without naming a role is a member with a specialty, and members don't create teams.
-            said = (roles.role_for(caller.type, None, caller.config) or MEMBER) if caller.type else LEADER
-            judged.append(_Judgement(said, None, caller))
-    strictest = max(judged, key=_Judgement.weight)
-    permission.judge(strictest.role, "spawn-team", strictest.decision, caller, name, strictest.team)
+        memberships = (
+            (team, member)
+            for team in teams.all_of(store, [])  # damaged teams are skipped
+            if team.state != "closed" and (member := team.member(caller.name))
+        )
+        rulings = [_Ruling(member.role, team, caller) for team, member in memberships]
+        rulings = sorted(rulings, key=_Ruling.strictness)[:1]
+        if caller.type or not rulings:
+            # A type that names no role is a specialty. Then the caller is a plain member, which may not create teams.
+            role = (roles.role_for(caller.type, None, caller.config) or MEMBER) if caller.type else LEADER
+            rulings.append(_Ruling(role, None, caller))
+    strictest = max(rulings, key=_Ruling.strictness)
+    permission.judge(strictest.role, "spawn-team", strictest.decision, caller, team_name, strictest.team)
 
 
-class _Judgement:
-    """A role of the caller, in a team or by its type, and the rule for it about creating a team."""
+class _Ruling:
+    """Whether a role of the caller, in *team* or by the caller's type, allows it to create a team."""
 
     def __init__(self, role: str, team: Team | None, caller: Caller) -> None:
         self.role = role
         self.team = team
         self.decision = roles.verdict(role, "spawn-team", team, caller.config)
 
-    def weight(self) -> int:
-        """Return a number that is greater for a role with fewer rights."""
+    def strictness(self) -> int:
         return ("allow", "ask", "deny").index(self.decision)
 
 
-def _judgements(store: Store, caller: Caller) -> Iterator[_Judgement]:
-    """Return the judgements for the roles of the caller in all open teams. Damaged teams are skipped."""
-    for team in teams.all_of(store, []):
-        member = team.member(caller.name) if team.state != "closed" else None
-        if member:
-            yield _Judgement(member.role, team, caller)
-
-
 def _refuse_remains(store: Store, name: str) -> None:
-    """Refuse to create a team where tasks and messages of another are left."""
+    """Refuse to create a team over the tasks and messages of an earlier team whose record is lost."""
     if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
         raise errors.DamagedRecord(
             f"team {name} lost its own record, but not its tasks or messages",
@@ -275,6 +256,7 @@ def _refuse_remains(store: Store, name: str) -> None:
 
 
 def _secured(team: Team) -> tuple[Team, dict[str, str]]:
+    """Return the new team with a token for its leader and one for the human, and these tokens."""
     tokens = {"token": new_token(), "humanToken": new_token()}
     members = [member.having(token_hash=hash_token(tokens["token"])) for member in team.members]
     return team.having(members=members, human_token_hash=hash_token(tokens["humanToken"])), tokens
@@ -293,21 +275,23 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
         InvalidValue: The team is in files, which have no logins.
         NotAllowed: The present database login may not create logins.
     """
-    at = require(store, team_name, caller, "set-up-roles")
-    team, caller = at.team, at.caller
+    standing = require(store, team_name, caller, "set-up-roles")
+    team, caller = standing.team, standing.caller
     if not team.secure:
         raise errors.WrongState(
             f"team {team.name} was made without --secure", "Make one: teams spawn-team NAME --secure"
         )
-    agents = {member.agent_id: _does(team, member, caller) for member in team.members if member.active}
-    made = store.admit(team.name, agents, kinds)
-    if made:
-        history.note(store, team.name, caller.name, "logins made", agents=sorted(made))
-    return made
+    classes = {member.agent_id: _login_class(team, member, caller) for member in team.members if member.active}
+    addresses = store.admit(team.name, classes, kinds)
+    if addresses:
+        history.note(store, team.name, caller.name, "logins made", agents=sorted(addresses))
+    return addresses
 
 
-def _does(team: Team, member: Member, caller: Caller) -> str:
-    """Return the class of the member in the database: `leads`, `manages` (it may manage or add tasks), or another."""
+def _login_class(team: Team, member: Member, caller: Caller) -> str:
+    """Return what the member's database login may do: `leads`, `manages` (the member may manage or add tasks), or "" if
+    it may do neither.
+    """
     base = lineage(member.role, team, caller.config)[-1]
     if base == LEADER:
         return "leads"
@@ -323,11 +307,10 @@ def leave(
         Conflict: The leader can't leave.
     """
     if caller and _has_left(store, team_name, caller):
-        return _freed(store, teams.get(store, team_name), caller.name, problems)
-    caller = require(store, team_name, caller, "leave-team").caller
-    name = caller.name
+        return _release_tasks(store, teams.get(store, team_name), caller.name, problems)
+    name = require(store, team_name, caller, "leave-team").name
 
-    def change(team: Team) -> Team:
+    def without_member(team: Team) -> Team:
         if team.leader == name:
             raise errors.WrongState(
                 f"{name} leads team {team_name} and can't leave it",
@@ -336,26 +319,13 @@ def leave(
         member = team.member(name)
         return team.with_member(member.having(left_at=teams.now(store))) if member else team
 
-    _, team = update(store, team_name, TEAM, team_name, change)
+    _, team = update(store, team_name, TEAM, team_name, without_member)
     history.note(store, team_name, name, "member left")
-    return _freed(store, team, name, problems)
-
-
-def _freed(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:
-    """Release the tasks of a member that has left, and return their ids."""
-    try:
-        freed = claims.release_tasks_of(store, team, name, name, "its owner left the team")
-        assigning.free_all(store, team, name, f"{name} left the team")
-        return freed
-    except errors.TeamsError as failure:  # it has left: its claims are over, whoever writes that down
-        said = f"its tasks will be released by the next command: they could not be released now ({failure.message})"
-        if problems is not None:
-            problems.append(errors.StorageFailed(said, failure.hint))
-        return []
+    return _release_tasks(store, team, name, problems)
 
 
 def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
-    """Whether the caller left before: it repeats a command whose answer was lost."""
+    """Return whether the caller left before, and repeats the command because it did not get the answer."""
     team = teams.get(store, team_name)
     member = team.find(caller.name)
     if member is None or member.active or member.stopped_by:
@@ -364,12 +334,19 @@ def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
     return True
 
 
-def _free_kept(store: Store, team: Team, heir: str) -> None:
-    """Free the tasks that are assigned to the new leader. The next search for work frees those that fail now."""
+def _release_tasks(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:
+    """Release the tasks of a member that has left, and return their ids. A failure is added to *problems*, because the
+    member has left nevertheless.
+    """
     try:
-        assigning.free_all(store, team, heir, f"{heir} leads the team now")
-    except errors.TeamsError:
-        return
+        released = claims.release_tasks_of(store, team, name, name, "its owner left the team")
+        assigning.free_all(store, team, name, f"{name} left the team")
+        return released
+    except errors.TeamsError as failure:  # its claims are over, and any later command can record that
+        message = f"its tasks will be released by the next command: they could not be released now ({failure.message})"
+        if problems is not None:
+            problems.append(errors.StorageFailed(message, failure.hint))
+        return []
 
 
 def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> Team:
@@ -379,11 +356,9 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
         AgentNotFound: There is no such active member.
         Conflict: The new leader has tasks in progress, or is asked to shut down.
     """
-    at = require(store, team_name, caller, "hand-over", to)
-    before, caller = at.team, at.caller
-    name = caller.name
+    standing = require(store, team_name, caller, "hand-over", to)
 
-    def change(team: Team) -> Team:
+    def with_new_leader(team: Team) -> Team:
         heir = team.member(to)
         if heir is None:
             teams.get_recipient(team, to)
@@ -394,16 +369,17 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
         changed = team.with_member(heir.having(role=LEADER)).having(leader=to)
         return changed.with_member(old.having(role=MEMBER)) if old else changed
 
-    leases.release_all(store, before)
+    leases.release_all(store, standing.team)
     busy = [task.id for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == to]
     if busy:
         raise errors.Conflict(f"{to} has {', '.join(busy)} in progress", "It must complete or release them first.")
-    for asked in shutdowns.open_requests(store, before, to):
+    if shutdown := next(shutdowns.open_requests(store, standing.team, to), None):
         raise errors.Conflict(
-            f"{to} is asked to shut down: {asked.id}", "Wait for its answer, or choose another member."
+            f"{to} is asked to shut down: {shutdown.id}", "Wait for its answer, or choose another member."
         )
-    before, team = update(store, team_name, TEAM, team_name, change)
+    before, team = update(store, team_name, TEAM, team_name, with_new_leader)
     if before is not team:
-        history.note(store, team_name, name, "team handed over", to=to)
-        _free_kept(store, team, to)
+        history.note(store, team_name, standing.name, "team handed over", to=to)
+        with suppress(errors.TeamsError):  # the next search for work frees the tasks that remain assigned
+            assigning.free_all(store, team, to, f"{to} leads the team now")
     return team

@@ -1,4 +1,4 @@
-"""Shutdown requests: asking members to end, and their answers."""
+"""Requests to members to shut down, and their answers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ShutdownNotFound(errors.NotFound):
 
 
 class Shutdown(Record):
-    """One request to end. Once it is approved, its target is stopped: the team's file records that, and this file the
-    answer.
+    """A request to an agent to shut down. An approval is recorded first in the team's file, which says that the agent
+    was stopped by this request, and then in the request.
     """
 
     nested = {"owed": Owed}  # noqa: RUF012
@@ -44,86 +44,100 @@ class Shutdown(Record):
     owed: list[Owed] | None = None
 
     def numbered(self, **numbers: Any) -> Shutdown:
-        """The request under its number, which the notice to its target names."""
-        made = self.having(**numbers)
-        return made.having(owed=[_asking(made)])
+        """Return the request with its number, and with the notice to its agent, which contains the number."""
+        numbered = self.having(**numbers)
+        return numbered.having(owed=[_request_notice(numbered)])
+
+    def is_rejected_with(self, reason: str | None) -> bool:
+        """Return whether the agent has rejected the request with that reason. Return False if *reason* is None."""
+        return reason is not None and (self.status, self.answer) == ("rejected", reason)
 
 
-Said = tuple[str, str | None]
-"""A status, and the words of an answer."""
-NOTHING: Said = ("", None)
 SHUTDOWN: Kind[Shutdown] = Kind("shutdown", Shutdown, numbered=True, logins="shutdown")
 
 
 def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
     """Return the requests to the agent that wait for its answer, oldest first."""
-    return (found for found in all_of(store, team, []) if found.agent == agent and found.status == "requested")
+    return (one for one in all_of(store, team, []) if one.agent == agent and one.status == "requested")
 
 
 def is_asked_to_end(store: Store, team: Team, agent: str) -> bool:
-    """Whether a request to the agent waits for its answer."""
+    """Return whether a request to the agent waits for its answer."""
     return next(open_requests(store, team, agent), None) is not None
 
 
 def all_of(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[Shutdown]:
-    """Return all requests by number, each with the state that the team's file shows."""
-    return [as_decided(found, team) for found, _ in store.scan(team.name, SHUTDOWN, problems)]
+    """Return all requests, ordered by number and up to date with the team's file."""
+    return [as_decided(shutdown, team) for shutdown, _ in store.scan(team.name, SHUTDOWN, problems)]
 
 
-def approval(key: str) -> str:
-    """Return the `about` of the notice that a member agreed. The request, which is finished, has another."""
-    return f"approved-{key}"
+_APPROVED = "approved-"
 
 
 def is_approval(about: str | None) -> bool:
-    """Whether that `about` belongs to the notice that a member agreed."""
-    return (about or "").startswith(approval(""))
+    """Return whether a notice with this `about` says that an agent approved a request."""
+    return (about or "").startswith(_APPROVED)
 
 
-def as_decided(found: Shutdown, team: Team) -> Shutdown:
-    """Return the request, approved if the team's file says that its target was stopped. A crash may have come between
-    the two writes.
+def as_decided(shutdown: Shutdown, team: Team) -> Shutdown:
+    """Return the request as approved if the team's file says that its agent was stopped, which is written first. The
+    approving process may have died before it wrote the request.
     """
-    member = team.find(found.agent)
-    if found.status == "requested" and member and member.stopped_by == found.id:
-        return found.having(status="approved", decided_at=member.left_at)
-    return found
+    member = team.find(shutdown.agent)
+    if shutdown.status == "requested" and member and member.stopped_by == shutdown.id:
+        return shutdown.having(status="approved", decided_at=member.left_at)
+    return shutdown
 
 
-def get(store: Store, team: Team, word: str | None, agent: str, again: Said = NOTHING) -> Shutdown:
-    """Return the request of that id, or the agent's open one; else the last that it answered in this way, if its
-    command is repeated.
+def get(store: Store, team: Team, ref: str | None, agent: str, rejection: str | None = None) -> Shutdown:
+    """Return the request with the id *ref*. If *ref* is None, return the agent's open request, or else the last one
+    that it rejected with the reason *rejection*: then the agent repeats its command.
 
     Raises:
         ShutdownNotFound: There is none.
     """
-    if word is None:
-        own = [found for found in all_of(store, team, []) if found.agent == agent]
-        waiting = (found for found in own if found.status == "requested")
-        answered = (found for found in reversed(own) if (found.status, found.answer) == again)
-        found = next(waiting, None) or next(answered, None)
-        if found is None:
-            raise ShutdownNotFound(f"nobody asked {agent} to shut down", "There is nothing to answer.")
-        return found
-    key = id_of(word, "shutdown")
+    if ref is None:
+        own = [shutdown for shutdown in all_of(store, team, []) if shutdown.agent == agent]
+        for shutdown in own:
+            if shutdown.status == "requested":
+                return shutdown
+        for shutdown in reversed(own):
+            if shutdown.is_rejected_with(rejection):
+                return shutdown
+        raise ShutdownNotFound(f"nobody asked {agent} to shut down", "There is nothing to answer.")
+    key = id_of(ref, "shutdown")
     try:
         return as_decided(store.get(team.name, SHUTDOWN, key)[0], team)
     except errors.NotFound:
         raise ShutdownNotFound(f"team {team.name} has no request {key}", "See: teams brief") from None
 
 
-def _asking(made: Shutdown) -> Owed:
-    why = f": {made.reason.rstrip('.')}" if made.reason else ""
-    told = f"{made.requested_by} asks you to shut down ({made.id}){why}. "
-    told += f"Answer: teams approve-shutdown {made.id}, or teams reject-shutdown {made.id} WHY"
+def _request_notice(shutdown: Shutdown) -> Owed:
+    reason = f": {shutdown.reason.rstrip('.')}" if shutdown.reason else ""
     return Owed(
-        to=made.agent,
-        message=told,
-        uid=f"requested-{made.id}",
+        to=shutdown.agent,
+        message=(
+            f"{shutdown.requested_by} asks you to shut down ({shutdown.id}){reason}. "
+            f"Answer: teams approve-shutdown {shutdown.id}, or teams reject-shutdown {shutdown.id} WHY"
+        ),
+        uid=f"requested-{shutdown.id}",
         type="shutdown",
-        by=made.requested_by,
-        about=made.id,
+        by=shutdown.requested_by,
+        about=shutdown.id,
         event="shutdown-requested",
+    )
+
+
+def _answer_notice(shutdown: Shutdown) -> Owed:
+    status = shutdown.status
+    return Owed(
+        to=shutdown.requested_by,
+        message=f"{shutdown.agent} {status} {shutdown.id}{f': {shutdown.answer}' if shutdown.answer else ''}",
+        uid=f"{status}-{shutdown.id}",
+        type="shutdown",
+        by=shutdown.agent,
+        about=f"{_APPROVED}{shutdown.id}" if status == "approved" else None,  # for `is_approval`
+        event=f"shutdown-{status}",
     )
 
 
@@ -136,20 +150,20 @@ def request_each(
         AgentNotFound: One of them is no active member.
         Conflict: A request to one of them is open already; names it.
     """
-    drafts = [_drafted(store, team_name, caller, agent, reason) for agent in dict.fromkeys(agents)]
-    earlier = [_same_again(store, team, draft) for team, draft in drafts]
-    fresh = [draft for (_, draft), same in zip(drafts, earlier, strict=True) if same is None]
-    made = store.create_all(team_name, SHUTDOWN, len(fresh), lambda keys: fresh) if fresh else []
-    for new in made:
+    drafts = [_draft(store, team_name, caller, agent, reason) for agent in dict.fromkeys(agents)]
+    repeated = [_repeated(store, team, draft) for team, draft in drafts]
+    fresh = [draft for (_, draft), earlier in zip(drafts, repeated, strict=True) if earlier is None]
+    created = store.create_all(team_name, SHUTDOWN, len(fresh), lambda keys: fresh) if fresh else []
+    for new in created:
         _withdraw_if_second(store, drafts[0][0], new)
-        who = new.requested_by
-        history.note(store, team_name, who, "shutdown requested", shutdown=new.id, agent=new.agent, reason=reason)
-    rest = iter(made)
-    asked = [same or next(rest) for same in earlier]
-    for each in asked:
-        store.confirm(team_name, SHUTDOWN, each.id)
-        deliver(store, team_name, SHUTDOWN, each)
-    return asked
+        by = new.requested_by
+        history.note(store, team_name, by, "shutdown requested", shutdown=new.id, agent=new.agent, reason=reason)
+    created_in_order = iter(created)
+    requests = [earlier or next(created_in_order) for earlier in repeated]
+    for shutdown in requests:
+        store.confirm(team_name, SHUTDOWN, shutdown.id)
+        deliver(store, team_name, SHUTDOWN, shutdown)
+    return requests
 
 
 def request(store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None = None) -> Shutdown:
@@ -163,12 +177,12 @@ def request(store: Store, team_name: str, caller: Caller | None, agent: str, rea
     return request_each(store, team_name, caller, [agent], reason)[0]
 
 
-def _drafted(
+def _draft(
     store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None
 ) -> tuple[Team, Shutdown]:
-    """Return the request, if the caller may make it."""
-    at = require(store, team_name, caller, "request-shutdown", agent)
-    team, name = at.team, at.caller.name
+    """Return the team and a new request to the agent, after checking that the caller may make it."""
+    standing = require(store, team_name, caller, "request-shutdown", agent)
+    team, name = standing.team, standing.name
     text.within(reason or "", "reason", text.MAX_MESSAGE)
     target = teams.get_recipient(team, agent)
     if team.member(target) is None or target == name:
@@ -179,7 +193,7 @@ def _drafted(
     return team, Shutdown(team_name=team_name, agent=target, requested_by=name, reason=reason, created_at=now)
 
 
-def _same_again(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
+def _repeated(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
     """Return the open request that *draft* repeats, with the same requester and reason. None if no request is open.
 
     Raises:
@@ -192,19 +206,24 @@ def _same_again(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
     return None
 
 
-def _withdraw_if_second(store: Store, team: Team, made: Shutdown) -> None:
-    """Withdraw the second of two requests made at the same moment; if their order is unknown, both stand."""
+def _withdraw_if_second(store: Store, team: Team, new: Shutdown) -> None:
+    """Withdraw the new request if another process asked the same agent at the same moment, and was first. If the
+    requests can't be read, both stand.
+
+    Raises:
+        Conflict: The new request was withdrawn.
+    """
     try:
-        first = next(open_requests(store, team, made.agent), made)
+        first = next(open_requests(store, team, new.agent), new)
     except errors.TeamsError:
         return
-    if first.id != made.id:
-        withdrawn = f"{first.id} came first"
-        update(store, team.name, SHUTDOWN, made.id, lambda s: s.having(status="rejected", answer=withdrawn, owed=None))
-        raise errors.Conflict(f"{made.agent} is asked to shut down already: {first.id}", "Wait for its answer.")
+    if first.id != new.id:
+        answer = f"{first.id} came first"
+        update(store, team.name, SHUTDOWN, new.id, lambda s: s.having(status="rejected", answer=answer, owed=None))
+        raise errors.Conflict(f"{new.agent} is asked to shut down already: {first.id}", "Wait for its answer.")
 
 
-def approve(store: Store, team_name: str, caller: Caller | None, word: str | None = None) -> tuple[Shutdown, list[str]]:
+def approve(store: Store, team_name: str, caller: Caller | None, ref: str | None = None) -> tuple[Shutdown, list[str]]:
     """Agree to shut down. You are stopped, your tasks are released, and you may no longer change anything.
 
     A turn that `teams` started has five seconds to end.
@@ -214,63 +233,58 @@ def approve(store: Store, team_name: str, caller: Caller | None, word: str | Non
         WrongState: The request is already answered.
         NotAllowed: The request is to another member.
     """
-    asked = _approved_before(store, team_name, caller, word)
-    if asked is not None:
-        return _carried_out(store, teams.get(store, team_name), asked)
-    asked, name = _answerable(store, team_name, caller, word, "approve-shutdown")
-    return _carried_out(store, _stop(store, team_name, asked, name), asked)
-
-
-def _stop(store: Store, team_name: str, asked: Shutdown, name: str) -> Team:
-    """Return the team with the member stopped, which is the one commit of an approval and owes the requester its
-    notice.
-    """
+    approved = _approved_before(store, team_name, caller, ref)
+    if approved is not None:
+        return _finish_approval(store, teams.get(store, team_name), approved)
+    shutdown = _answerable(store, team_name, caller, ref, "approve-shutdown")
     now = teams.now(store)
 
     def stop(team: Team) -> Team:
-        member = team.member(name)
+        member = team.member(shutdown.agent)
         if member is None:
             return team
-        stopped = team.with_member(member.having(left_at=now, stopped_by=asked.id))
-        return owing(stopped, _answered(asked.having(status="approved")))
+        stopped = team.with_member(member.having(left_at=now, stopped_by=shutdown.id))
+        return owing(stopped, _answer_notice(shutdown.having(status="approved")))
 
-    _, team = update(store, team_name, TEAM, team_name, stop)
-    history.note(store, team_name, name, "shutdown approved", shutdown=asked.id)
-    return team
+    _, team = update(store, team_name, TEAM, team_name, stop)  # this commit alone decides: see `as_decided`
+    history.note(store, team_name, shutdown.agent, "shutdown approved", shutdown=shutdown.id)
+    return _finish_approval(store, team, shutdown)
 
 
-def _approved_before(store: Store, team_name: str, caller: Caller | None, word: str | None) -> Shutdown | None:
-    """Return the request by which the caller was stopped, if its command is repeated."""
+def _approved_before(store: Store, team_name: str, caller: Caller | None, ref: str | None) -> Shutdown | None:
+    """Return the request by which the caller was stopped; None if it was not, or if *ref* is another request. A caller
+    repeats its command if it did not get the answer.
+    """
     team = teams.get(store, team_name)
     member = team.find(caller.name) if caller else None
     if caller is None or member is None or not member.stopped_by:
         return None
-    if word is not None and id_of(word, "shutdown") != member.stopped_by:
+    if ref is not None and id_of(ref, "shutdown") != member.stopped_by:
         return None
     verify(team, caller)
     store.confirm(team_name, TEAM, team_name)
     return get(store, team, member.stopped_by, caller.name)
 
 
-def _carried_out(store: Store, team: Team, asked: Shutdown) -> tuple[Shutdown, list[str]]:
-    """Finish the stop of a member: store the answer, and release its tasks. The stop holds even if this fails: see
-    `as_decided`.
+def _finish_approval(store: Store, team: Team, shutdown: Shutdown) -> tuple[Shutdown, list[str]]:
+    """Store the approval in the request, release the tasks of the stopped agent, and deliver the notices. Return the
+    request, and the ids of the released tasks. The agent stays stopped even if this fails.
     """
     from teams_cli.tasks import assigning, claims
 
-    decided = as_decided(asked, team)
+    key, agent = shutdown.id, shutdown.agent
     try:
-        done = update(store, team.name, SHUTDOWN, asked.id, lambda found: as_decided(found, team))[1]
-        freed = claims.release_tasks_of(store, team, asked.agent, asked.agent, f"its owner was shut down ({asked.id})")
-        assigning.free_all(store, team, asked.agent, f"{asked.agent} was shut down ({asked.id})")
+        _, approved = update(store, team.name, SHUTDOWN, key, lambda stored: as_decided(stored, team))
+        released = claims.release_tasks_of(store, team, agent, agent, f"its owner was shut down ({key})")
+        assigning.free_all(store, team, agent, f"{agent} was shut down ({key})")
     except errors.TeamsError:
-        done, freed = decided, []
+        approved, released = as_decided(shutdown, team), []
     deliver(store, team.name, TEAM, team)
-    settle_request(store, team.name, asked.agent, asked.id)
-    return done, freed
+    settle_request(store, team.name, agent, key)
+    return approved, released
 
 
-def reject(store: Store, team_name: str, caller: Caller | None, word: str | None, reason: str) -> Shutdown:
+def reject(store: Store, team_name: str, caller: Caller | None, ref: str | None, reason: str) -> Shutdown:
     """Decline to shut down, and say why. The requester is notified.
 
     Raises:
@@ -279,60 +293,43 @@ def reject(store: Store, team_name: str, caller: Caller | None, word: str | None
         NotAllowed: The request is to another member.
     """
     text.checked(reason, "reason")
-    asked, name = _answerable(store, team_name, caller, word, "reject-shutdown", ("rejected", reason))
+    shutdown = _answerable(store, team_name, caller, ref, "reject-shutdown", reason)
     now = teams.now(store)
 
-    def decline(found: Shutdown) -> Shutdown:
-        if (found.status, found.answer) == ("rejected", reason):
-            return found
-        if found.status != "requested":
-            raise errors.WrongState(f"{found.id} is {found.status} already", "An answer is final.")
-        declined = found.having(status="rejected", decided_at=now, answer=reason)
-        return owing(declined, _answered(declined))
+    def decline(stored: Shutdown) -> Shutdown:
+        if stored.is_rejected_with(reason):
+            return stored
+        if stored.status != "requested":
+            raise errors.WrongState(f"{stored.id} is {stored.status} already", "An answer is final.")
+        rejected = stored.having(status="rejected", decided_at=now, answer=reason)
+        return owing(rejected, _answer_notice(rejected))
 
-    before, done = update(store, team_name, SHUTDOWN, asked.id, decline)
-    if before is not done:
-        history.note(store, team_name, name, "shutdown rejected", shutdown=done.id, reason=done.answer)
-    deliver(store, team_name, SHUTDOWN, done)
-    settle_request(store, team_name, done.agent, done.id)
-    return done
+    before, rejected = update(store, team_name, SHUTDOWN, shutdown.id, decline)
+    if before is not rejected:
+        history.note(store, team_name, rejected.agent, "shutdown rejected", shutdown=rejected.id, reason=reason)
+    deliver(store, team_name, SHUTDOWN, rejected)
+    settle_request(store, team_name, rejected.agent, rejected.id)
+    return rejected
 
 
 def _answerable(
-    store: Store,
-    team_name: str,
-    caller: Caller | None,
-    word: str | None,
-    operation: str,
-    again: Said = NOTHING,
-) -> tuple[Shutdown, str]:
-    """Return the request that the caller may answer, or has answered *again* with the same status and words."""
-    at = require(store, team_name, caller, operation, word or "")
-    team, caller = at.team, at.caller
-    asked = get(store, team, word, caller.name, again)
-    if asked.agent != caller.name:
-        raise errors.NotAllowed(f"{asked.id} is to {asked.agent}", "Only that member may answer.")
-    if asked.status != "requested" and (asked.status, asked.answer) != again:
-        raise errors.WrongState(f"{asked.id} is {asked.status} already", "An answer is final.")
-    return asked, caller.name
+    store: Store, team_name: str, caller: Caller | None, ref: str | None, operation: str, rejection: str | None = None
+) -> Shutdown:
+    """Return the request that the caller may answer, or that it has rejected before with the reason *rejection*."""
+    standing = require(store, team_name, caller, operation, ref or "")
+    shutdown = get(store, standing.team, ref, standing.name, rejection)
+    if shutdown.agent != standing.name:
+        raise errors.NotAllowed(f"{shutdown.id} is to {shutdown.agent}", "Only that member may answer.")
+    if shutdown.status != "requested" and not shutdown.is_rejected_with(rejection):
+        raise errors.WrongState(f"{shutdown.id} is {shutdown.status} already", "An answer is final.")
+    return shutdown
 
 
-def _answered(done: Shutdown) -> Owed:
-    told = f"{done.agent} {done.status} {done.id}{f': {done.answer}' if done.answer else ''}"
-    about = approval(done.id) if done.status == "approved" else None
-    uid = f"{done.status}-{done.id}"
-    return Owed(
-        to=done.requested_by,
-        message=told,
-        uid=uid,
-        type="shutdown",
-        by=done.agent,
-        about=about,
-        event=f"shutdown-{done.status}",
-    )
+def refuse_return(former: Member) -> None:
+    """Refuse to let a former member join again if it was shut down.
 
-
-def refuse_return(found: Member) -> None:
-    """Raises NotAllowed: The member was shut down, so nobody can join under its name."""
-    if found.stopped_by:
-        raise errors.NotAllowed(f"{found.agent_id} was shut down ({found.stopped_by})", "Join under another name.")
+    Raises:
+        NotAllowed: The member was shut down.
+    """
+    if former.stopped_by:
+        raise errors.NotAllowed(f"{former.agent_id} was shut down ({former.stopped_by})", "Join under another name.")
