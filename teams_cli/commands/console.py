@@ -78,7 +78,7 @@ def _put(call: Call, question: Question, over: Callable[[], bool]) -> dict[str, 
         current = questions.get(store, team, question.id)
         return current.open and not over() and not human_queue.gives_way(store, current)
 
-    while (answer := call.person.ask(question.from_, human_queue.put(question), left, open)) is not None:
+    while (answer := call.person.ask(question.from_, human_queue.text_for_person(question), left, open)) is not None:
         require_person(call, team)
         try:
             return {"id": question.id, "status": settle(store, question, answer)}

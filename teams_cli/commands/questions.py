@@ -155,7 +155,7 @@ def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
             pace.sleep_until(call.store, call.team, settled, None, topics, alarm, call.say)
         except BaseException:  # interrupted, or its client left: whoever answers shall know that
             with suppress(errors.TeamsError):
-                questions.leave(call.store, call.team, asked)
+                questions.stop_waiting(call.store, call.team, asked)
             raise
         questions.close(call.store, call.team, asked)
     return questions.get(call.store, call.team, asked.id)

@@ -1,4 +1,4 @@
-"""Answering questions: once per agent, in time or late; and permissions that the human gives by an answer."""
+"""Records the answers to questions, and asks the human for permissions, which are questions, too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from teams_cli.clock import later, rfc3339
 from teams_cli.messages import reading
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
-from teams_cli.questions import asking, human, questions
+from teams_cli.questions import asking, questions
 from teams_cli.questions import human as human_queue
 from teams_cli.questions.questions import QUESTION, Answer, Question
 from teams_cli.records.records import Owed, owing
@@ -27,12 +27,17 @@ if TYPE_CHECKING:
 
 ALLOW, ALWAYS = "allow", "always"
 _TO_USE = "use "
-_ASKED = 60
-_SAID = 4000
-"""The characters of a question and of an answer that a notice shows."""
+"""The begin of the operation of a question about a tool."""
+_SHOWN_OF_QUESTION, _SHOWN_OF_ANSWER = 60, 4000
+"""The most characters of a question and of an answer that a notice shows."""
+_SHOWN_OF_REFUSAL = 200
+"""The most characters of the human's words that a refused agent is shown."""
+_LONGEST_OPERATION = 200
+_LONGEST_WISH = 4000
+"""The most characters of a tool's input that the person is shown."""
 
 
-def answer(store: Store, team_name: str, caller: Caller | None, word: str, content: str) -> Question:
+def answer(store: Store, team_name: str, caller: Caller | None, ref: str, content: str) -> Question:
     """Answer a question that another agent asked you. You can answer it only once. An answer after the time limit is
     kept, and marked as late.
 
@@ -41,23 +46,24 @@ def answer(store: Store, team_name: str, caller: Caller | None, word: str, conte
         NotAllowed: You were not asked.
         WrongState: You answered it differently before.
     """
-    caller = require(store, team_name, caller, "answer", word).caller
+    caller = require(store, team_name, caller, "answer", ref).caller
     text.checked(content, "answer")
-    key = questions.get(store, team_name, word).id
-    given = Answer(responder=caller.name, content=content, is_human=caller.is_human, at=teams.now(store))
-    answered = record(store, team_name, key, given)
+    key = questions.get(store, team_name, ref).id
+    response = Answer(responder=caller.name, content=content, is_human=caller.is_human, at=teams.now(store))
+    answered = record(store, team_name, key, response)
     reading.settle_about(store, team_name, caller.name, key)
     return answered
 
 
-def asked_by(store: Store, team_name: str, caller: Caller | None, word: str) -> Question | None:
-    """Return the question that this message to the caller asks, as long as its answer is awaited.
+def asked_by(store: Store, team_name: str, caller: Caller | None, message_ref: str) -> Question | None:
+    """Return the open question that the message asks the caller. Return None if the message asks no question, or if the
+    caller's answer is no longer awaited.
 
     Raises:
         MessageNotFound: No such message was sent to the caller.
     """
-    caller = require(store, team_name, caller, "reply", word).caller
-    message = reading.received(store, team_name, caller.name, word)
+    caller = require(store, team_name, caller, "reply", message_ref).caller
+    message = reading.received(store, team_name, caller.name, message_ref)
     if message.type != "question" or not message.about:
         return None
     question = questions.get(store, team_name, message.about)
@@ -67,11 +73,10 @@ def asked_by(store: Store, team_name: str, caller: Caller | None, word: str) -> 
 def answer_as_human(store: Store, team: str, key: str, content: str) -> Question:
     """Record the answer of the person at the console."""
     text.checked(content, "answer")
-    given = Answer(responder=HUMAN, content=content, is_human=True, at=teams.now(store))
-    return record(store, team, key, given)
+    return record(store, team, key, Answer(responder=HUMAN, content=content, is_human=True, at=teams.now(store)))
 
 
-def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Question:
+def skip(store: Store, team_name: str, caller: Caller | None, ref: str) -> Question:
     """Skip a question that was asked of the human: it is closed without an answer, and the asker goes on.
 
     Raises:
@@ -79,162 +84,171 @@ def skip(store: Store, team_name: str, caller: Caller | None, word: str) -> Ques
         NotAllowed: The human was not asked.
         WrongState: The human has answered it, or its time has ended.
     """
-    require(store, team_name, caller, "skip-question", word)
-    return skip_as_human(store, team_name, questions.get(store, team_name, word).id)
+    require(store, team_name, caller, "skip-question", ref)
+    return skip_as_human(store, team_name, questions.get(store, team_name, ref).id)
 
 
 def skip_as_human(store: Store, team: str, key: str) -> Question:
     """Skip the question for the person at the console."""
-    given = Answer(responder=HUMAN, content="", is_human=True, at=teams.now(store), skipped=True)
-    return record(store, team, key, given)
+    response = Answer(responder=HUMAN, content="", is_human=True, at=teams.now(store), skipped=True)
+    return record(store, team, key, response)
 
 
-def record(store: Store, team: str, key: str, given: Answer) -> Question:
-    """Add an answer to the question. The last one completes it."""
+def record(store: Store, team: str, key: str, response: Answer) -> Question:
+    """Add an answer to the question, and return the question. The last answer completes it.
 
-    def change(stored: Question) -> Question:
+    Raises:
+        NotAllowed: The responder was not asked.
+        WrongState: The responder answered differently before, or skips a question that has ended.
+    """
+    responder = response.responder
+
+    def with_response(stored: Question) -> Question:
         question = questions.in_time(store, stored)
-        if given.responder not in question.to:
-            raise errors.NotAllowed(
-                f"{given.responder} was not asked {question.id}", f"Only {', '.join(question.to)} may answer."
-            )
-        if _is_said(stored, given):
+        if responder not in question.to:
+            only = f"Only {', '.join(question.to)} may answer."
+            raise errors.NotAllowed(f"{responder} was not asked {question.id}", only)
+        if _is_recorded(question, response):
             return stored
-        if given.skipped and not question.open:
+        if response.skipped and not question.open:
             raise errors.WrongState(f"{question.id} has ended ({question.status})", "It can't be skipped.")
-        if given.responder not in question.waiting_for:
-            raise errors.WrongState(f"{given.responder} answered {question.id} before", "An answer is final.")
-        said = given if question.open else given.having(late=True)
-        changed = question.having(answers=[*question.answers, said])
-        if question.is_unawaited and given.responder != question.from_:
-            changed = owing(changed, _told(question, said))
-        if changed.open and not changed.waiting_for:
-            return changed.having(status="complete", closed_at=given.at)
-        return changed.having(status="collecting") if changed.open else changed
+        if responder not in question.waiting_for:
+            raise errors.WrongState(f"{responder} answered {question.id} before", "An answer is final.")
+        accepted = response if question.open else response.having(late=True)
+        changed = question.having(answers=[*question.answers, accepted])
+        if question.is_unawaited and responder != question.from_:
+            changed = owing(changed, _answer_notice(question, accepted))
+        if not changed.open:
+            return changed
+        if changed.waiting_for:
+            return changed.having(status="collecting")
+        return changed.having(status="complete", closed_at=response.at)
 
-    before, question = update(store, team, QUESTION, key, change)
+    before, question = update(store, team, QUESTION, key, with_response)
     deliver(store, team, QUESTION, question)
-    if given.responder == HUMAN and not question.open:
+    if responder == HUMAN and not question.open:
         human_queue.move_up(store, team)
     if before is not question:
-        what = "question skipped" if given.skipped else "question answered"
-        history.note(store, team, given.responder, what, question=key)
-    if question.operation and _said(question) == ALWAYS:
+        event = "question skipped" if response.skipped else "question answered"
+        history.note(store, team, responder, event, question=key)
+    if question.operation and _human_choice(question) == ALWAYS:
         _grant(store, team, question.from_, question.operation)
     return question
 
 
-def _told(question: Question, given: Answer) -> Owed:
-    """Return the notice to an asker who did not wait for the answer."""
-    who, what = given.responder, f"{question.id} ({text.clipped(question.question, _ASKED)})"
-    if given.skipped:
+def _answer_notice(question: Question, response: Answer) -> Owed:
+    """Return the notice to an asker that does not wait for the answer."""
+    who = response.responder
+    what = f"{question.id} ({text.clipped(question.question, _SHOWN_OF_QUESTION)})"
+    if response.skipped:
         body = f"{who} skipped {what}"
     else:
-        content = text.clipped(given.content, _SAID, f" (all of it: teams show-question {question.id})")
-        body = f"{who} {'can not answer' if given.failed else 'answered'} {what}: {content}"
+        more = f" (all of it: teams show-question {question.id})"
+        content = text.clipped(response.content, _SHOWN_OF_ANSWER, more)
+        body = f"{who} {'can not answer' if response.failed else 'answered'} {what}: {content}"
     return Owed(to=question.from_, message=body, uid=f"answered-{question.id}~{who}", by=who, event="question-answered")
 
 
-def _is_said(question: Question, given: Answer) -> bool:
-    """Whether this answer is already recorded, because the command was repeated. A skip does not count as an answer."""
-    said = (given.responder, given.content, None)
-    return not given.skipped and any((a.responder, a.content, a.skipped) == said for a in question.answers)
+def _is_recorded(question: Question, response: Answer) -> bool:
+    """Return whether the same answer was recorded before: then the command is repeated. A skip is never the same."""
+    return not response.skipped and any(
+        earlier.responder == response.responder and earlier.content == response.content and earlier.skipped is None
+        for earlier in question.answers
+    )
 
 
-def _said(question: Question) -> str:
-    said = question.answered_by_human
-    return said.content.strip().lower() if said else ""
+def _human_choice(question: Question) -> str:
+    """Return the human's answer in lower case, or "" if the human has not answered."""
+    answer = question.answered_by_human
+    return answer.content.strip().lower() if answer else ""
 
 
 def allows(question: Question) -> bool:
-    """Whether the human allowed the operation for which the question asks permission."""
-    return _said(question) in (ALLOW, ALWAYS, "y", "yes")
+    """Return whether the human allowed the operation for which the question asks permission."""
+    return _human_choice(question) in (ALLOW, ALWAYS, "y", "yes")
 
 
 def _grant(store: Store, team_name: str, agent: str, operation: str) -> None:
     """Allow the operation for this agent from now on."""
 
-    def change(team: Team) -> Team:
+    def with_grant(team: Team) -> Team:
         if team.grants_to(agent, operation):
             return team
         return team.having(grants=[*team.grants, teams.Grant(agent=agent, operation=operation)])
 
-    update(store, team_name, teams.TEAM, team_name, change)
-
-
-_LONGEST = 200
-_ROOM = 4000
-"""The characters of a tool's input that the person is shown."""
+    update(store, team_name, teams.TEAM, team_name, with_grant)
 
 
 def ask_human(store: Store, team_name: str, agent: str, operation: str, about: str) -> bool:
-    """Ask the human for permission, and wait for the answer. Return whether it was given.
+    """Ask the human whether the agent may do the operation, and wait for the answer. Return False if nobody answered in
+    time. *about* says on what the operation is, or is "".
 
     Raises:
-        NeedsHuman: The human said no, in these words.
+        NeedsHuman: The human said no. The error has the human's words.
     """
     wish = f"{agent} wants to {operation}{f' ({about})' if about else ''}."
-    said = _put(store, team_name, agent, operation, wish, "command")
-    if not allows(said) and (answer := said.answered_by_human):
-        words = text.clipped_line(answer.content, _LONGEST)
+    question = _ask_permission(store, team_name, agent, operation, wish, "command")
+    if allows(question):
+        return True
+    if answer := question.answered_by_human:
+        words = text.clipped_line(answer.content, _SHOWN_OF_REFUSAL)
         raise errors.NeedsHuman(f"{agent} may not {operation}; the human said: {words}", "Do something else meanwhile.")
-    return allows(said)
+    return False
 
 
 def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str, about: str) -> str | None:
-    """Ask the human whether the caller's client may use a tool. Return the reason if not, else None.
+    """Ask the human whether the caller's client may use a tool. Return None if it may, or else the reason.
 
-    A tool that was allowed for good is not asked for again.
+    The human is not asked about a tool that was allowed for good.
 
     Raises:
         NotAllowed: The caller is no active member.
     """
     standing = require(store, team_name, caller, "ask-others")
-    agent, wanted = standing.name, f"{_TO_USE}{tool}"[:_LONGEST]
-    if standing.team.grants_to(agent, wanted):
+    agent, operation = standing.name, f"{_TO_USE}{tool}"[:_LONGEST_OPERATION]
+    if standing.team.grants_to(agent, operation):
         return None
-    wish = f"{agent} wants to use {tool}:\n{about}"[:_ROOM]
-    said = _put(store, team_name, agent, wanted, wish, "tool")
-    if allows(said):
+    wish = f"{agent} wants to use {tool}:\n{about}"[:_LONGEST_WISH]
+    question = _ask_permission(store, team_name, agent, operation, wish, "tool")
+    if allows(question):
         return None
-    answer = said.answered_by_human
+    answer = question.answered_by_human
     if answer is None:
-        return f"nobody allowed it within {said.timeout:g} seconds"
+        return f"nobody allowed it within {question.timeout:g} seconds"
     return f"the person said: {answer.content}" if answer.content else "the person did not allow it"
 
 
 def withdraw_for_tools(store: Store, team: str, agent: str) -> None:
-    """Close the questions about tools of the agent's client: the turn was cancelled, and nobody waits for an answer."""
+    """Close the agent's open questions about tools, because its client cancelled the turn and waits for no answer."""
     for question in questions.all_of(store, team, []):
         if question.open and question.from_ == agent and (question.operation or "").startswith(_TO_USE):
             questions.close(store, team, question)
 
 
-def _put(store: Store, team_name: str, agent: str, operation: str, wish: str, what: str) -> Question:
-    """Ask, wait for the answer, and return the question once it is over."""
-    team = teams.get(store, team_name)
-    seconds = asking.seconds_of(team)
-    now = store.now()
+def _ask_permission(store: Store, team_name: str, agent: str, operation: str, wish: str, kind: str) -> Question:
+    """Ask the human for permission, wait for the answer, and return the closed question. *wish* says in words what the
+    agent wants to do, and *kind* what an answer `always` allows: this "command" or this "tool".
+    """
+    seconds = asking.seconds_of(teams.get(store, team_name))
     draft = Question(
         team_name=team_name,
         from_=agent,
-        question=f"{wish}\nAnswer allow (once), always (for this agent and {what}), or deny.",
+        question=f"{wish}\nAnswer allow (once), always (for this agent and {kind}), or deny.",
         mode="human",
         to=[HUMAN],
         operation=operation,
-        created_at=rfc3339(now),
+        created_at=rfc3339(store.now()),
         timeout=seconds,
-        expires_at=rfc3339(later(human.time_of_last(store, team_name), seconds)),
+        expires_at=rfc3339(later(human_queue.time_of_last(store, team_name), seconds)),
     )
     asked, _ = store.create(team_name, QUESTION, None, draft.awaited_by(os.getpid(), store.host))
     history.note(store, team_name, agent, "permission asked", question=asked.id, operation=operation)
-
     alarm = pace.Alarm()
 
-    def settled() -> bool:
-        found = questions.get(store, team_name, asked.id)
-        alarm.ring_after(questions.seconds_left(store, found))
-        return not found.open
+    def is_settled() -> bool:
+        question = questions.get(store, team_name, asked.id)
+        alarm.ring_after(questions.seconds_left(store, question))
+        return not question.open
 
-    pace.sleep_until(store, team_name, settled, None, {"team", f"question/{asked.id}"}, alarm)
+    pace.sleep_until(store, team_name, is_settled, None, {"team", f"question/{asked.id}"}, alarm)
     return questions.close(store, team_name, asked)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from teams_cli import errors, text
 from teams_cli.clock import later, rfc3339
 from teams_cli.names import HUMAN
 from teams_cli.questions import human as human_queue
 from teams_cli.questions import questions
-from teams_cli.questions.questions import QUESTION, Answer, Question
+from teams_cli.questions.questions import QUESTION, Question
 from teams_cli.store.contract import Store
 from teams_cli.teams import history, settings, teams
 from teams_cli.teams.permission import require
@@ -53,23 +54,27 @@ _DEPTHS = {
 
 
 def invitation(team: Team) -> str:
-    """Return the text that says whether one can ask, whom, and how readily, by the team's settings; empty where
-    questions are off.
+    """Return a text for an agent that says whom it can ask, and how readily, by the team's settings; "" if questions
+    are off.
     """
-    whom = _WHOM.get(str(settings.value(team, "broadcast")))
     readily = how_readily(team)
-    return f"You can ask {whom} and get the answers at once: teams ask-others QUESTION. {readily}" if readily else ""
+    if not readily:
+        return ""
+    whom = _WHOM[str(settings.value(team, "broadcast"))]
+    return f"You can ask {whom} and get the answers at once: teams ask-others QUESTION. {readily}"
 
 
 def how_readily(team: Team) -> str:
-    """Return when an agent should ask, by the setting `broadcast_sensitivity`; empty where questions are off."""
+    """Return a sentence that says when an agent should ask, by the setting `broadcast_sensitivity`; "" if questions are
+    off.
+    """
     if str(settings.value(team, "broadcast")) == OFF:
         return ""
     return f"Ask {_WHEN[str(settings.value(team, 'broadcast_sensitivity'))]}."
 
 
 def how_deep(depth: Depth) -> str:
-    """Return how deep an answer should go, in words for the responder."""
+    """Return the instruction for the responder that says how deep the answer should go."""
     return _DEPTHS[depth]
 
 
@@ -84,9 +89,10 @@ def ask(
     human: bool = False,
     waits: bool = False,
 ) -> Question:
-    """Ask the other members, some of them, or the human. By default the team's setting `broadcast` decides.
+    """Ask the members in *to*, or the human alone. If *to* is empty, ask all other members. If *human* is false, the
+    team's setting `broadcast` decides whether agents or the human are asked.
 
-    With *waits*, this process waits for the answers.
+    With *waits*, this process is recorded as the one that waits for the answers.
 
     Raises:
         NotAllowed: Questions are off in this team.
@@ -95,8 +101,8 @@ def ask(
         AgentNotFound: Somebody asked is no active member.
         Conflict: As many questions of the caller's as are allowed are open.
     """
-    at = require(store, team_name, caller, "ask-others")
-    team, caller = at.team, at.caller
+    standing = require(store, team_name, caller, "ask-others")
+    team, asker = standing.team, standing.name
     text.checked(question, "question")
     mode = HUMAN if human else str(settings.value(team, "broadcast"))
     if mode == OFF:
@@ -106,59 +112,58 @@ def ask(
             f"{who} can turn questions on: teams set broadcast agents"
         )
         raise errors.NotAllowed("questions are off in this team", hint)
-    _refuse_too_many(store, team, caller.name)
-    asked = _asked(team, caller.name, mode, to)
-    draft = _draft(store, team, caller.name, question, asked, seconds_of(team, timeout), depth)
-    if waits:
-        draft = draft.awaited_by(os.getpid(), store.host)
-    made, _ = store.create(team_name, QUESTION, None, _as_it_starts(store, draft))
-    history.note(store, team_name, caller.name, "question asked", question=made.id, to=asked)
-    return made
-
-
-def _draft(
-    store: Store, team: Team, asker: str, question: str, to: list[str], seconds: float, depth: Depth | None
-) -> Question:
+    _refuse_too_many(store, team, asker)
+    responders = _responders(team, asker, mode, to)
+    is_for_human = responders == [HUMAN]
+    seconds = seconds_of(team, timeout)
     now = store.now()
-    begins = human_queue.time_of_last(store, team.name) if to == [HUMAN] else now
-    return Question(
-        team_name=team.name,
+    begin = human_queue.time_of_last(store, team_name) if is_for_human else now
+    draft = Question(
+        team_name=team_name,
         from_=asker,
         question=question,
-        mode="human" if to == [HUMAN] else "agents",
-        to=to,
+        mode="human" if is_for_human else "agents",
+        to=responders,
         depth=depth or settings.value(team, "response_depth"),  # type: ignore[arg-type]  # one of the setting's choices
         created_at=rfc3339(now),
         timeout=seconds,
-        expires_at=rfc3339(later(begins, seconds)),
+        expires_at=rfc3339(later(begin, seconds)),
     )
+    if waits:
+        draft = draft.awaited_by(os.getpid(), store.host)
+    asked, _ = store.create(team_name, QUESTION, None, _begun(store, draft))
+    history.note(store, team_name, asker, "question asked", question=asked.id, to=responders)
+    return asked
 
 
 def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
     most = int(settings.value(team, "max_broadcasts_per_agent"))
-    going = [
-        question.id for question in questions.all_of(store, team.name, []) if question.open and question.from_ == asker
-    ]
-    if len(going) >= most:
-        raise errors.Conflict(f"{asker} has {len(going)} open questions: {', '.join(going)}", "Wait for their answers.")
+    own = [one.id for one in questions.all_of(store, team.name, []) if one.open and one.from_ == asker]
+    if len(own) >= most:
+        raise errors.Conflict(f"{asker} has {len(own)} open questions: {', '.join(own)}", "Wait for their answers.")
 
 
-def _asked(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
-    """Return who is to answer."""
+def _responders(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
+    """Return the names of those who are asked: the human, the members in *to*, or all other members if *to* is empty.
+
+    Raises:
+        InvalidValue: The asker asks itself, or the human together with others.
+        AgentNotFound: Somebody in *to* is no active member.
+    """
     if mode == HUMAN:
-        _refuse_beside_human(to)
+        _refuse_others_than_human(to)
         to = [HUMAN]
     if not to:
         return [name for name in team.active_names() if name != asker]
-    found = list(dict.fromkeys(teams.get_recipient(team, name) for name in to))
-    if asker in found:
+    responders = list(dict.fromkeys(teams.get_recipient(team, name) for name in to))
+    if asker in responders:
         raise errors.InvalidValue("you can't ask yourself", "Name other members: teams list-agents")
-    if HUMAN in found:
-        _refuse_beside_human(found)
-    return found
+    if HUMAN in responders:
+        _refuse_others_than_human(responders)
+    return responders
 
 
-def _refuse_beside_human(to: list[str]) -> None:
+def _refuse_others_than_human(to: list[str]) -> None:
     others = [name for name in to if name != HUMAN]
     if others:
         raise errors.InvalidValue(
@@ -168,15 +173,15 @@ def _refuse_beside_human(to: list[str]) -> None:
 
 
 def seconds_of(team: Team, timeout: float | None = None) -> float:
-    """Return how long the question waits."""
+    """Return how many seconds a question waits for answers: *timeout*, or the team's setting if it is None."""
     if timeout is None:
         return float(settings.value(team, "broadcast_timeout"))
     return float(settings.known("broadcast_timeout").parse("--timeout", str(timeout)))
 
 
-def _as_it_starts(store: Store, draft: Question) -> Question:
-    """Return the new question: collecting; complete if there is nobody to ask; or deferred to the human's earlier
-    answers.
+def _begun(store: Store, draft: Question) -> Question:
+    """Return the new question with its first status. It is complete at once if there is nobody to ask, and deferred if
+    the asker should first read the human's earlier answers.
     """
     if not draft.to:
         return draft.having(status="complete", closed_at=draft.created_at)
@@ -188,32 +193,19 @@ def _as_it_starts(store: Store, draft: Question) -> Question:
 
 
 def result_of(store: Store, question: Question) -> dict[str, Any]:
-    """Return the question as its asker gets it back."""
-    document: dict[str, Any] = {
-        "requestId": question.id,
-        "status": question.status,
-        "responses": [
-            {"responder_id": a.responder, "content": a.content, "is_human": a.is_human, **_flags(a)}
-            for a in question.counted
-            if not a.skipped
-        ],
-    }
+    """Return the answers for the asker as JSON. With a deferred question it gets all earlier answers of the human."""
+    responses = []
+    for answer in question.answers_in_time:
+        if not answer.skipped:
+            response = {"responder_id": answer.responder, "content": answer.content, "is_human": answer.is_human}
+            responses.append({**response, "failed": True} if answer.failed else response)
+    document: dict[str, Any] = {"requestId": question.id, "status": question.status, "responses": responses}
     if not question.to:
         document["note"] = "There is nobody else to ask."
-    if any(a.skipped for a in question.counted):
+    if any(answer.skipped for answer in question.answers_in_time):
         document["skipped"] = True
-    try:
-        return {**document, **_what_the_human_said(store, question)}
-    except errors.TeamsError:  # it stands as it was asked, and answered
-        return document
-
-
-def _what_the_human_said(store: Store, question: Question) -> dict[str, Any]:
-    """Return the human's earlier answers: all of them for a deferred question, none for one that the human answered."""
-    if question.status != "deferred":
-        return {}
-    return {"human_qa_history": human_queue.answers_so_far(store, question.team_name), "human_qa_note": HISTORY_NOTE}
-
-
-def _flags(answer: Answer) -> dict[str, bool]:
-    return {"failed": True} if answer.failed else {}
+    if question.status == "deferred":
+        with suppress(errors.TeamsError):  # if the earlier answers can't be read, the asker gets the rest
+            answers = human_queue.answers_so_far(store, question.team_name)
+            document |= {"human_qa_history": answers, "human_qa_note": HISTORY_NOTE}
+    return document

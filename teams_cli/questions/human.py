@@ -1,8 +1,7 @@
 """The queue of questions to the human, one at a time, and the human's earlier answers.
 
-The time of a question runs from when it is first in the queue, and again from when it is shown. An asker who waits in
-the queue while another question is answered gets that answer and is not asked about, unless it then asks for something
-else.
+The time of a question begins when it is first in the queue, and again when it is shown. If the human answers another
+question meanwhile, a question that waits in the queue is not shown: its asker gets that answer, and may ask again.
 """
 
 from __future__ import annotations
@@ -21,53 +20,50 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-def answered_before(store: Store, draft: Question) -> list[str]:
-    """Return the questions whose answers the asker should read before the human is asked; none if it may ask.
-
-    An agent's first question after the human answered anything is deferred to those answers, and so is one that it
-    repeats.
-    """
-    earlier = questions.all_of(store, draft.team_name, [])
-    answered = [q.id for q in earlier if q.answered_by_human and not q.operation]
-    own = [q for q in earlier if q.from_ == draft.from_ and q.to == [HUMAN] and q.id != draft.id and not q.operation]
-    shown = {key for question in own for key in question.known} | {q.id for q in own if q.answered_by_human}
-    again = any(q.question == draft.question and (q.status == "deferred" or q.answered_by_human) for q in own)
-    return answered if again or not shown else []
-
-
 def deferred_to(store: Store, draft: Question) -> list[str]:
-    """Return the same in a team where only the human is asked; none for a request for permission."""
+    """Return the earlier questions whose answers the asker should read before the human is asked. Return an empty list
+    if the human is asked at once: also for a request for permission, and where agents may ask each other.
+
+    An agent's first question after the human answered anything is deferred, and so is one that the agent repeats.
+    """
     if draft.operation or settings.value(teams.get(store, draft.team_name), "broadcast") != HUMAN:
         return []
-    return answered_before(store, draft)
+    earlier = [question for question in questions.all_of(store, draft.team_name, []) if not question.operation]
+    answered = [question.id for question in earlier if question.answered_by_human]
+    own = [q for q in earlier if q.from_ == draft.from_ and q.to == [HUMAN] and q.id != draft.id]
+    has_seen_answers = any(question.known or question.answered_by_human for question in own)
+    is_repeated = any(q.question == draft.question and (q.status == "deferred" or q.answered_by_human) for q in own)
+    return answered if is_repeated or not has_seen_answers else []
 
 
 def in_line(store: Store, team: str) -> list[Question]:
     """Return the questions that wait for the person, oldest first. Questions whose asker is gone come last."""
-    waiting = [q for q in questions.all_of(store, team, []) if q.to == [HUMAN] and q.open]
-    return sorted(waiting, key=lambda question: question.left_alone)
+    waiting = [question for question in questions.all_of(store, team, []) if question.to == [HUMAN] and question.open]
+    return sorted(waiting, key=lambda question: question.is_abandoned)
 
 
 def next_for_human(store: Store, team: str) -> Question | None:
-    """Return the question that the person is to be shown now."""
+    """Return the question that the person should be shown now, or None if no question waits."""
     return next(iter(in_line(store, team)), None)
 
 
 def gives_way(store: Store, question: Question) -> bool:
-    """Whether nobody waits for this question any more, and somebody for another."""
-    first = next_for_human(store, question.team_name) if question.left_alone else None
-    return first is not None and not first.left_alone
+    """Return whether nobody waits for this question any more, while another question has an asker that waits."""
+    if not question.is_abandoned:
+        return False
+    first = next_for_human(store, question.team_name)
+    return first is not None and not first.is_abandoned
 
 
 def time_of_last(store: Store, team: str) -> datetime:
-    """Return when a new question becomes first in the queue, if the person answers none of those before it."""
-    before = [parse_rfc3339(q.expires_at) for q in in_line(store, team) if not q.left_alone]
-    return max([store.now(), *before])
+    """Return when a new question becomes first in the queue, if the person answers none of the questions before it."""
+    ends = [parse_rfc3339(question.expires_at) for question in in_line(store, team) if not question.is_abandoned]
+    return max([store.now(), *ends])
 
 
 def begin_showing(store: Store, question: Question) -> Question:
-    """Record that the person is shown the question now, so that its time begins, and return it. A question that need
-    not be shown is deferred instead.
+    """Record that the person is shown the question now, so that its time begins, and return the question. A question
+    that need not be shown is deferred instead.
     """
     question = _deferred(store, question) or question
     if question.shown_at or not question.open:
@@ -75,8 +71,9 @@ def begin_showing(store: Store, question: Question) -> Question:
     now = store.now()
     end = rfc3339(later(now, question.timeout))
 
-    def change(found: Question) -> Question:
-        return found.having(shown_at=rfc3339(now), expires_at=end) if found.open and not found.shown_at else found
+    def change(stored: Question) -> Question:
+        is_new = stored.open and not stored.shown_at
+        return stored.having(shown_at=rfc3339(now), expires_at=end) if is_new else stored
 
     _, shown = update(store, question.team_name, QUESTION, question.id, change)
     _reschedule_queue(store, question.team_name, parse_rfc3339(shown.expires_at))
@@ -84,10 +81,8 @@ def begin_showing(store: Store, question: Question) -> Question:
 
 
 def move_up(store: Store, team: str) -> None:
-    """After the person has settled a question: answer those that wait in the queue with it, and begin the time of the
-    next.
-
-    If a write fails, its asker waits longer, or the person is asked.
+    """Defer the questions in the queue to the answer that the person has just given, and let the time of the next one
+    begin. If a write fails, an asker waits longer, or the person is asked nevertheless.
     """
     try:
         for question in in_line(store, team):
@@ -98,13 +93,15 @@ def move_up(store: Store, team: str) -> None:
 
 
 def _deferred(store: Store, question: Question) -> Question | None:
-    """Return the question deferred to the human's earlier answers, if it is to be and its asker waits."""
-    if question.asker_pid is None or question.left_alone or not (answered := deferred_to(store, question)):
+    """Defer the question to the human's earlier answers and return it. Return None if it is not to be deferred, or if
+    no process waits for an answer.
+    """
+    if question.asker_pid is None or question.is_abandoned or not (answered := deferred_to(store, question)):
         return None
     now = rfc3339(store.now())
 
-    def change(found: Question) -> Question:
-        return found.having(status="deferred", known=answered, closed_at=now) if found.open else found
+    def change(stored: Question) -> Question:
+        return stored.having(status="deferred", known=answered, closed_at=now) if stored.open else stored
 
     before, after = update(store, question.team_name, QUESTION, question.id, change)
     if before is not after:
@@ -113,31 +110,33 @@ def _deferred(store: Store, question: Question) -> Question | None:
 
 
 def _reschedule_queue(store: Store, team: str, begin: datetime) -> None:
-    """Have the time of each waiting question begin when that of the question before it ends, the first at *begin*."""
+    """Let the time of the first question in the queue that was not shown yet begin at *begin*, and that of each further
+    one when the time of the one before it ends.
+    """
     for question in in_line(store, team):
-        if question.left_alone or question.shown_at:
+        if question.is_abandoned or question.shown_at:
             continue
         begin = later(begin, question.timeout)
         end = rfc3339(begin)
 
-        def change(found: Question, end: str = end) -> Question:
-            return found.having(expires_at=end) if found.open and not found.shown_at else found
+        def change(stored: Question, end: str = end) -> Question:
+            return stored.having(expires_at=end) if stored.open and not stored.shown_at else stored
 
         if end != question.expires_at:
             update(store, team, QUESTION, question.id, change)
 
 
-def put(question: Question) -> str:
-    """Return the question as the person is shown it."""
-    if not question.left_alone:
+def text_for_person(question: Question) -> str:
+    """Return the text of the question for the person, with a remark if the asker is gone."""
+    if not question.is_abandoned:
         return question.question
     return f"{question.question}\n\n({question.from_} no longer waits for the answer, but it is kept.)"
 
 
 def answers_so_far(store: Store, team: str) -> list[dict[str, str]]:
-    """Return what the human has answered in this team."""
-    found = []
-    for question in questions.all_of(store, team, []):
-        if (said := question.answered_by_human) and not question.operation:
-            found.append({"question": question.question, "answer": said.content})
-    return found
+    """Return all questions that the human has answered in this team, with the answers, but no permissions."""
+    return [
+        {"question": question.question, "answer": answer.content}
+        for question in questions.all_of(store, team, [])
+        if (answer := question.answered_by_human) and not question.operation
+    ]

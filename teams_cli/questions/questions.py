@@ -45,9 +45,8 @@ class Answer(Record):
 
 
 class Question(Record):
-    """One question. `known` counts the human's answers that its asker was shown with it, or knew.
-
-    The process that waits for the answers is noted, and when it stopped waiting.
+    """A question of the agent `from_` to the agents or the human in `to`. With an `operation` it asks the human for the
+    permission to do it.
     """
 
     nested = {"answers": Answer, "owed": Owed}  # noqa: RUF012
@@ -67,34 +66,39 @@ class Question(Record):
     """When the person was first shown the question at a console. Its time runs from then."""
     closed_at: Time | None = None
     known: list[QuestionId] = field(default_factory=list)
+    """The questions whose answers by the human the asker was shown instead of a new answer."""
     operation: Word | None = None
     asker_pid: Count | None = None
+    """The process that waits for the answers, with its start time and boot, since process ids are used again."""
     asker_started: Word | None = None
     asker_boot: Word | None = None
     left_at: Time | None = None
+    """When that process stopped waiting."""
     answers: list[Answer] = field(default_factory=list)
     owed: list[Owed] | None = None
 
     def awaited_by(self, pid: int, host: str) -> Question:
-        """Return the question with that process as the one that waits for its answers."""
+        """Return the question, with the process *pid* on *host* recorded as the one that waits for the answers."""
         from teams_cli import processes
 
         started = processes.process_started(pid) or None
         return self.having(asker_pid=pid, asker_started=started, asker_boot=processes.pid_scope(host))
 
     @property
-    def left_alone(self) -> bool:
-        """Whether the process that waited for the answers is gone, as far as is known."""
-        if self.left_at or self.asker_pid is None:
-            return self.left_at is not None
-        from teams_cli import processes  # most that look at questions find none that is open
+    def is_abandoned(self) -> bool:
+        """Whether the process that waited for the answers has stopped waiting or is gone, as far as is known."""
+        if self.left_at:
+            return True
+        if self.asker_pid is None:
+            return False
+        from teams_cli import processes  # imported only here, because most readers find no open question
 
         return processes.has_ended(self.asker_pid, self.asker_started, self.asker_boot) is True
 
     @property
     def is_unawaited(self) -> bool:
-        """Whether the asker must be notified of an answer that comes now, since no process of its own waits for it."""
-        return self.operation is None and (not self.open or self.asker_pid is None or self.left_alone)
+        """Whether the asker must be notified of a new answer, because no process waits for it."""
+        return self.operation is None and (not self.open or self.asker_pid is None or self.is_abandoned)
 
     @property
     def open(self) -> bool:
@@ -102,7 +106,7 @@ class Question(Record):
         return self.status in ("pending", "collecting")
 
     @property
-    def counted(self) -> list[Answer]:
+    def answers_in_time(self) -> list[Answer]:
         """The answers that came in time."""
         return [answer for answer in self.answers if not answer.late]
 
@@ -115,19 +119,19 @@ class Question(Record):
     @property
     def answered_by_human(self) -> Answer | None:
         """The person's answer, if it is neither late nor skipped."""
-        return next((a for a in self.counted if a.is_human and not a.skipped), None)
+        return next((one for one in self.answers_in_time if one.is_human and not one.skipped), None)
 
 
 QUESTION: Kind[Question] = Kind("question", Question, prefix="ask", numbered=True, logins="question")
 
 
-def get(store: Store, team: str, word: str) -> Question:
-    """Return the question with that id. If its time is over, it is returned as closed.
+def get(store: Store, team: str, ref: str) -> Question:
+    """Return the question with the id *ref*. If its time is over, it is returned as closed.
 
     Raises:
         QuestionNotFound: There is none.
     """
-    key = id_of(word, "ask")
+    key = id_of(ref, "ask")
     try:
         return in_time(store, store.get(team, QUESTION, key)[0])
     except errors.NotFound:
@@ -135,13 +139,13 @@ def get(store: Store, team: str, word: str) -> Question:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Question]:
-    """Return all questions, by number, closed if their time is over."""
+    """Return all questions, ordered by number. A question is returned as closed if its time is over."""
     return [in_time(store, question) for question, _ in store.scan(team, QUESTION, problems)]
 
 
 def in_time(store: Store, question: Question) -> Question:
-    """Return the question. If its time is over, it is returned as closed, because its asker may be gone, so that nobody
-    else closes it.
+    """Return the question, as closed if its time is over. The record itself may stay open for ever, because only the
+    asker closes it, and the asker may be gone.
     """
     if question.open and store.now() >= parse_rfc3339(question.expires_at):
         return question.having(status="timeout", closed_at=question.expires_at)
@@ -149,33 +153,37 @@ def in_time(store: Store, question: Question) -> Question:
 
 
 def seconds_left(store: Store, question: Question) -> float:
-    """Return the seconds until the question's time is over, at least 0."""
+    """Return the seconds until the question's time is over, or 0 if it is over."""
     return max(0.0, -seconds_since(question.expires_at, store.now()))
 
 
 def close(store: Store, team: str, question: Question) -> Question:
-    """Store that the question's time is over, if it is still open."""
+    """Record that the question's time is over, if it is still open, and return the question."""
 
-    def change(found: Question) -> Question:
-        return found.having(status="timeout", closed_at=teams.now(store)) if found.open else found
+    def change(stored: Question) -> Question:
+        return stored.having(status="timeout", closed_at=teams.now(store)) if stored.open else stored
 
     return update(store, team, QUESTION.also_closed, question.id, change)[1]
 
 
-def leave(store: Store, team: str, question: Question) -> None:
-    """Note that its asker waits no more. Answers are still kept."""
+def stop_waiting(store: Store, team: str, question: Question) -> None:
+    """Record that the asker no longer waits. Answers are still accepted."""
 
-    def change(found: Question) -> Question:
-        return found.having(left_at=teams.now(store)) if found.open else found
+    def change(stored: Question) -> Question:
+        return stored.having(left_at=teams.now(store)) if stored.open else stored
 
     update(store, team, QUESTION.also_closed, question.id, change)
 
 
+_INTERNAL = ("askerPid", "askerStarted", "askerBoot", "owed")
+
+
 def to_document(question: Question) -> dict[str, Any]:
-    """Return the question as JSON, with who has not answered yet, and whether nobody waits for the answers any more."""
-    shown = {key: value for key, value in question.to_json().items() if key not in _OF_THE_PROCESS}
-    alone = {"leftAlone": True} if question.open and question.left_alone else {}
-    return {**shown, "waitingFor": question.waiting_for if question.open else [], **alone}
-
-
-_OF_THE_PROCESS = ("askerPid", "askerStarted", "askerBoot", "owed")
+    """Return the question as JSON. `waitingFor` has those who have not answered an open question, and `leftAlone` says
+    that nobody waits for the answers any more.
+    """
+    document = {key: value for key, value in question.to_json().items() if key not in _INTERNAL}
+    document["waitingFor"] = question.waiting_for if question.open else []
+    if question.open and question.is_abandoned:
+        document["leftAlone"] = True
+    return document

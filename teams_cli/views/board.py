@@ -164,10 +164,10 @@ def _for_person(
     asked: list[Question], proposed: list[Plan], letters: list[Message], all_tasks: list[Task]
 ) -> list[dict[str, Any]]:
     """Return a row for each question, plan, review and message that waits for the person, in this order."""
-    to_answer = sorted((one for one in asked if HUMAN in one.waiting_for), key=lambda one: one.left_alone)
+    to_answer = sorted((one for one in asked if HUMAN in one.waiting_for), key=lambda one: one.is_abandoned)
     return [
         *(
-            _waiting("question", one.id, one.from_, one.question, expiresAt=one.expires_at, leftAlone=one.left_alone)
+            _waiting("question", one.id, one.from_, one.question, expiresAt=one.expires_at, leftAlone=one.is_abandoned)
             for one in to_answer
         ),
         *(_waiting("plan", plan.id, plan.from_, plan.plan) for plan in proposed),
