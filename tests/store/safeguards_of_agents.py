@@ -9,7 +9,7 @@ MUTANTS = [
     Mutant(
         "landed from where a login says",
         "../extensions/landing/queueing",
-        "*trusted(store, team, recorded, directory)",
+        "*trust.trusted_places(store, team, recorded, directory)",
         "*recorded",
         f"tests/{LOGINS}_of_checks.py",
     ),
@@ -45,7 +45,7 @@ MUTANTS = [
     Mutant(
         "landings of a login anywhere",
         "../extensions/landing/lander",
-        "queueing.check_asked_here(store, team, landing)\n                queueing",
+        "trust.refuse_untrusted(store, team_name, landing)\n                queueing",
         "pass\n                queueing",
         f"tests/{LOGINS}_of_checks.py",
     ),

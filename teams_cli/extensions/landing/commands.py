@@ -16,7 +16,6 @@ from teams_cli.views import conditions, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from teams_cli.commands.call import Call
@@ -31,33 +30,33 @@ Raises:
 """
 
 
-_SOON = 2.0
+_WAIT = 2.0
 """Seconds in which most landings end. A caller who waits that long needs no second command."""
-_MOST_PATIENT = 30.0
+_LONGEST_WAIT = 30.0
 """The most seconds that a completed task waits for its landing, if its owner would wait for the next task anyway."""
 
 
 def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: bool) -> Any:
     landing = queueing.land(call.store, call.team, call.caller, task, onto, call.workplace, via)
+    document = _start_and_wait(call, landing, 0 if no_wait else _WAIT)
+    lands_by_itself = settings.lands_by_itself(call.load_team())
+    call.follows = steps.after_landing(document, call.agent, lands_by_itself)
+    return document
+
+
+def _start_and_wait(call: Call, landing: Landing, seconds: float) -> dict[str, Any]:
+    """Start the lander, and return the landing once it has ended. If it takes more than *seconds*, return its present
+    state, and how many landings are ahead of it.
+    """
     start = partial(lander.start, call.store, call.team, call.environ)
     call.try_to(start)
-    landed = _soon(call, landing, 0 if no_wait else _SOON, start)
-    by_itself = settings.lands_by_itself(call.load_team())
-    call.follows = steps.after_landing(landed, call.agent, by_itself)
-    return landed
-
-
-def _soon(call: Call, landing: Landing, seconds: float, go_on: Callable[[], object]) -> dict[str, Any]:
-    """Return the landing once it has ended. If it takes more than *seconds*, return its present state, and how many
-    landings are ahead of it.
-    """
     try:
-        over = conditions.landing_over(call.store, call.team, landing.id, go_on)
-        ended = conditions.wait(call.store, call.team, [over], seconds)
-        call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, ended))
-        return dict(ended["landing"])
-    except errors.TeamsError:  # it is asked for, whatever can't be told of it yet
-        queue = [one.id for one in landings.open_ones(call.store, call.team)]
+        condition = conditions.landing_over(call.store, call.team, landing.id, start)
+        result = conditions.wait(call.store, call.team, [condition], seconds)
+        call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, result))
+        return dict(result["landing"])
+    except errors.TeamsError:  # it is queued, even if its present state is not known
+        queue = [queued.id for queued in landings.open_ones(call.store, call.team)]
         ahead = queue.index(landing.id) if landing.id in queue else 0
         return {**landings.to_document(landing), "ahead": ahead}
 
@@ -67,12 +66,10 @@ def follow(call: Call, task: Task, patience: float) -> dict[str, Any] | None:
     it has ended, or its state after two seconds; if *patience* is longer, after up to half a minute. Return None if
     nothing was queued.
     """
-    landing = queueing.by_itself(call.store, call.team, call.known, task, call.workplace)
+    landing = queueing.queue_completed(call.store, call.team, call.known, task, call.workplace)
     if landing is None:
         return None
-    start = partial(lander.start, call.store, call.team, call.environ)
-    call.try_to(start)
-    return _soon(call, landing, max(_SOON, min(patience, _MOST_PATIENT)), start)
+    return _start_and_wait(call, landing, max(_WAIT, min(patience, _LONGEST_WAIT)))
 
 
 def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
@@ -81,8 +78,12 @@ def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
     if landing is not None:
         call.words = landing_queue.words_of_landing
         return [landings.to_document(landings.get(call.store, team.name, landing))]
-    rows = [one for one in landings.all_of(call.store, team.name, call.problems) if not (open and one.over)]
-    return [landings.to_document(one) for one in rows[-(limit or len(rows)) :]]
+    rows = landings.all_of(call.store, team.name, call.problems)
+    if open:
+        rows = [row for row in rows if not row.over]
+    if limit:
+        rows = rows[-limit:]
+    return [landings.to_document(row) for row in rows]
 
 
 COMMANDS = table(

@@ -15,7 +15,7 @@ from teams_cli.agents import checkouts, merging, overlaps
 from teams_cli.agents.background import LANDER
 from teams_cli.agents.regions import Snapshots
 from teams_cli.clients import environments
-from teams_cli.extensions.landing import outcomes, pull_requests, queueing, resolutions, trials
+from teams_cli.extensions.landing import outcomes, pull_requests, queueing, resolutions, trials, trust
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PAUSE = 0.5
+"""Seconds until a landing is tried again if the store is busy."""
 
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start this machine's lander of the team, if something is queued here and no lander runs. Inside a client's
+    """Start this machine's lander of the team, if it has something to do and does not run already. Inside a client's
     sandbox, which would end the lander, none is started.
     """
-    if not (_queue(store, team) or _requested(store, team) or pull_requests.due_ones(store, team)):
+    if not (_queued(store, team) or _requested(store, team) or pull_requests.to_comment(store, team)):
         return
     try:
         LANDER.start(store, team, environ, {**environments.clean(environ), **store.variables})
@@ -46,7 +47,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def main() -> None:
-    """Land the queued landings of this machine until the queue is empty or the store fails."""
+    """Take the landings of this machine from the queue until it is empty or the store fails."""
     try:
         _land_all(opening.from_environment(os.environ), os.environ["TEAMS_TEAM"], environments.clean(os.environ))
     except errors.TeamsError as problem:  # the next lander starts again
@@ -54,22 +55,22 @@ def main() -> None:
 
 
 def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    _look_after_requests(store, team, environ)
-    while _queue(store, team) and (held := LANDER.hold(store, team)) is not None:
+    _end_requests(store, team, environ)
+    while _queued(store, team) and (held := LANDER.hold(store, team)) is not None:
         try:
             if not work(store, team, environ):
                 return
         finally:
             os.close(held)
-    pull_requests.owed(store, team, environ)
+    pull_requests.comment_on_issues(store, team, environ)
 
 
-def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
+def _end_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """End the landings whose pull requests were merged, closed or failed."""
     for landing in _requested(store, team):
         try:
-            queueing.check_asked_here(store, team, landing)
-            _refuse_foreign(store, team, landing, environ)
+            trust.refuse_untrusted(store, team, landing)
+            _refuse_foreign_request(store, team, landing, environ)
         except errors.NotAllowed as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
             continue
@@ -78,7 +79,7 @@ def _look_after_requests(store: Store, team: str, environ: Mapping[str, str]) ->
             outcomes.end(store, teams.get(store, team), landing, state, reason=reason)
 
 
-def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
+def _refuse_foreign_request(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
     """Refuse a landing whose pull request belongs to somebody else.
 
     A pull request that this machine did not open is accepted, and recorded as its own, if it is from the landing's
@@ -87,65 +88,68 @@ def _refuse_foreign(store: Store, team: str, landing: Landing, environ: Mapping[
     Raises:
         NotAllowed: The pull request is foreign.
     """
-    if queueing.has_opened(store, team, landing):
+    if trust.has_opened(store, team, landing):
         return
     if not pull_requests.is_of(landing, environ):
         raise errors.NotAllowed(
             f"the pull request {landing.url} was not opened by this machine", "See who recorded it: teams history"
         )
-    _note(store, team, landing)
+    _trust_request(store, team, landing)
 
 
-def _note(store: Store, team: str, landing: Landing) -> None:
-    """Record that this machine opened the pull request. A failure is only logged."""
+def _trust_request(store: Store, team: str, landing: Landing) -> None:
+    """Record that this machine opened the landing's pull request. A failure is only logged."""
     try:
-        queueing.note(store, team, landing.url or "")
+        trust.trust(store, team, landing.url or "")
     except errors.StorageFailed as problem:
         sys.stderr.write(f"{landing.id}: {problem.message}\n")
 
 
-def work(store: Store, team: str, environ: Mapping[str, str]) -> bool:
-    """Land the queue of this machine, best landing first. The caller holds the lander's lock.
+def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
+    """Land the queue of this machine, in the order of `trials.in_order`. The caller holds the lander's lock.
 
     Returns False if an outcome cannot be recorded, for example because the login may not write it.
     """
-    apart: set[str] = set()
+    tried_in_group: set[str] = set()
     conflicting: dict[tuple[str, str], bool] = {}
-    trials.clear_left(store, team)
-    while queue := _queue(store, team):
-        current = teams.get(store, team)
+    trials.remove_leftovers(store, team_name)
+    while queue := _queued(store, team_name):
+        team = teams.get(store, team_name)
         try:
-            for landing in reversed(queue):  # the first landing is checked last
-                queueing.check_asked_here(store, team, landing)
-                queueing.check(store, team, landing)
-            if outcomes.forget_unmoved(store, current, queue):
+            # Backwards, so that after the loop `landing` is the first of the queue, which `_give_up` gets.
+            for landing in reversed(queue):
+                trust.refuse_untrusted(store, team_name, landing)
+                queueing.refuse_unreviewed(store, team_name, landing)
+            if outcomes.forget_unmoved(store, team, queue):
                 continue
-            queue = trials.in_order(store, current, queue, conflicting)
+            queue = trials.in_order(store, team, queue, conflicting)
             landing = queue[0]
-            group = trials.group(current, queue, apart)
-            if group and trials.step(store, current, group, environ):
+            group = trials.group(team, queue, tried_in_group)
+            if group and trials.land_together(store, team, group, environ):
                 continue
-            apart.update(one.id for one in group)
-            step(store, current, landing, environ)
+            tried_in_group.update(member.id for member in group)
+            step(store, team, landing, environ)
         except errors.Busy:  # let other processes finish
             time.sleep(_PAUSE)
         except errors.TeamsError as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
-            if not _give_up(store, team, landing, problem, environ):
+            if not _give_up(store, team_name, landing, problem, environ):
                 return False
     return True
 
 
-def _queue(store: Store, team: str) -> list[Landing]:
+def _queued(store: Store, team: str) -> list[Landing]:
     """Return the open landings of this machine, in order, except those that wait for a pull request."""
-    open_ones = landings.open_ones(store, team)
-    return [one for one in open_ones if (one.host or "") == store.host and (one.over or not one.url)]
+    return [landing for landing in _open_here(store, team) if landing.over or not landing.url]
 
 
 def _requested(store: Store, team: str) -> list[Landing]:
     """Return the open landings of this machine that wait for the merge of a pull request."""
-    open_ones = landings.open_ones(store, team)
-    return [one for one in open_ones if (one.host or "") == store.host and one.url and not one.over]
+    return [landing for landing in _open_here(store, team) if landing.url and not landing.over]
+
+
+def _open_here(store: Store, team: str) -> list[Landing]:
+    return [landing for landing in landings.open_ones(store, team) if outcomes.is_of_this_machine(store, landing)]
 
 
 def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsError, environ: Mapping[str, str]) -> bool:
@@ -154,32 +158,29 @@ def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsErr
     Returns False if the outcome cannot be recorded. The next lander then does it.
     """
     try:
-        now = landings.get(store, team, landing.id)
-        if now.over or not _has_happened(store, team, now, environ):
-            outcomes.end(store, teams.get(store, team), now, "refused", reason=problem.message)
-        elif now.via == "pr" or isinstance(problem, errors.StorageFailed):
+        current = landings.get(store, team, landing.id)
+        if current.over or not _has_happened(store, team, current, environ):
+            outcomes.end(store, teams.get(store, team), current, "refused", reason=problem.message)
+        elif current.via == queueing.PULL_REQUEST or isinstance(problem, errors.StorageFailed):
             return False
         else:
-            _record_landed(store, teams.get(store, team), now)
-    except errors.TeamsError as worse:
-        sys.stderr.write(f"{landing.id}: {worse.message}\n")
+            tip = merging.tip_of(current.repository, current.onto)
+            checkout = merging.checked_out(current.repository, current.onto)
+            outcomes.end_landed(store, teams.get(store, team), current, tip, checkout)
+    except errors.TeamsError as second_problem:
+        sys.stderr.write(f"{landing.id}: {second_problem.message}\n")
         return False
     return True
-
-
-def _record_landed(store: Store, team: Team, landing: Landing) -> Landing:
-    checkout = merging.checked_out(landing.repository, landing.onto)
-    return outcomes.landed(store, team, landing, merging.tip_of(landing.repository, landing.onto), checkout)
 
 
 def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
     """Return whether the branch contains the landing's commit, or its pull request exists."""
     try:
-        queueing.check_asked_here(store, team, landing)
+        trust.refuse_untrusted(store, team, landing)
     except errors.NotAllowed:  # no git command runs in a repository that is not trusted
         return False
-    if landing.via == "pr":
-        return bool(pull_requests.found(landing, environ))
+    if landing.via == queueing.PULL_REQUEST:
+        return bool(pull_requests.find(landing, environ))
     return merging.is_on_branch(landing.repository, landing.onto, landing.head)
 
 
@@ -188,62 +189,78 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     meanwhile.
     """
     if landing.over:
-        return outcomes.give_back(store, team, landing)
-    if landing.via == "pr":
+        return outcomes.update_task(store, team, landing)
+    if landing.via == queueing.PULL_REQUEST:
         return _request(store, team, landing, environ)
-    base = merging.tip_of(landing.repository, landing.onto)
+    repository, onto = landing.repository, landing.onto
+    base = merging.tip_of(repository, onto)
     if not base:
-        return outcomes.end(store, team, landing, "refused", reason=f"there is no branch {landing.onto} any more")
-    checkout = merging.checked_out(landing.repository, landing.onto)
-    if merging.holds(landing.repository, base, landing.head):
-        return outcomes.landed(store, team, landing, base, checkout)
-    message = landing.words(team.name)
+        return outcomes.end(store, team, landing, "refused", reason=f"there is no branch {onto} any more")
+    checkout = merging.checked_out(repository, onto)
+    if merging.holds(repository, base, landing.head):
+        return outcomes.end_landed(store, team, landing, base, checkout)
     try:
-        commit = merging.merged(landing.repository, base, landing.head, message)
+        commit = _merge(store, team, landing, base)
     except merging.Clash as clash:
-        is_reviewed = bool(tasks.get(store, team.name, landing.task).review_by)
-        commit = resolutions.merged(landing, base, message, is_reviewed)
-        files = clash.files
-    if not commit:
-        with Snapshots(checkouts.repository_of(landing.repository)[1]) as shot:
-            more = overlaps.with_tip(shot, store, team.name, landing.repository, landing.head, landing.onto, base)
-        return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=files, **more)
-    if why := merging.in_the_way(checkout, base, commit) if checkout else "":
-        return outcomes.end(store, team, landing, "refused", base=base, merge=None, reason=f"{checkout}: {why}")
-    wanted = trials.trial_commands(store, team, landing)
-    landing = outcomes.begun(store, team, landing, base, wanted)
-    check = next(reversed(trials.tried(store, team, landing, commit, wanted, environ)), None)
+        with Snapshots(checkouts.repository_of(repository)[1]) as shot:
+            details = overlaps.with_tip(shot, store, team.name, repository, landing.head, onto, base)
+        return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=clash.files, **details)
+    if checkout and (obstacle := merging.in_the_way(checkout, base, commit)):
+        return outcomes.end(store, team, landing, "refused", base=base, merge=None, reason=f"{checkout}: {obstacle}")
+    commands = trials.commands_of(store, team, landing)
+    landing = outcomes.record_begin(store, team, landing, base, commands)
+    results = trials.run_checks(store, team, landing, commit, commands, environ)
+    check = results[-1] if results else None
     if check and not check.passed:
         repair = trials.repair_of_tip(store, team, landing, base, check.command, environ)
-        reason = f"{landing.onto} itself is red, and {repair} is to repair it: then repeat this" if repair else None
+        reason = f"{onto} itself is red, and {repair} is to repair it: then repeat this" if repair else None
         return outcomes.end(store, team, landing, "red", checked=check.to_json(), reason=reason)
-    if (
-        why := merging.in_the_way(checkout, base, commit) if checkout and wanted else ""
-    ):  # the checkout may have changed during the check
-        return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {why}")
-    landing = outcomes.about_to_move(store, team, landing, commit, check.to_json() if check else None)
-    if not merging.move(landing.repository, landing.onto, base, commit, f"teams: {landing.id}"):
+    # The checkout may have changed during the checks.
+    if checkout and commands and (obstacle := merging.in_the_way(checkout, base, commit)):
+        return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {obstacle}")
+    landing = outcomes.record_merge(store, team, landing, commit, check.to_json() if check else None)
+    if not merging.move(repository, onto, base, commit, f"teams: {landing.id}"):
         return landing  # the branch moved meanwhile, so the landing is tried again on its new tip
-    return outcomes.landed(store, team, landing, commit, checkout)
+    return outcomes.end_landed(store, team, landing, commit, checkout)
+
+
+def _merge(store: Store, team: Team, landing: Landing, base: str) -> str:
+    """Return a merge commit of *base* and the landing's commit, if need be with the owner's earlier resolutions.
+
+    Raises:
+        Clash: They conflict, and a conflict is new.
+    """
+    message = landing.words(team.name)
+    try:
+        return merging.merged(landing.repository, base, landing.head, message)
+    except merging.Clash:
+        is_reviewed = bool(tasks.get(store, team.name, landing.task).review_by)
+        if commit := resolutions.merged(landing, base, message, is_reviewed):
+            return commit
+        raise
 
 
 def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
     """Open the pull request of a landing. People check and merge it on GitHub."""
-    queueing.refuse_unwanted(team, landing)
+    queueing.refuse_unwanted_request(team, landing)
     try:
-        earlier = (one for one in landings.all_of(store, team.name, []) if one.task == landing.task)
-        heads = [one.head for one in earlier if one.url and one.id != landing.id]
-        url = pull_requests.opened(landing, tasks.get(store, team.name, landing.task), heads, environ)
+        pushed_before = [
+            earlier.head
+            for earlier in landings.all_of(store, team.name, [])
+            if earlier.task == landing.task and earlier.url and earlier.id != landing.id
+        ]
+        task = tasks.get(store, team.name, landing.task)
+        url = pull_requests.open_request(landing, task, pushed_before, environ)
     except errors.Conflict as problem:
         return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
 
-    def change(current: Landing) -> Landing:
-        outcomes.refuse_over(current)
+    def with_url(current: Landing) -> Landing:
+        outcomes.refuse_ended(current)
         return current.having(state="checking", url=url, updated_at=teams.now(store))
 
-    asked = update(store, team.name, LANDING, landing.id, change)[1]
-    _note(store, team.name, asked)
-    return asked
+    _, requested = update(store, team.name, LANDING, landing.id, with_url)
+    _trust_request(store, team.name, requested)
+    return requested
 
 
 if __name__ == "__main__":

@@ -21,55 +21,58 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_BACK = ("red", "conflict")
 _UNCHECKED = ", unchecked (no check is set: teams set landingCheck COMMAND)"
 
 
-def end(store: Store, team: Team, landing: Landing, state: str, **more: Any) -> Landing:
-    """End the landing in *state*, unless it has ended already. Notify the members concerned, and update the task."""
+def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -> Landing:
+    """End the landing in *state* with these *fields* of its record, unless it has ended already. Notify the members
+    concerned, and update the task.
+    """
     now = teams.now(store)
 
-    def change(current: Landing) -> Landing:
+    def with_end(current: Landing) -> Landing:
         if current.over:
             return current
-        done = current.having(state=state, ended_at=now, updated_at=now, **more)
-        return owing(done, *_notices(team, done))
+        ended = current.having(state=state, ended_at=now, updated_at=now, **fields)
+        return owing(ended, *_notices(team, ended))
 
-    before, done = update(store, team.name, LANDING.also_closed, landing.id, change)
-    if before is not done:
-        details = {"task": done.task, "commit": done.merge, "onto": done.onto, "reason": done.reason}
-        history.note(store, team.name, SYSTEM, f"landing {state}", landing=done.id, **details)
-    done = give_back(store, team, done)  # before the notices: their readers must find the task reopened
-    deliver(store, team.name, LANDING, done)
-    return done
+    before, ended = update(store, team.name, LANDING.also_closed, landing.id, with_end)
+    if before is not ended:
+        details = {"task": ended.task, "commit": ended.merge, "onto": ended.onto, "reason": ended.reason}
+        history.note(store, team.name, SYSTEM, f"landing {state}", landing=ended.id, **details)
+    ended = update_task(store, team, ended)  # before the notices: their readers must find the task reopened
+    deliver(store, team.name, LANDING, ended)
+    return ended
 
 
 def _notices(team: Team, landing: Landing) -> list[Owed]:
     """Return the notices of an ended landing.
 
-    The owner of the task gets one, or if the owner has left, the member who queued the landing. Unless the landing
+    The task's owner gets a notice, or if the owner has left, the member who queued the landing. Unless the landing
     succeeded, the member who queued it also gets one, and so does the leader of an active team if the landing was
     refused.
     """
-    to = landing.owner if landing.owner and team.member(landing.owner) else landing.by
+    owner = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid, event = f"{landing.id}-{landing.state}", f"landing-{landing.state}"
-    message = said(landing, settings.lands_by_itself(team))
+    message = sentence_of(landing, settings.lands_by_itself(team))
     if landing.state == "landed":
-        return [Owed(to=to, message=message, uid=uid, type="info", about=landing.id, event=event, task=landing.task)]
+        return [Owed(to=owner, message=message, uid=uid, type="info", about=landing.id, event=event, task=landing.task)]
     leader = [team.leader] if landing.state == "refused" and team.state == "active" else []
-    recipients = dict.fromkeys((to, landing.by, *leader))
+    recipients = dict.fromkeys((owner, landing.by, *leader))
     return [
         Owed(to=name, message=message, uid=f"{uid}~{name}", about=landing.id, event=event, task=landing.task)
         for name in recipients
     ]
 
 
-def said(landing: Landing, lands_by_itself: bool) -> str:
-    """Return the outcome of a landing as a sentence."""
+def sentence_of(landing: Landing, lands_by_itself: bool) -> str:
+    """Return the outcome of a landing as a sentence, with what to do if it failed. *lands_by_itself* says that a
+    completed task lands without a further command.
+    """
     what = f"{landing.id} of {landing.task} ({landing.title})"
     check = landing.result
     if landing.state == "landed":
-        return f"{what} landed: {_where(landing)}" + ("" if check or landing.url else _UNCHECKED)
+        return f"{what} landed: {where(landing)}" + ("" if check or landing.url else _UNCHECKED)
     if landing.state == "conflict":
         cause = f" ({landings.whose(landing.against)})" if landing.against else ""
         from teams_cli.agents import regions
@@ -88,24 +91,27 @@ def said(landing: Landing, lands_by_itself: bool) -> str:
     return f"{what} was refused: {landing.reason}"
 
 
-def give_back(store: Store, team: Team, landing: Landing) -> Landing:
-    """Record the outcome in the task, and reopen a task whose landing failed. Do nothing if this was done before."""
+def update_task(store: Store, team: Team, landing: Landing) -> Landing:
+    """Record the outcome of an ended landing in its task, and reopen the task if its landing failed. Do nothing if this
+    was done before. Return the landing.
+    """
     if landing.returned or not landing.over:
         return landing
+    summary = _summary(landing)
 
-    def change(task: Task) -> Task:
+    def with_outcome(task: Task) -> Task:
         if task.landing == landing.id:
             return task
-        aware = task.having(landing=landing.id, checked=_checked(task, landing))
-        if landing.state in _BACK and (task.status, task.claim) == ("completed", landing.claim):
-            again = reviews.given_back(store, team, aware, SYSTEM, "reopened", _why(landing))
-            return again.having(owed=aware.owed)  # the notice of the landing informs the owner
-        return aware.noted(teams.now(store), SYSTEM, landing.state, _why(landing))
+        updated = task.having(landing=landing.id, checked=_check_after_landing(task, landing))
+        if landing.state in ("red", "conflict") and (task.status, task.claim) == ("completed", landing.claim):
+            reopened = reviews.given_back(store, team, updated, SYSTEM, "reopened", summary)
+            return reopened.having(owed=updated.owed)  # the notice of the landing informs the owner
+        return updated.noted(teams.now(store), SYSTEM, landing.state, summary)
 
     try:
-        before, task = update(store, team.name, TASK, landing.task, change)
+        before, task = update(store, team.name, TASK, landing.task, with_outcome)
         if before.status != task.status:
-            history.note(store, team.name, SYSTEM, "task reopened", task=task.id, reason=_why(landing))
+            history.note(store, team.name, SYSTEM, "task reopened", task=task.id, reason=summary)
         if task.checked != before.checked:
             history.note(store, team.name, SYSTEM, CHECK_STALE, task=task.id, landing=landing.id)
     except (errors.Busy, errors.StorageFailed):  # a later call updates the task
@@ -115,9 +121,14 @@ def give_back(store: Store, team: Team, landing: Landing) -> Landing:
     return update(store, team.name, LANDING.also_closed, landing.id, lambda current: current.having(returned=True))[1]
 
 
+def is_of_this_machine(store: Store, landing: Landing) -> bool:
+    """Return whether the landing was queued on this machine, where its repository is."""
+    return (landing.host or "") == store.host
+
+
 def settled(store: Store, team: Team, landing: Landing) -> Landing:
-    """Finish a landing of this machine whose process died before it updated the task. Return the landing."""
-    return give_back(store, team, landing) if (landing.host or "") == store.host else landing
+    """Return the landing, after finishing the update of its task if the lander of this machine died before that."""
+    return update_task(store, team, landing) if is_of_this_machine(store, landing) else landing
 
 
 def up_to_date(store: Store, team: Team, task: Task) -> Task:
@@ -131,24 +142,25 @@ def up_to_date(store: Store, team: Team, task: Task) -> Task:
     return task
 
 
-def _why(landing: Landing) -> str:
+def _summary(landing: Landing) -> str:
+    """Return the outcome of a landing in a few words, for the notes of its task."""
     if landing.state == "landed":
-        return f"{landing.id}: {_where(landing)}"
-    about = ", ".join(landing.files or ()) if landing.state == "conflict" else landing.reason
-    check = landing.result
-    about = about or (f"exit status {check.status}" if check else "")
-    return f"{landing.id} is {landing.state}" + (f": {about}" if about else "")
+        return f"{landing.id}: {where(landing)}"
+    reason = ", ".join(landing.files or ()) if landing.state == "conflict" else landing.reason
+    if not reason and (check := landing.result):
+        reason = f"exit status {check.status}"
+    return f"{landing.id} is {landing.state}" + (f": {reason}" if reason else "")
 
 
-def _where(landing: Landing) -> str:
+def where(landing: Landing) -> str:
     """Return the merged pull request, or the branch and its new commit, as a phrase."""
     if landing.url:
         return f"{landing.url} was merged"
     return f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
 
 
-def _checked(task: Task, landing: Landing) -> Any:
-    """Return the task's check, marked as stale if the landed commit does not contain the checked one."""
+def _check_after_landing(task: Task, landing: Landing) -> Any:
+    """Return the result of the task's check, marked as stale if the landed commit does not contain the checked one."""
     check = checks.of(task)
     if check is None or check.commit is None or landing.state != "landed":
         return task.checked
@@ -157,35 +169,42 @@ def _checked(task: Task, landing: Landing) -> Any:
     return check.having(stale=True).to_json()
 
 
-def begun(store: Store, team: Team, landing: Landing, base: str, wanted: list[str]) -> Landing:
-    """Record that the landing is being checked on top of the commit *base*, with the commands *wanted*."""
-    check, now = " && ".join(wanted) or None, teams.now(store)
+def record_begin(store: Store, team: Team, landing: Landing, base: str, commands: list[str]) -> Landing:
+    """Record that the landing is being checked on top of the commit *base* with these commands, and return it."""
+    check, now = " && ".join(commands) or None, teams.now(store)
 
-    def change(current: Landing) -> Landing:
-        refuse_over(current)
+    def begin(current: Landing) -> Landing:
+        refuse_ended(current)
         return current.having(state="checking", base=base, merge=None, check=check, updated_at=now)
 
-    _, checking = update(store, team.name, LANDING, landing.id, change)
+    _, checking = update(store, team.name, LANDING, landing.id, begin)
     history.note(store, team.name, SYSTEM, "landing checking", landing=checking.id, task=checking.task, base=base)
     return checking
 
 
-def about_to_move(store: Store, team: Team, landing: Landing, commit: str, checked: object) -> Landing:
-    """Record the commit to which the branch is about to move. Fails if the team was closed meanwhile."""
+def record_merge(store: Store, team: Team, landing: Landing, commit: str, check: object) -> Landing:
+    """Record the commit to which the branch is about to move, and the JSON of its check or None. Return the landing.
 
-    def change(current: Landing) -> Landing:
-        refuse_over(current)
-        return current.having(merge=commit, checked=checked, updated_at=teams.now(store))
+    Raises:
+        WrongState: The landing has ended, or the team was closed meanwhile.
+    """
 
-    return update(store, team.name, LANDING, landing.id, change)[1]
+    def with_merge(current: Landing) -> Landing:
+        refuse_ended(current)
+        return current.having(merge=commit, checked=check, updated_at=teams.now(store))
+
+    return update(store, team.name, LANDING, landing.id, with_merge)[1]
 
 
 def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
-    """Clear the recorded merge of each queued landing whose branch does not contain it. Return whether there was one.
-
-    A process that died before it moved the branch leaves such landings. They are then tried again in their order.
+    """Clear the recorded merge of each queued landing whose branch does not contain it, so that the landing is tried
+    again. Return whether there was one. A lander that died before it moved the branch leaves such landings.
     """
     unmoved = []
+
+    def without_merge(current: Landing) -> Landing:
+        return current if current.over else current.having(merge=None)
+
     for landing in queue:
         if landing.over or not landing.merge:
             continue
@@ -193,11 +212,11 @@ def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
         if tip and not merging.holds(landing.repository, tip, landing.merge):
             unmoved.append(landing)
     for landing in unmoved:
-        update(store, team.name, LANDING, landing.id, lambda now: now if now.over else now.having(merge=None))
+        update(store, team.name, LANDING, landing.id, without_merge)
     return bool(unmoved)
 
 
-def refuse_over(landing: Landing) -> None:
+def refuse_ended(landing: Landing) -> None:
     """Refuse a landing that has ended.
 
     Raises:
@@ -207,12 +226,11 @@ def refuse_over(landing: Landing) -> None:
         raise errors.WrongState(f"{landing.id} is {landing.state} already", "See: teams get-landings")
 
 
-def landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> Landing:
-    """End the landing as landed, and update the *checkout* of the branch, if any, to *tip*.
-
-    The branch already contains the landing's commit. It may have moved on meanwhile.
+def end_landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> Landing:
+    """End a landing whose commit the branch contains, and update the files of *checkout* to *tip*, the branch's present
+    commit. *checkout* is "" if the branch is not checked out.
     """
-    behind = ""
+    reason = None
     if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):
-        behind = f"{checkout} was not updated, because somebody changed its files meanwhile; see git status there"
-    return end(store, team, landing, "landed", merge=tip, reason=behind or None)
+        reason = f"{checkout} was not updated, because somebody changed its files meanwhile; see git status there"
+    return end(store, team, landing, "landed", merge=tip, reason=reason)

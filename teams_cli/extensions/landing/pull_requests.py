@@ -10,7 +10,7 @@ import sys
 from teams_cli import errors, processes, text
 from teams_cli.agents import git, merging
 from teams_cli.agents.background import LANDER
-from teams_cli.extensions.landing import queueing
+from teams_cli.extensions.landing import outcomes, trust
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import landings, tasks
@@ -26,59 +26,63 @@ if TYPE_CHECKING:
 
 
 _REMOTE = "origin"
-_OWN = '.[] | select(.isCrossRepository | not) | "\\(.url) \\(.headRefOid)"'
+_IN_REPOSITORY = '.[] | select(.isCrossRepository | not) | "\\(.url) \\(.headRefOid)"'
 """A filter for the address and the commit of each request whose branch is in the repository itself. A branch of a fork
 may have the same name.
 """
 FIELDS = "state,headRefOid,reviews,statusCheckRollup"
 """The fields of a request that are read."""
 _FAILED = ("FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE")
-_OF_THE_PROJECT = ("OWNER", "MEMBER", "COLLABORATOR")
+_PROJECT_MEMBERS = ("OWNER", "MEMBER", "COLLABORATOR")
 """The authors whose requests for changes count, because anybody may review a public pull request."""
-_MARK = re.compile(r"^\[foreign [^\]]*\] ")
+_FOREIGN_MARK = re.compile(r"^\[foreign [^\]]*\] ")
 _JOB = re.compile(r"/job/(\d+)")
-_LOG = 2000
+_SHOWN_OF_LOG = 2000
 """The number of characters from the end of a log that are added to a failed check."""
 
 
-def opened(landing: Landing, task: Task, pushed_before: Sequence[str], environ: Mapping[str, str]) -> str:
+def open_request(landing: Landing, task: Task, pushed_before: Sequence[str], environ: Mapping[str, str]) -> str:
     """Push the commits and open a pull request, unless there is one already. Return its address. A branch that was
     rewritten may replace only the commits *pushed_before* for the task.
 
     Raises:
         Conflict: The push or the request failed. The error says how to do it by hand.
     """
-    if there := found(landing, environ):
-        return there  # who opened it was ended before that was noted, and it may be merged by now
+    if url := find(landing, environ):
+        return url  # the process that opened it died before it recorded that; it may be merged by now
     branch = _branch(landing)
     _push(landing, branch, pushed_before)
-    request = ["pr", "create", "--base", landing.onto, "--head", branch, "--title", _MARK.sub("", landing.title)]
+    title = _FOREIGN_MARK.sub("", landing.title)
+    request = ["pr", "create", "--base", landing.onto, "--head", branch, "--title", title]
     done = gh(landing, [*request, "--body", _body(landing, task)], environ)
-    if done.returncode and (others := _requests(landing, branch, "open", environ, is_pushed=True)):
-        return others[0]
-    if done.returncode:
-        why = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+    if done.returncode:  # gh also fails if the branch has a request already
+        if existing := _requests(landing, branch, "open", environ, is_pushed=True):
+            return existing[0]
+        reason = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
         raise errors.Conflict(
-            f"{branch} is pushed, but gh opened no pull request: {why}",
+            f"{branch} is pushed, but gh opened no pull request: {reason}",
             f"By hand: gh pr create --base {landing.onto} --head {branch}",
         )
     return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else branch
 
 
 def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
-    place = f"refs/heads/{branch}"
-    words = ("push", "--quiet", _REMOTE, f"{landing.head}:{place}")
-    pushed = git.run(landing.repository, *words)
-    for commit in pushed_before:  # a branch that was rewritten replaces only commits that we pushed ourselves
-        if pushed.returncode == 0:
+    """Push the landing's commit to the branch. If git refuses because the branch was rewritten, replace the commit of
+    the branch if it is one of those *pushed_before*.
+    """
+    remote_branch = f"refs/heads/{branch}"
+    arguments = ("push", "--quiet", _REMOTE, f"{landing.head}:{remote_branch}")
+    pushed = git.run(landing.repository, *arguments)
+    if pushed.returncode == 0:
+        return
+    for commit in pushed_before:
+        replaced = git.run(landing.repository, *arguments, f"--force-with-lease={remote_branch}:{commit}")
+        if replaced.returncode == 0:
             return
-        replaced = git.run(landing.repository, *words, f"--force-with-lease={place}:{commit}")
-        pushed = pushed if replaced.returncode else replaced
-    if pushed.returncode:
-        raise errors.Conflict(
-            f"{branch} could not be pushed to {_REMOTE}: {' '.join(pushed.stderr.split())}",
-            f"By hand: git push {_REMOTE} {landing.head[:10]}:{place}",
-        )
+    raise errors.Conflict(
+        f"{branch} could not be pushed to {_REMOTE}: {' '.join(pushed.stderr.split())}",
+        f"By hand: git push {_REMOTE} {landing.head[:10]}:{remote_branch}",
+    )
 
 
 def _body(landing: Landing, task: Task) -> str:
@@ -102,34 +106,33 @@ def issue_of(task: Task) -> str:
 
 
 def _branch(landing: Landing) -> str:
-    """Return the branch to push to: the task's own branch if it has the commits in this repository, or else a branch
-    for the landing.
+    """Return the branch to push to: the one that was worked on if it still has the commit, or else a branch for the
+    landing.
     """
     branch = landing.branch
-    if (
-        branch
-        and (tip := merging.tip_of(landing.repository, branch))
-        and merging.holds(landing.repository, tip, landing.head)
-    ):
+    if branch and merging.is_on_branch(landing.repository, branch, landing.head):
         return branch
-    return _own_branch(landing)
+    return _landing_branch(landing)
 
 
-def _own_branch(landing: Landing) -> str:
+def _landing_branch(landing: Landing) -> str:
     return f"teams/{landing.team_name}/{landing.id}"
 
 
-def found(landing: Landing, environ: Mapping[str, str]) -> str:
+def find(landing: Landing, environ: Mapping[str, str]) -> str:
     """Return the address of the landing's request, open or merged; "" if there is none or that can't be known."""
     branch = _branch(landing)
-    return next((url for state in ("open", "merged") for url in _requests(landing, branch, state, environ)), "")
+    for state in ("open", "merged"):
+        if urls := _requests(landing, branch, state, environ):
+            return urls[0]
+    return ""
 
 
 def is_of(landing: Landing, environ: Mapping[str, str]) -> bool:
     """Return whether the request whose address is recorded is from a branch of the landing and has the landing's
     commit.
     """
-    branches = [_own_branch(landing), *([landing.branch] if landing.branch else [])]
+    branches = [_landing_branch(landing), *([landing.branch] if landing.branch else [])]
     return any(landing.url in _requests(landing, branch, "all", environ) for branch in branches)
 
 
@@ -139,8 +142,9 @@ def _requests(
     """Return the addresses of the requests from *branch* of this repository that have the landing's commit. If the
     commit *is_pushed* just now, do not compare commits, because GitHub may show the new one only seconds later.
     """
-    wanted = [f"--head={branch}", f"--base={landing.onto}", f"--state={state}"]
-    done = gh(landing, ["pr", "list", *wanted, "--json", "url,headRefOid,isCrossRepository", "--jq", _OWN], environ)
+    which = [f"--head={branch}", f"--base={landing.onto}", f"--state={state}"]
+    fields = ["--json", "url,headRefOid,isCrossRepository", "--jq", _IN_REPOSITORY]
+    done = gh(landing, ["pr", "list", *which, *fields], environ)
     rows = [line.split() for line in done.stdout.splitlines()] if done.returncode == 0 else []
     rows = [row for row in rows if len(row) == 2]
     return [row[0] for row in rows if is_pushed or merging.holds(landing.repository, row[1], landing.head)]
@@ -160,9 +164,9 @@ def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | No
     if request.get("state") == "CLOSED":
         return "refused", f"{landing.url} was closed"
     if request.get("headRefOid") != landing.head:
-        return "", None  # others went on with it
-    if wish := _wanted_changes(landing, request.get("reviews") or []):
-        return "red", wish
+        return "", None  # others added commits, so its reviews and checks do not concern the landing
+    if wanted := _wanted_changes(landing, request.get("reviews") or []):
+        return "red", wanted
     failed = _failed_check(landing, request.get("statusCheckRollup") or [], environ)
     return ("red", failed) if failed else ("", None)
 
@@ -175,88 +179,92 @@ def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
     for review in reviews:
         if (review.get("commit") or {}).get("oid") == landing.head and review.get("state") != "COMMENTED":
             last[(review.get("author") or {}).get("login") or "?"] = review
-    wishes = [
+    wanted = [
         f"changes requested by {name} at {landing.url}{_quoted(review.get('body'))}"
         for name, review in last.items()
-        if review.get("state") == "CHANGES_REQUESTED" and review.get("authorAssociation") in _OF_THE_PROJECT
+        if review.get("state") == "CHANGES_REQUESTED" and review.get("authorAssociation") in _PROJECT_MEMBERS
     ]
-    return "\n".join(wishes)
+    return "\n".join(wanted)
 
 
 def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
     """Return the first check that failed in its last run, with the end of its log; "" if no check failed."""
-    last = {}
+    last_runs = {}
     for check in sorted(checks, key=lambda check: str(check.get("startedAt") or "")):
-        last[check.get("workflowName"), check.get("name") or check.get("context")] = check
-    for check in last.values():
+        last_runs[check.get("workflowName"), check.get("name") or check.get("context")] = check
+    for check in last_runs.values():
         if (check.get("conclusion") or check.get("state")) in _FAILED:
             url = check.get("detailsUrl") or check.get("targetUrl") or ""
             job = _JOB.search(url)
             log = gh(landing, ["run", "view", "--job", job[1], "--log-failed"], environ).stdout if job else ""
             name = check.get("name") or check.get("context")
-            return f"checks failed: {name} {url}{_quoted(log.strip()[-_LOG:])}"
+            return f"checks failed: {name} {url}{_quoted(log.strip()[-_SHOWN_OF_LOG:])}"
     return ""
 
 
 def _quoted(foreign: str | None) -> str:
-    """Return the text quoted and marked as foreign, since anybody may have written it; "" if it is empty."""
+    """Return the text quoted, on new lines, and marked as foreign, since anybody may have written it. Return "" if it
+    is empty.
+    """
     if not (foreign and foreign.strip()):
         return ""
     return "".join(f"\n{line}" for line in [text.FOREIGN, *text.quoted(foreign, "> ")])
 
 
 def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run `gh` in the repository of the landing. If the repository was moved away, run it elsewhere, which is enough
-    for commands with an address.
+    """Run `gh` in the repository of the landing. If the repository was moved away, run it in `/`, which is enough for
+    commands with an address.
     """
     directory = landing.repository if os.path.isdir(landing.repository) else "/"
     return processes.outcome_of(["gh", *words], directory, environ)
 
 
-def owed(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Comment on the issue of each landing of this machine that has landed and has no comment yet.
-
-    If a comment fails, the next caller tries again. A caller that finds the comment there already does not repeat it.
+def comment_on_issues(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    """Comment on the issue of each landing of this machine that has landed and has no comment yet. If a comment fails,
+    the next call tries again.
     """
-    if not (due := due_ones(store, team)) or (held := LANDER.hold(store, team)) is None:
+    if not (landed := to_comment(store, team)) or (held := LANDER.hold(store, team)) is None:
         return
     try:
-        for landing in due:
+        for landing in landed:
             _comment(store, team, landing, environ)
     finally:
         os.close(held)
 
 
-def due_ones(store: Store, team: str) -> list[Landing]:
-    """Return the landings of this machine that have landed and whose issues have no comment yet."""
+def to_comment(store: Store, team: str) -> list[Landing]:
+    """Return the landings of this machine that have landed and whose issues have no comment yet. Return an empty list
+    if the setting `landingComments` is off.
+    """
     if settings.value(teams.get(store, team), "landingComments") != "on":
         return []
-    landed = (one for one in landings.all_of(store, team, []) if one.state == "landed" and not one.commented)
-    return [one for one in landed if (one.host or "") == store.host]
+    return [
+        landing
+        for landing in landings.all_of(store, team, [])
+        if landing.state == "landed" and not landing.commented and outcomes.is_of_this_machine(store, landing)
+    ]
 
 
 def _comment(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
     try:
-        queueing.check_asked_here(store, team, landing)
+        trust.refuse_untrusted(store, team, landing)
         issue = issue_of(tasks.get(store, team, landing.task))
     except errors.TeamsError:
         return
-    if not issue or _commented(landing, issue, environ):
+    if not issue or _has_comment(landing, issue, environ):
         update(store, team, LANDING, landing.id, lambda current: current.having(commented=True))
 
 
-def _commented(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:
+def _has_comment(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:
     """Comment on the issue, unless it has the comment already. Return whether it has the comment now."""
     repository, _, number = issue.rpartition("#")
     mark = f"({landing.id} of {landing.team_name})"
-    place = ["--repo", repository, number]
-    there = gh(landing, ["issue", "view", *place, "--json", "comments", "--jq", ".comments[].body"], environ)
-    if there.returncode == 0 and mark in there.stdout:
-        return True
-    where = f"{landing.url} was merged" if landing.url else f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
-    done = there
-    if there.returncode == 0:
-        done = gh(landing, ["issue", "comment", *place, "--body", f"Done: {where} {mark}"], environ)
+    address = ["--repo", repository, number]
+    done = gh(landing, ["issue", "view", *address, "--json", "comments", "--jq", ".comments[].body"], environ)
+    if done.returncode == 0:
+        if mark in done.stdout:
+            return True
+        done = gh(landing, ["issue", "comment", *address, "--body", f"Done: {outcomes.where(landing)} {mark}"], environ)
     if done.returncode:
         sys.stderr.write(f"{landing.id}: no comment at {issue}: {' '.join(done.stderr.split())}\n")
     return done.returncode == 0

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from hashlib import md5
-
 from teams_cli import errors
 from teams_cli.agents import checking, checkouts, git, merging, work
 from teams_cli.agents.checkouts import Checkout
-from teams_cli.extensions.landing import outcomes
+from teams_cli.extensions.landing import outcomes, trust
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
-from teams_cli.store.files import disk
 from teams_cli.store.retrying import update
 from teams_cli.tasks import checks, landings, tasks
 from teams_cli.tasks.assigning import state_of
@@ -21,82 +18,11 @@ from teams_cli.teams.permission import Standing, require, standing_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.teams import Team
 
-
-def note(store: Store, team: str, place: str) -> None:
-    """Record on this machine that *place* is trusted by the team. A place is a repository or a pull request's address.
-
-    Raises:
-        StorageFailed: The file cannot be written.
-    """
-    if store.host and not _is_known(store, team, place):
-        disk.prepare_root(store.root)
-        disk.make_directories(_directory(store, team), store.root)
-        disk.commit(disk.write_temp(f"{store.root}/tmp", place.encode()), _path(store, team, place))
-
-
-def check_asked_here(store: Store, team: str, landing: Landing) -> None:
-    """Refuse a landing with an invalid commit or branch, or into a repository that is not trusted on this machine.
-
-    Raises:
-        NotAllowed: The landing is refused.
-    """
-    if not merging.is_commit(landing.head):
-        raise errors.NotAllowed(f"{landing.head[:60]!r} is not a commit", "See who asked for it: teams history")
-    if landing.branch is not None and (landing.branch == landing.onto or landing.branch.startswith("-")):
-        raise errors.NotAllowed(
-            f"{landing.branch!r} is not a branch that can land on {landing.onto}", "Land your own branch."
-        )
-    if store.host and not _is_known(store, team, landing.repository):
-        refusal = f"nobody on this machine asked to land into {landing.repository}"
-        raise errors.NotAllowed(refusal, f"If the repository is right, run there: teams land {landing.task}")
-
-
-def has_opened(store: Store, team: str, landing: Landing) -> bool:
-    """Return whether this machine recorded that it opened the landing's pull request. In a store of one machine, always
-    return True.
-    """
-    return not store.host or _is_known(store, team, landing.url or "")
-
-
-def trusted(store: Store, team: str, recorded: Sequence[str], directory: str) -> list[str]:
-    """Return the places from which a landing may start, out of *recorded*, the places that records name.
-
-    In a store of one machine all are trusted. In a shared store a place must belong to the repository of *directory*,
-    or to a repository in which this machine queued a landing before.
-    """
-    if not (store.host and recorded):
-        return list(recorded)
-    here = checkouts.repository_of(directory)[1] if directory else ""
-    common_of = {place: checkouts.repository_of(place)[1] for place in recorded}
-    return [
-        place
-        for place, common in common_of.items()
-        if common and (common == here or _is_known(store, team, common.removesuffix("/.git")))
-    ]
-
-
-def _is_known(store: Store, team: str, place: str) -> bool:
-    try:
-        return disk.read_file(_path(store, team, place)) == place.encode()
-    except FileNotFoundError:
-        return False
-
-
-def _directory(store: Store, team: str) -> str:
-    return f"{store.root}/landers/{team}"
-
-
-def _path(store: Store, team: str, place: str) -> str:
-    return f"{_directory(store, team)}/{md5(place.encode(), usedforsecurity=False).hexdigest()}"
-
-
-WAYS = ("merge", "pr")
-_STANDING = ("queued", "checking", "landed")
+MERGE, PULL_REQUEST = "merge", "pr"
+WAYS = (MERGE, PULL_REQUEST)
 
 
 def land(
@@ -129,90 +55,17 @@ def land(
         raise errors.NotAllowed(
             f"{task.id} is {state_of(task)}, and not yours", "Only its owner and the leader may land it."
         )
-    _refuse_unready(task)
+    _refuse_unfinished(task)
     source = _source(store, standing, task, directory, onto)
     if source is None:
         raise errors.InvalidValue(
             f"{task.id} has no worktree, and {directory or 'here'} is in no git repository",
             "Run this in the checkout with its commits.",
         )
-    return _queued(store, standing, task, source, onto, _way(standing, via))
+    return _queue(store, standing, task, source, onto, _way_to_land(standing, via))
 
 
-def _way(standing: Standing, via: str | None) -> str:
-    """Return how to land: *via* if given, else the setting `landingVia`. Only the user may deviate from the setting.
-
-    Raises:
-        NotAllowed: An agent asks for another way.
-    """
-    wanted = str(settings.value(standing.team, "landingVia"))
-    if via not in (None, wanted) and not standing.caller.is_human:
-        raise _not_wanted(wanted)
-    return via or wanted
-
-
-def refuse_unwanted(team: Team, landing: Landing) -> None:
-    """Refuse to open a pull request that the user did not want, even if the record of the landing demands one.
-
-    Raises:
-        NotAllowed: The user did not queue this landing, and `landingVia` is not `pr`.
-    """
-    wanted = str(settings.value(team, "landingVia"))
-    if landing.by != HUMAN and wanted != "pr":
-        raise _not_wanted(wanted)
-
-
-def _not_wanted(wanted: str) -> errors.NotAllowed:
-    return errors.NotAllowed(
-        f"the person set landingVia to `{wanted}`", f"To change it, as the person: teams set landingVia pr --as {HUMAN}"
-    )
-
-
-def by_itself(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
-    """Queue a landing of the task, which was just completed. Return None if its owner has nothing to land.
-
-    The owner has something to land if the checkout's own branch has new commits, or if the owner's worktree has
-    uncommitted changes. The changes are then refused with an error.
-    """
-    standing = standing_of(teams.get(store, team), caller)
-    if standing is None:
-        return None
-    worktree = checkouts.worktree_of(store, team, task.owner or "")
-    source = _source(store, standing, task, directory if task.owner == standing.name else "", None)
-    if source is None or not (_has_news(source) or (worktree and work.uncommitted(source))):
-        return None
-    return _queued(store, standing, task, source, None, _way(standing, None))
-
-
-def _has_news(source: Checkout) -> bool:
-    """Return whether the checkout is on a branch other than the main checkout's, with commits that the main checkout's
-    branch lacks.
-    """
-    target = checkouts.branch_of(source.main)
-    tip = merging.tip_of(source.main, target) if target else ""
-    return bool(tip) and source.branch != target and not merging.holds(source.main, tip, source.head)
-
-
-def _queued(store: Store, standing: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
-    _refuse_unseen(store, task)
-    team = standing.team.name
-    target = onto or _target(source)
-    head = _head(source, task)
-    last = landings.last_of(store, team, task.id)
-    if last and (last.head, last.onto, last.claim) == (head, target, task.claim) and last.state in _STANDING:
-        return last
-    _refuse_senseless(source, task, head, target)
-    draft = _draft(store, standing, task, source).having(
-        head=head, onto=target, base=merging.tip_of(source.main, target)
-    )
-    draft = draft if via == WAYS[0] else draft.having(via=via)
-    note(store, team, source.main)
-    landing, _ = store.create(team, LANDING, None, draft)
-    history.note(store, team, standing.name, "landing asked for", landing=landing.id, task=task.id, head=head)
-    return landing
-
-
-def _refuse_unready(task: Task) -> None:
+def _refuse_unfinished(task: Task) -> None:
     if task.status not in ("completed", IN_PROGRESS):
         raise errors.WrongState(
             f"{task.id} is {state_of(task)}", f"Complete it first: teams update-task {task.id} --status completed"
@@ -224,26 +77,75 @@ def _refuse_unready(task: Task) -> None:
         )
 
 
-def _refuse_unseen(store: Store, task: Task) -> None:
-    """In a shared store, refuse a task with a reviewer if no commit was submitted for review."""
-    if store.host and task.review_by and not task.submitted:
-        refusal = f"no commit of {task.id} was submitted for review"
-        raise errors.Conflict(
-            refusal, f"Have it completed again in its checkout: teams update-task {task.id} --status pending"
-        )
+def _way_to_land(standing: Standing, via: str | None) -> str:
+    """Return how to land: *via* if given, else as the setting `landingVia` says. Only the human may deviate from the
+    setting.
+
+    Raises:
+        NotAllowed: An agent asks for another way.
+    """
+    setting = str(settings.value(standing.team, "landingVia"))
+    if via not in (None, setting) and not standing.caller.is_human:
+        raise _way_not_allowed(setting)
+    return via or setting
+
+
+def refuse_unwanted_request(team: Team, landing: Landing) -> None:
+    """Refuse to open a pull request that the human did not want, even if the record of the landing demands one.
+
+    Raises:
+        NotAllowed: The human did not queue this landing, and `landingVia` is not `pr`.
+    """
+    setting = str(settings.value(team, "landingVia"))
+    if landing.by != HUMAN and setting != PULL_REQUEST:
+        raise _way_not_allowed(setting)
+
+
+def _way_not_allowed(setting: str) -> errors.NotAllowed:
+    change = f"To change it, as the person: teams set landingVia pr --as {HUMAN}"
+    return errors.NotAllowed(f"the person set landingVia to `{setting}`", change)
+
+
+def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
+    """Queue a landing of the task, which was just completed. Return None if its owner has nothing to land.
+
+    The owner has something to land if the checkout's own branch has new commits, or if the owner's worktree has
+    uncommitted changes. The changes are then refused with an error.
+    """
+    standing = standing_of(teams.get(store, team), caller)
+    if standing is None:
+        return None
+    worktree = checkouts.worktree_of(store, team, task.owner or "")
+    source = _source(store, standing, task, directory if task.owner == standing.name else "", None)
+    if source is None or not (_has_new_commits(source) or (worktree and work.uncommitted(source))):
+        return None
+    return _queue(store, standing, task, source, None, _way_to_land(standing, None))
+
+
+def _has_new_commits(source: Checkout) -> bool:
+    """Return whether the checkout is on a branch other than the main checkout's, with commits that the main checkout's
+    branch lacks.
+    """
+    target = checkouts.branch_of(source.main)
+    tip = merging.tip_of(source.main, target) if target else ""
+    return bool(tip) and source.branch != target and not merging.holds(source.main, tip, source.head)
 
 
 def _source(store: Store, standing: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
-    """Return the checkout to land the task from, or None if no candidate exists.
+    """Return the checkout to land the task from; None if there is no candidate. *directory* is where the caller is, and
+    "" if it must not be used.
 
-    Candidates that are not on the target branch go first.
+    The candidates in their order are: the owner's worktree, *directory* if the caller owns the task, where the owner
+    was last seen, where the task was checked, and *directory*. The first that is not on the target branch is taken, or
+    else the first.
     """
-    check, owner, team = checks.of(task), task.owner or "", standing.team.name
+    owner, team = task.owner or "", standing.team.name
+    check = checks.of(task)
     recorded = [place for place in (checkouts.seen_in(store, team, owner), check.directory if check else None) if place]
     places = [
         checkouts.worktree_of(store, team, owner),
         directory if owner == standing.name else None,
-        *trusted(store, team, recorded, directory),
+        *trust.trusted_places(store, team, recorded, directory),
         directory,
     ]
     candidates = [checkout for place in dict.fromkeys(places) if place and (checkout := checkouts.at(place))]
@@ -251,6 +153,52 @@ def _source(store: Store, standing: Standing, task: Task, directory: str, onto: 
         if checkout.branch != (onto or checkouts.branch_of(checkout.main)):
             return checkout
     return candidates[0] if candidates else None
+
+
+def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
+    """Queue a landing of the task from the checkout *source*, and return it. Return the task's last landing instead if
+    it is the same and did not fail.
+    """
+    _refuse_unsubmitted(store, task)
+    team = standing.team.name
+    target = onto or _target(source)
+    head = _head(source, task)
+    last = landings.last_of(store, team, task.id)
+    is_same = last and (last.head, last.onto, last.claim) == (head, target, task.claim)
+    if last and is_same and last.state in ("queued", "checking", "landed"):
+        return last
+    _refuse_impossible(source, task, head, target)
+    draft = Landing(
+        team_name=team,
+        task=task.id,
+        title=task.title,
+        owner=task.owner,
+        by=standing.name,
+        claim=task.claim,
+        priority=task.priority,
+        repository=source.main,
+        host=store.host or None,
+        branch=source.branch or None,
+        onto=target,
+        head=head,
+        base=merging.tip_of(source.main, target),
+        created_at=teams.now(store),
+    )
+    if via != MERGE:
+        draft = draft.having(via=via)
+    trust.trust(store, team, source.main)
+    landing, _ = store.create(team, LANDING, None, draft)
+    history.note(store, team, standing.name, "landing asked for", landing=landing.id, task=task.id, head=head)
+    return landing
+
+
+def _refuse_unsubmitted(store: Store, task: Task) -> None:
+    """In a shared store, refuse a task with a reviewer if no commit was submitted for review."""
+    if store.host and task.review_by and not task.submitted:
+        raise errors.Conflict(
+            f"no commit of {task.id} was submitted for review",
+            f"Have it completed again in its checkout: teams update-task {task.id} --status pending",
+        )
 
 
 def _target(source: Checkout) -> str:
@@ -268,51 +216,42 @@ def _target(source: Checkout) -> str:
 def _head(source: Checkout, task: Task) -> str:
     """Return the commit to land.
 
-    For a reviewed task this is the submitted commit, or the checkout's commit if its changes are the same. For another
+    For a reviewed task this is the submitted commit, or the checkout's commit if it has the same files. For another
     completed task it is the commit that passed the check, if the branch still contains it. Otherwise it is the
     checkout's commit.
-    """
-    if task.review_by and task.submitted and task.status == "completed":
-        return _reviewed(source, task, task.submitted)
-    check = checks.of(task)
-    commit = check.commit if check and check.passed and task.status == "completed" else None
-    return commit if commit and merging.holds(source.main, source.head, commit) else source.head
-
-
-def _reviewed(source: Checkout, task: Task, submitted: str) -> str:
-    if merging.holds(source.main, source.head, submitted):
-        return submitted
-    if merging.is_same(source.main, submitted, source.head):
-        return source.head
-    raise errors.Conflict(
-        f"{task.id} was reviewed at {submitted[:10]}, which is not in {source.branch or source.top}",
-        f"Change to a checkout that has it, or have it reviewed again: teams update-task {task.id} --status pending",
-    )
-
-
-def check(store: Store, team: str, landing: Landing) -> None:
-    """Refuse a landing whose commit was not reviewed, unless the target branch already contains the commit.
 
     Raises:
-        NotAllowed: The commit differs from the reviewed one.
-        Conflict: The task has a reviewer, but no commit was submitted for review in a shared store.
+        Conflict: The checkout does not have what was reviewed.
     """
-    task = tasks.get(store, team, landing.task)
-    if landing.over:
-        return
-    _refuse_unseen(store, task)
-    if not (task.review_by and task.submitted):
-        return
-    same = merging.is_commit(task.submitted) and landing.head == task.submitted
-    same = same or merging.is_same(landing.repository, task.submitted, landing.head)
-    if not same and not merging.is_on_branch(landing.repository, landing.onto, landing.head):
-        refusal = f"{landing.head[:10]} was not reviewed: {task.id} was, at {task.submitted[:10]}"
-        raise errors.NotAllowed(refusal, f"Land the reviewed commit: teams land {task.id}")
+    if task.status != "completed":
+        return source.head
+    if task.review_by and task.submitted:
+        submitted = task.submitted
+        if merging.holds(source.main, source.head, submitted):
+            return submitted
+        if merging.is_same(source.main, submitted, source.head):
+            return source.head
+        raise errors.Conflict(
+            f"{task.id} was reviewed at {submitted[:10]}, which is not in {source.branch or source.top}",
+            "Change to a checkout that has it, or have it reviewed again: "
+            f"teams update-task {task.id} --status pending",
+        )
+    check = checks.of(task)
+    if check and check.passed and check.commit and merging.holds(source.main, source.head, check.commit):
+        return check.commit
+    return source.head
 
 
-def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> None:
-    last = checks.of(task)
-    checking.refuse_dirty(task, work.uncommitted(source, last.left if last else None), source.top)
+def _refuse_impossible(source: Checkout, task: Task, head: str, target: str) -> None:
+    """Refuse a landing that has nothing to merge, or that git can't merge.
+
+    Raises:
+        Conflict: The checkout has uncommitted changes or is on the target branch itself, or that branch has the commit
+            already, or the commit has no common history with it.
+        InvalidValue: There is no target branch.
+    """
+    check = checks.of(task)
+    checking.refuse_dirty(task, work.uncommitted(source, check.left if check else None), source.top)
     if source.branch == target:
         raise errors.Conflict(
             f"{source.top} is on {target} itself, so there is nothing to land",
@@ -332,36 +271,42 @@ def _refuse_senseless(source: Checkout, task: Task, head: str, target: str) -> N
         )
 
 
-def _draft(store: Store, standing: Standing, task: Task, source: Checkout) -> Landing:
-    return Landing(
-        team_name=standing.team.name,
-        task=task.id,
-        title=task.title,
-        owner=task.owner,
-        by=standing.name,
-        claim=task.claim,
-        priority=task.priority,
-        repository=source.main,
-        host=store.host or None,
-        branch=source.branch or None,
-        onto="",
-        head="",
-        created_at=teams.now(store),
-    )
+def refuse_unreviewed(store: Store, team: str, landing: Landing) -> None:
+    """Refuse an open landing whose commit was not reviewed, unless the target branch already contains the commit.
+
+    Raises:
+        NotAllowed: The commit differs from the reviewed one.
+        Conflict: The task has a reviewer, but no commit was submitted for review in a shared store.
+    """
+    task = tasks.get(store, team, landing.task)
+    if landing.over:
+        return
+    _refuse_unsubmitted(store, task)
+    if not (task.review_by and task.submitted):
+        return
+    if merging.is_commit(task.submitted) and landing.head == task.submitted:
+        return
+    if merging.is_same(landing.repository, task.submitted, landing.head):
+        return
+    if not merging.is_on_branch(landing.repository, landing.onto, landing.head):
+        refusal = f"{landing.head[:10]} was not reviewed: {task.id} was, at {task.submitted[:10]}"
+        raise errors.NotAllowed(refusal, f"Land the reviewed commit: teams land {task.id}")
 
 
 def refuse_all(store: Store, team: str, why: str) -> list[str]:
-    """Refuse the open landings of a closed team, except those about to move their branch. Return the refused ids."""
+    """End the open landings of a closed team as refused, except those that may move their branch at this moment. Return
+    the ids of the refused landings.
+    """
     refused = []
 
-    def change(landing: Landing) -> Landing:
+    def refuse(landing: Landing) -> Landing:
         if landing.over or landing.merge:
             return landing
         now = teams.now(store)
         return landing.having(state="refused", reason=why, ended_at=now, updated_at=now, returned=True)
 
     for landing in landings.open_ones(store, team):
-        before, after = update(store, team, LANDING.also_closed, landing.id, change)
+        before, after = update(store, team, LANDING.also_closed, landing.id, refuse)
         if before is not after:
             refused.append(landing.id)
     return refused

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     Merge = tuple[str, str, str]
     """A merge commit, its first parent (the branch before it), and its second parent (the commit merged into it)."""
 
-_MOST = 50
+_MOST_ENTRIES = 50
 """The most reflog entries that are searched."""
 _ONTO, _BRANCH = " teams:onto", " teams:branch"
 """The texts after the markers of a conflict, in place of the commits, so that equal conflicts have equal text."""
-_IN_BOTH = ({"1", "2", "3"}, {"2", "3"})
+_STAGES = ({"1", "2", "3"}, {"2", "3"})
 """The stages that git lists for a file that both sides changed, and for one that both sides added."""
 
 
@@ -32,77 +32,81 @@ def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
     conflict is new. If the commit was reviewed, use only resolutions that the commit itself contains.
     """
     repository, head = landing.repository, landing.head
-    earlier = _earlier(landing, base)
-    tree = _squashed(repository, base, head, earlier) if earlier else ""
-    if not tree and earlier and not is_reviewed:
-        tree = _resolved(repository, base, head, earlier)
+    earlier = _earlier_merges(landing, base)
+    if not earlier:
+        return ""
+    tree = _tree_with_lost_history(repository, base, head, earlier)
+    if not tree and not is_reviewed:
+        tree = _tree_with_resolutions(repository, base, head, earlier)
     return merging.committed(repository, tree, base, head, message) if tree else ""
 
 
-def _earlier(landing: Landing, base: str) -> list[Merge]:
+def _earlier_merges(landing: Landing, base: str) -> list[Merge]:
     """Return the merges in the branch's reflog of a commit that *base* contains, the newest first."""
     if not landing.branch:
         return []
-    words = ("log", "--walk-reflogs", f"--max-count={_MOST}", "--format=%H %P", f"refs/heads/{landing.branch}", "--")
-    found: list[Merge] = []
-    for line in dict.fromkeys(git.run(landing.repository, *words).stdout.splitlines()):
+    branch = f"refs/heads/{landing.branch}"
+    arguments = ("log", "--walk-reflogs", f"--max-count={_MOST_ENTRIES}", "--format=%H %P", branch, "--")
+    merges: list[Merge] = []
+    for line in dict.fromkeys(git.run(landing.repository, *arguments).stdout.splitlines()):
         commit, *parents = line.split()
         if len(parents) == 2 and merging.holds(landing.repository, base, parents[1]):
-            found.append((commit, parents[0], parents[1]))
-    return found
+            merges.append((commit, parents[0], parents[1]))
+    return merges
 
 
-def _squashed(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
+def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
     """Return the tree of the merge if a commit of the branch has exactly the files of an earlier merge: then the branch
     contains what was merged there, although its history does not show it. Return "" if there is no such commit.
     """
-    listed = git.said(repository, "log", "--format=%T", head, f"^{base}", "--").split()
+    trees_of_branch = git.said(repository, "log", "--format=%T", head, f"^{base}", "--").split()
     for commit, _, theirs in earlier:
-        if git.said(repository, "rev-parse", f"{commit}^{{tree}}") in listed:
-            words = ("commit-tree", f"{head}^{{tree}}", "-p", head, "-p", theirs, "-m", "with its history")
-            with_history = git.must(repository, *words, variables=git.NOBODY).strip()
-            tree, conflicts = _tried(repository, base, with_history)
+        if git.said(repository, "rev-parse", f"{commit}^{{tree}}") in trees_of_branch:
+            arguments = ("commit-tree", f"{head}^{{tree}}", "-p", head, "-p", theirs, "-m", "with its history")
+            with_history = git.must(repository, *arguments, variables=git.NOBODY).strip()
+            tree, conflicts = _merge(repository, base, with_history)
             if tree and not conflicts:
                 return tree
     return ""
 
 
-def _resolved(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
+def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
     """Return the tree of the merge, with the resolutions of the *earlier* merges; "" if they do not resolve every
     conflict.
     """
-    tree, conflicts = _tried(repository, base, head)
-    known = [(commit, mine, theirs, _tried(repository, theirs, mine)[0]) for commit, mine, theirs in earlier]
-    lines = []
+    tree, conflicts = _merge(repository, base, head)
+    unresolved = [_merge(repository, theirs, mine)[0] for _, mine, theirs in earlier]
+    entries = []
     for path, stages in conflicts.items():
-        if set(stages) not in _IN_BOTH or len({mode for mode, _ in stages.values()}) > 1:
+        is_deleted_or_renamed = set(stages) not in _STAGES
+        if is_deleted_or_renamed or len({mode for mode, _ in stages.values()}) > 1:
             return ""
         text = _text(repository, tree, path, base, head)
-        for commit, mine, theirs, before in known:
-            if before and _ONTO in text:
-                old = _text(repository, before, path, theirs, mine)
-                text = _again(repository, text, old, _text(repository, commit, path)) or text
+        for (commit, mine, theirs), old_tree in zip(earlier, unresolved, strict=True):
+            if old_tree and _ONTO in text:
+                conflict = _text(repository, old_tree, path, theirs, mine)
+                text = _resolve(repository, text, conflict, _text(repository, commit, path)) or text
         if _ONTO in text or not text:
             return ""
         blob = git.must(repository, "hash-object", "-w", "--stdin", given=text).strip()
-        lines.append(f"{stages['2'][0]} {blob}\t{path}\0")
-    with TemporaryDirectory(prefix="teams-") as place:
-        index = {"GIT_INDEX_FILE": os.path.join(place, "index")}
+        entries.append(f"{stages['2'][0]} {blob}\t{path}\0")
+    with TemporaryDirectory(prefix="teams-") as directory:
+        index = {"GIT_INDEX_FILE": os.path.join(directory, "index")}
         git.must(repository, "read-tree", tree, variables=index)
-        git.must(repository, "update-index", "-z", "--index-info", variables=index, given="".join(lines))
+        git.must(repository, "update-index", "-z", "--index-info", variables=index, given="".join(entries))
         return git.must(repository, "write-tree", variables=index).strip()
 
 
-def _tried(repository: str, onto: str, branch: str) -> tuple[str, Mapping[str, dict[str, tuple[str, str]]]]:
+def _merge(repository: str, onto: str, branch: str) -> tuple[str, Mapping[str, dict[str, tuple[str, str]]]]:
     """Merge two commits without a checkout. Return the tree, in which conflicts are marked, and the mode and the blob
     of each stage of each conflicting file. The tree is "" if git can't merge them.
     """
-    words = ("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "--no-messages", "-z", onto, branch)
-    tree, *entries = git.run(repository, *words).stdout.split("\0")
+    arguments = ("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "--no-messages", "-z", onto, branch)
+    tree, *entries = git.run(repository, *arguments).stdout.split("\0")
     conflicts: dict[str, dict[str, tuple[str, str]]] = {}
     for entry in filter(None, entries):
-        what, path = entry.split("\t", 1)
-        mode, blob, stage = what.split()
+        details, path = entry.split("\t", 1)
+        mode, blob, stage = details.split()
         conflicts.setdefault(path, {})[stage] = (mode, blob)
     return tree, conflicts
 
@@ -115,14 +119,14 @@ def _text(repository: str, commit: str, path: str, onto: str = "", branch: str =
     return text.replace(f" {onto}\n", f"{_ONTO}\n").replace(f" {branch}\n", f"{_BRANCH}\n") if onto else text
 
 
-def _again(repository: str, text: str, old: str, resolved: str) -> str:
-    """Apply to *text*, which has a conflict, the change that turned the *old* conflict into *resolved*. Return the new
-    text, or "" if the change does not fit.
+def _resolve(repository: str, text: str, conflict: str, resolved: str) -> str:
+    """Apply to *text*, which has a conflict, the change that turned an earlier *conflict* into *resolved*. Return the
+    new text, or "" if the change does not fit.
     """
-    with TemporaryDirectory(prefix="teams-") as place:
-        names = [os.path.join(place, name) for name in ("text", "old", "resolved")]
-        for name, content in zip(names, (text, old, resolved), strict=True):
-            with open(name, "wb") as file:
+    with TemporaryDirectory(prefix="teams-") as directory:
+        paths = [os.path.join(directory, name) for name in ("text", "conflict", "resolved")]
+        for path, content in zip(paths, (text, conflict, resolved), strict=True):
+            with open(path, "wb") as file:
                 file.write(os.fsencode(content))
-        done = git.run(repository, "merge-file", "-p", *names)
+        done = git.run(repository, "merge-file", "-p", *paths)
     return done.stdout if done.returncode == 0 else ""

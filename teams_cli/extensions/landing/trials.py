@@ -1,4 +1,4 @@
-"""Tries merges: checks out the merge commit in a temporary checkout, and runs the checks there."""
+"""Chooses the landings to try, and checks merge commits in a temporary checkout."""
 
 from __future__ import annotations
 
@@ -25,23 +25,25 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def trial_commands(store: Store, team: Team, landing: Landing) -> list[str]:
+def commands_of(store: Store, team: Team, landing: Landing) -> list[str]:
     """Return the commands that the merge must pass: the check of the task, and the setting `landingCheck`."""
-    own = tasks.get(store, team.name, landing.task).check
-    of_all = str(settings.value(team, "landingCheck"))
-    return list(dict.fromkeys(command for command in (own, of_all) if command))
+    check_of_task = tasks.get(store, team.name, landing.task).check
+    check_of_all = str(settings.value(team, "landingCheck"))
+    return list(dict.fromkeys(command for command in (check_of_task, check_of_all) if command))
 
 
-def tried(
-    store: Store, team: Team, landing: Landing, commit: str, wanted: list[str], environ: Mapping[str, str]
+def run_checks(
+    store: Store, team: Team, landing: Landing, commit: str, commands: list[str], environ: Mapping[str, str]
 ) -> list[Check]:
-    """Run the commands on a commit, up to the first that fails. Return their results."""
-    if not wanted:
+    """Run the commands on *commit* in the landing's temporary checkout, up to the first that fails. Return their
+    results.
+    """
+    if not commands:
         return []
-    path = place_of(store, team.name, landing)
+    path = f"{_directory(store, team.name)}/.{landing.id}"
     with trees.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
         results: list[Check] = []
-        for command in wanted:
+        for command in commands:
             check = checking.run(store, team, command, Workplace(path, environ), SYSTEM)
             output = check.output if check.passed or not lacking else f"{check.output}\n{lacking}"
             results.append(check.having(commit=commit, directory=None, output=output))
@@ -50,18 +52,17 @@ def tried(
         return results
 
 
-def clear_left(store: Store, team: str) -> None:
-    """Remove the checkouts of trials that were killed. The caller holds the lander's lock."""
-    directory = f"{store.root}/worktrees/{team}"
+def remove_leftovers(store: Store, team: str) -> None:
+    """Remove the temporary checkouts that killed landers left. The caller holds the lander's lock."""
+    directory = _directory(store, team)
     for name in disk.names_in(directory):
         if name.startswith(f".{LANDING.name}-"):
             with suppress(errors.TeamsError):
                 trees.clear(landings.get(store, team, name.removeprefix(".")).repository, f"{directory}/{name}")
 
 
-def place_of(store: Store, team: str, landing: Landing) -> str:
-    """Return the directory of the landing's trial checkout."""
-    return f"{store.root}/worktrees/{team}/.{landing.id}"
+def _directory(store: Store, team: str) -> str:
+    return f"{store.root}/worktrees/{team}"
 
 
 _COMPARED = 12
@@ -76,46 +77,51 @@ def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[t
     Priority and age decide between equals, or alone if the setting `landingOrder` is `priority`. A landing that was
     overtaken too often goes before the others. *conflicting* caches the compared pairs of commits.
     """
-    waiting = [one for one in queue if not (one.over or one.merge)]
+    waiting = [landing for landing in queue if not (landing.over or landing.merge)]
     if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
         return queue
-    counts = dict.fromkeys((one.id for one in waiting), _COMPARED)
-    counts.update((one.id, 0) for one in waiting[:_COMPARED])
-    for one, other in combinations(waiting[:_COMPARED], 2):
-        if (one.repository, one.onto) == (other.repository, other.onto):
-            pair = (one.head, other.head)
+    # The number of conflicts by landing. Landings that are not compared come last of those that wait.
+    conflicts = {landing.id: _COMPARED for landing in waiting}
+    conflicts.update((landing.id, 0) for landing in waiting[:_COMPARED])
+    for first, second in combinations(waiting[:_COMPARED], 2):
+        if (first.repository, first.onto) == (second.repository, second.onto):
+            pair = (first.head, second.head)
             if pair not in conflicting:
-                with Snapshots(checkouts.repository_of(one.repository)[1]) as shot:
-                    conflicting[pair] = bool(shot.conflicts(one.repository, *pair))
-            counts[one.id] += conflicting[pair]
-            counts[other.id] += conflicting[pair]
-    if any(counts.values()):
-        ended = [one for one in landings.all_of(store, team.name, []) if one.over]
-        counts.update((one.id, -1) for one in waiting if _overtaken(one, ended) >= _MOST_OVERTAKEN)
-    return sorted(queue, key=lambda one: counts.get(one.id, -1))
+                with Snapshots(checkouts.repository_of(first.repository)[1]) as snapshots:
+                    conflicting[pair] = bool(snapshots.conflicts(first.repository, *pair))
+            if conflicting[pair]:
+                conflicts[first.id] += 1
+                conflicts[second.id] += 1
+    if any(conflicts.values()):
+        ended = [landing for landing in landings.all_of(store, team.name, []) if landing.over]
+        for landing in waiting:
+            if _times_overtaken(landing, ended) >= _MOST_OVERTAKEN:
+                conflicts[landing.id] = -1
+    # Landings that do not wait, because they were begun before, go first.
+    return sorted(queue, key=lambda landing: conflicts.get(landing.id, -1))
 
 
-def _overtaken(landing: Landing, ended: list[Landing]) -> int:
+def _times_overtaken(landing: Landing, ended: list[Landing]) -> int:
     """Return how many of the *ended* landings are behind this landing by priority and age, but ended while it
     waited.
     """
-    turn = landings.turn(landing)[1:]
-    return sum(landings.turn(one)[1:] > turn and (one.ended_at or "") > landing.created_at for one in ended)
+    rank = landings.turn(landing)[1:]
+    return sum(landings.turn(one)[1:] > rank and (one.ended_at or "") > landing.created_at for one in ended)
 
 
 def repair_of_tip(
     store: Store, team: Team, landing: Landing, base: str, command: str, environ: Mapping[str, str]
 ) -> str:
-    """Return the id of the task to repair the target branch, if the branch's tip *base* also fails *command*.
+    """Return the id of the task to repair the target branch, if the branch's tip *base* also fails *command*. Create
+    the task unless an unfinished one exists.
 
-    The task is created unless an unfinished one exists. Return "" if the tip passes, or if the landing is the repair
-    itself.
+    Return "" if the tip passes, or if the landing is the repair itself.
     """
-    every = landings.all_of(store, team.name, [])
-    if any(one.merge == base and one.result and one.result.passed and command in (one.check or "") for one in every):
-        return ""
+    for earlier in landings.all_of(store, team.name, []):
+        if earlier.merge == base and earlier.result and earlier.result.passed and command in (earlier.check or ""):
+            return ""  # the tip passed when it landed
     title = f"Repair {landing.onto}: `{' '.join(command.split())[:200]}` fails there"
-    if landing.title == title or tried(store, team, landing, base, [command], environ)[0].passed:
+    if landing.title == title or run_checks(store, team, landing, base, [command], environ)[0].passed:
         return ""
     for task in tasks.all_of(store, team.name, []):
         if task.title == title and task.status not in FINISHED:
@@ -128,79 +134,85 @@ def repair_of_tip(
     return task.id
 
 
-SETTING = "landingTogether"
 _SMALL = 20
 """The most files that a small branch changes."""
 
 
 def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
-    """Return the landings at the head of the queue to try together; an empty list if there are fewer than two.
+    """Return the landings at the head of the queue to try together: small ones that change different files, at most as
+    many as the setting `landingTogether` says. Return an empty list if there are fewer than two.
 
     *apart* has the ids of landings that failed in a group and must be tried alone.
     """
-    most, found = int(settings.value(team, SETTING)), list[Landing]()
-    taken: set[str] = set()
-    for landing in queue if most > 1 else []:
-        if len(found) == most or landing.id in apart or not _may_join(landing, queue[0]):
+    most = int(settings.value(team, "landingTogether"))
+    if most < 2:
+        return []
+    members: list[Landing] = []
+    changed: set[str] = set()
+    for landing in queue[:most]:
+        if landing.id in apart or not _may_join(landing, queue[0]):
             break
-        touched = _touched(landing)
-        if not 0 < len(touched) <= _SMALL or touched & taken:
+        files = _changed_files(landing)
+        if not 0 < len(files) <= _SMALL or files & changed:
             break
-        taken |= touched
-        found.append(landing)
-    return found if len(found) > 1 else []
+        changed |= files
+        members.append(landing)
+    return members if len(members) > 1 else []
 
 
 def _may_join(landing: Landing, first: Landing) -> bool:
-    begun = landing.over or landing.merge is not None or landing.via == "pr"
-    return not begun and (landing.repository, landing.onto) == (first.repository, first.onto)
+    """Return whether the landing is not begun, needs no pull request, and has the same target as the *first* one."""
+    if landing.over or landing.merge is not None or landing.via == "pr":
+        return False
+    return (landing.repository, landing.onto) == (first.repository, first.onto)
 
 
-def _touched(landing: Landing) -> set[str]:
+def _changed_files(landing: Landing) -> set[str]:
     """Return the files that a landing changes."""
     between = f"refs/heads/{landing.onto}...{landing.head}"
     printed = git.run(landing.repository, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", between).stdout
     return set(printed.split("\0")) - {""}
 
 
-def step(store: Store, team: Team, group: list[Landing], environ: Mapping[str, str]) -> bool:
+def land_together(store: Store, team: Team, group: list[Landing], environ: Mapping[str, str]) -> bool:
     """Try the landings of the group together, and land all of them if the checks pass. Return False if they must be
     tried one by one.
     """
-    first = group[0]
-    repository, onto = first.repository, first.onto
+    repository, onto = group[0].repository, group[0].onto
     base = merging.tip_of(repository, onto)
-    commits = _merged(team, group, base) if base else []
+    commits = _merge_commits(team, group, base) if base else []
+    if not commits:
+        return False
+    tip = commits[-1]
     checkout = merging.checked_out(repository, onto)
-    if not commits or (checkout and merging.in_the_way(checkout, base, commits[-1])):
+    if checkout and merging.in_the_way(checkout, base, tip):
         return False
-    wanted = [trial_commands(store, team, landing) for landing in group]
-    group = [outcomes.begun(store, team, *each) for each in zip(group, [base] * len(group), wanted, strict=True)]
-    every = list(dict.fromkeys(command for commands in wanted for command in commands))
-    results_of_all = tried(store, team, first, commits[-1], every, environ)
-    if not all(check.passed for check in results_of_all) or (
-        checkout and merging.in_the_way(checkout, base, commits[-1])
-    ):
-        return False
-    results = [
-        next((check for check in reversed(results_of_all) if check.command in commands), None) for commands in wanted
-    ]
+    commands = [commands_of(store, team, landing) for landing in group]
     group = [
-        outcomes.about_to_move(store, team, landing, commit, check.to_json() if check else None)
-        for landing, commit, check in zip(group, commits, results, strict=True)
+        outcomes.record_begin(store, team, landing, base, own) for landing, own in zip(group, commands, strict=True)
     ]
-    if merging.move(repository, onto, base, commits[-1], f"teams: {', '.join(one.id for one in group)}"):
+    all_commands = list(dict.fromkeys(command for own in commands for command in own))
+    checks = run_checks(store, team, group[0], tip, all_commands, environ)
+    if not all(check.passed for check in checks):
+        return False
+    if checkout and merging.in_the_way(checkout, base, tip):  # the checkout may have changed during the checks
+        return False
+    moving = []
+    for landing, commit, own in zip(group, commits, commands, strict=True):
+        check = next((check for check in reversed(checks) if check.command in own), None)
+        moving.append(outcomes.record_merge(store, team, landing, commit, check.to_json() if check else None))
+    # If the branch moved meanwhile, the landings stay open and are tried again.
+    if merging.move(repository, onto, base, tip, f"teams: {', '.join(landing.id for landing in group)}"):
         if checkout:
-            merging.follow(checkout, base, commits[-1])
-        for landing, commit in zip(group, commits, strict=True):
-            outcomes.landed(store, team, landing, commit, checkout)
+            merging.follow(checkout, base, tip)
+        for landing, commit in zip(moving, commits, strict=True):
+            outcomes.end_landed(store, team, landing, commit, checkout)
     return True
 
 
-def _merged(team: Team, group: list[Landing], base: str) -> list[str]:
-    """Return a chain of merge commits on *base*, one for each landing.
-
-    Returns an empty list if a landing conflicts, or if *base* contains one already.
+def _merge_commits(team: Team, group: list[Landing], base: str) -> list[str]:
+    """Return a chain of merge commits on *base*, one for each landing. Return an empty list if a landing conflicts, or
+    if *base* contains one already.
     """
     commits = [base]
     for landing in group:

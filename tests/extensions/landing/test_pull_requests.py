@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.extensions.landing import queueing
+from teams_cli.extensions.landing import trust
 from tests.support.agents import running
 from tests.support.cli import ALPHA, TIMEOUT
 from tests.support.shop import Shop, git, shop
@@ -134,7 +134,7 @@ def test_what_was_opened_is_not_refused_where_that_cant_be_noted(
 ) -> None:
     """As on a full disk: it is in the store, and found by its branch."""
     forge = asked_for(shared, tmp_path, monkeypatch)
-    queueing.note(shared.cli.store(), ALPHA, str(shared.main))
+    trust.trust(shared.cli.store(), ALPHA, str(shared.main))
     temporary = shared.cli.root / "tmp"
     shutil.rmtree(temporary)
     temporary.touch()

@@ -1,0 +1,87 @@
+"""Records which places this machine trusts: repositories to land into, and pull requests that it opened.
+
+In a store that several machines share, any member could write the record of a landing. Therefore git and gh run only
+where somebody on this machine asked for a landing. In a store of one machine, every place is trusted.
+"""
+
+from __future__ import annotations
+
+from hashlib import md5
+
+from teams_cli import errors
+from teams_cli.agents import checkouts, merging
+from teams_cli.store.contract import Store
+from teams_cli.store.files import disk
+from teams_cli.tasks.landings import Landing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def trust(store: Store, team: str, place: str) -> None:
+    """Record on this machine that the team trusts *place*: a repository, or the address of a pull request.
+
+    Raises:
+        StorageFailed: The file cannot be written.
+    """
+    if store.host and not _is_trusted(store, team, place):
+        disk.prepare_root(store.root)
+        disk.make_directories(_directory(store, team), store.root)
+        disk.commit(disk.write_temp(f"{store.root}/tmp", place.encode()), _path(store, team, place))
+
+
+def refuse_untrusted(store: Store, team: str, landing: Landing) -> None:
+    """Refuse a landing with an invalid commit or branch, or into a repository that is not trusted on this machine.
+
+    Raises:
+        NotAllowed: The landing is refused.
+    """
+    if not merging.is_commit(landing.head):
+        raise errors.NotAllowed(f"{landing.head[:60]!r} is not a commit", "See who asked for it: teams history")
+    if landing.branch is not None and (landing.branch == landing.onto or landing.branch.startswith("-")):
+        raise errors.NotAllowed(
+            f"{landing.branch!r} is not a branch that can land on {landing.onto}", "Land your own branch."
+        )
+    if store.host and not _is_trusted(store, team, landing.repository):
+        refusal = f"nobody on this machine asked to land into {landing.repository}"
+        raise errors.NotAllowed(refusal, f"If the repository is right, run there: teams land {landing.task}")
+
+
+def has_opened(store: Store, team: str, landing: Landing) -> bool:
+    """Return whether this machine recorded that it opened the landing's pull request. In a store of one machine, always
+    return True.
+    """
+    return not store.host or _is_trusted(store, team, landing.url or "")
+
+
+def trusted_places(store: Store, team: str, places: Sequence[str], directory: str) -> list[str]:
+    """Return those of the recorded *places* from which a landing may start.
+
+    In a shared store, a place must belong to the repository of *directory*, or to a repository that this machine
+    trusts.
+    """
+    if not (store.host and places):
+        return list(places)
+    here = checkouts.repository_of(directory)[1] if directory else ""
+    trusted = []
+    for place in places:
+        common = checkouts.repository_of(place)[1]  # the git directory, which all worktrees of a repository share
+        if common and (common == here or _is_trusted(store, team, common.removesuffix("/.git"))):
+            trusted.append(place)
+    return trusted
+
+
+def _is_trusted(store: Store, team: str, place: str) -> bool:
+    try:
+        return disk.read_file(_path(store, team, place)) == place.encode()
+    except FileNotFoundError:
+        return False
+
+
+def _directory(store: Store, team: str) -> str:
+    return f"{store.root}/landers/{team}"
+
+
+def _path(store: Store, team: str, place: str) -> str:
+    return f"{_directory(store, team)}/{md5(place.encode(), usedforsecurity=False).hexdigest()}"
