@@ -36,18 +36,18 @@ _OPENCODE_ASKS = {
 
 
 class Speaker(Client):
-    """A client that speaks the protocol. *words* are options of the program `turn`; *more* has further keys of the
+    """A client that speaks the protocol. *options* are those of the program `turn`; *keys* are further keys of the
     client's profile.
     """
 
-    def __init__(self, name: str, description: str, *words: str, **more: Any) -> None:
-        turn = [*_TURN, *words]
-        start = {"start": [*turn, "--", "{acp}"], "resume": [*turn, "--session", "{session_id}", "--", "{acp}"]}
-        self.profile = {"name": name, "description": description, **_PROFILE, **start, **more}
+    def __init__(self, name: str, description: str, *options: str, **keys: Any) -> None:
+        turn = [*_TURN, *options]
+        commands = {"start": [*turn, "--", "{acp}"], "resume": [*turn, "--session", "{session_id}", "--", "{acp}"]}
+        self.profile = {"name": name, "description": description, **_PROFILE, **commands, **keys}
 
 
 def _with_model(program: str) -> dict[str, Any]:
-    """Return the part of the profile that is the same for all clients that take a model and count tokens."""
+    """Return the keys of the profile that all clients share that take a model and count tokens."""
     return {"acp": [program, "--acp", "{model}"], "model": ["--model", "{model}"], "usage": _USAGE}
 
 
@@ -56,7 +56,7 @@ COPILOT = Speaker(
     "copilot-acp",
     "GitHub Copilot CLI, over the Agent Client Protocol.",
     "--gives-up",
-    acp=["copilot", "--acp", "{mcp}"],  # it refuses servers that it is told of by the protocol
+    acp=["copilot", "--acp", "{mcp}"],  # it refuses MCP servers that the protocol announces
     mcp="copilot",
 )
 GEMINI = Speaker(
@@ -81,7 +81,9 @@ OPENCODE = Speaker(
 
 
 class _Qwen(Speaker):
-    """Qwen Code. Its settings turn off the question to its model, after each turn, what the user might say next."""
+    """Qwen Code. Its settings turn off a request to its model after each turn, which suggests what the user might say
+    next.
+    """
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         settings = known.get("qwen").settings_once(python) | {"ui": {"enableFollowupSuggestions": False}}

@@ -17,6 +17,10 @@ MODE = "default"
 """The mode in which a client asks for permission. Some clients start in a mode in which a model decides for the
 person.
 """
+_LOGIN_NEEDED = -32000
+"""The code of the error that the client's user must log in."""
+_PATHS = ("path", "file_path", "filePath", "fileName", "notebook_path")
+"""The keys under which clients name the files of a tool."""
 _OUR_TOOL = rf"(mcp__{own_entries.NAME}__|mcp_{own_entries.NAME}_|{own_entries.NAME}[-_])\w+"
 
 
@@ -27,10 +31,15 @@ def is_allowed(tool: dict[str, Any], level: str, directory: str) -> bool:
     """
     if level == "all" or _is_ours(tool):
         return True
+    if level != "edit" or tool.get("kind") != "edit":
+        return False
+    top = os.path.realpath(directory)
     paths = [os.path.realpath(os.path.join(directory, path)) for path in _paths(tool)]
-    top = f"{os.path.realpath(directory)}/"
-    is_edit = level == "edit" and tool.get("kind") == "edit" and bool(paths)
-    return is_edit and all(path.startswith(top) and f"{path}/".find("/.git/", len(top) - 1) < 0 for path in paths)
+    return bool(paths) and all(path.startswith(f"{top}/") and not _is_in_git_directory(path, top) for path in paths)
+
+
+def _is_in_git_directory(path: str, top: str) -> bool:
+    return "/.git/" in f"{path.removeprefix(top)}/"
 
 
 def _is_ours(tool: dict[str, Any]) -> bool:
@@ -43,8 +52,8 @@ def _is_ours(tool: dict[str, Any]) -> bool:
 
 def _command(tool: dict[str, Any]) -> str | None:
     """Return the shell command that the tool would run, or None if the client does not report one."""
-    given = tool.get("rawInput")
-    command = given.get("command") if isinstance(given, dict) else None
+    raw_input = tool.get("rawInput")
+    command = raw_input.get("command") if isinstance(raw_input, dict) else None
     if isinstance(command, list):
         is_shell = len(command) == 3 and command[1] in ("-c", "-lc")
         return str(command[2]) if is_shell else shlex.join(map(str, command))
@@ -58,15 +67,12 @@ def _paths(tool: dict[str, Any]) -> Iterator[str]:
             yield from (value for key, value in part.items() if key in _PATHS and isinstance(value, str))
 
 
-_PATHS = ("path", "file_path", "filePath", "fileName", "notebook_path")
-
-
-def named(tool: dict[str, Any]) -> str:
-    """Return the name under which the person can always allow tools like this one. Tools have no names in the protocol,
-    so it is usually the tool's kind.
+def name_of(tool: dict[str, Any]) -> str:
+    """Return the name under which the person can allow all tools like this one. Tools have no names in the protocol, so
+    it is the tool's kind, or the title of a tool of no known kind.
     """
     kind = tool.get("kind") or "other"
-    return str(tool.get("title") or kind if kind == "other" else kind)
+    return str(tool.get("title") or kind) if kind == "other" else str(kind)
 
 
 def as_text(tool: dict[str, Any]) -> str:
@@ -82,30 +88,29 @@ def as_text(tool: dict[str, Any]) -> str:
 def _texts(tool: dict[str, Any]) -> Iterator[str]:
     """Yield the texts that the tool would write, and the client's description of the call."""
     for part in tool.get("content") or ():
-        shown = part.get("content") if isinstance(part, dict) else None
-        text = shown.get("text") if isinstance(shown, dict) else part.get("newText") if isinstance(part, dict) else None
-        if isinstance(text, str):
-            yield text
+        if isinstance(part, dict):
+            description = part.get("content")
+            text = description.get("text") if isinstance(description, dict) else part.get("newText")
+            if isinstance(text, str):
+                yield text
 
 
 def error_of(error: dict[str, Any], method: str) -> str:
     """Return the message for an error that the client sent in response to the request *method*."""
-    said = f"{error.get('message')} {json.dumps(error['data']) if error.get('data') else ''}".strip()
-    if error.get("code") == _LOGIN:
-        return f"the client wants its user to log in: start it by hand once ({said})"
-    return f"the client refused {method}: {said}"
-
-
-_LOGIN = -32000
+    message = f"{error.get('message')} {json.dumps(error['data']) if error.get('data') else ''}".strip()
+    if error.get("code") == _LOGIN_NEEDED:
+        return f"the client wants its user to log in: start it by hand once ({message})"
+    return f"the client refused {method}: {message}"
 
 
 def tokens_of(usage: Any) -> dict[str, int]:
     """Return the token counts that a client reported, or an empty dict if it reported none.
 
-    Some clients count cached tokens as input, others do not.
+    Some clients count cached tokens as input, others do not. With the total, the input always includes them.
     """
     if not isinstance(usage, dict):
         return {}
+    # Some clients write `input_tokens` instead of `inputTokens`.
     counts = {key.replace("_t", "T"): value for key, value in usage.items() if isinstance(value, int)}
     if "outputTokens" not in counts or not {"inputTokens", "totalTokens"} & counts.keys():
         return {}

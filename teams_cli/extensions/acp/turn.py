@@ -39,11 +39,12 @@ _INTERRUPTED = 130
 _CANCEL, _END = "cancel", "end"
 _PATIENCE = 3.0
 """Seconds that the client has to end by itself, and then again after each signal."""
-_LOOK_AGAIN = 0.5
+_PAUSE = 0.5
+"""Seconds between two looks whether a session may be loaded."""
 _REMINDERS = 5
 """The most times in a turn that the client is prompted again because it ended at a refusal."""
-_NOT_FOUND = -32601
-_BAD_ENDS = ("refusal", "max_tokens", "max_turn_requests")
+_METHOD_NOT_FOUND = -32601
+_FAILED_STOPS = ("refusal", "max_tokens", "max_turn_requests")
 
 
 class Failed(Exception):
@@ -55,13 +56,13 @@ class Cancelled(Exception):
 
 
 class Verdict:
-    """The answer to the client's request for permission. *why* is the reason of a refusal, or None if the tool is
+    """The answer to the client's request for permission. *refusal* is the reason of a refusal, or None if the tool is
     allowed.
     """
 
-    def __init__(self, request: Any, why: str | None) -> None:
+    def __init__(self, request: Any, refusal: str | None) -> None:
         self.request = request
-        self.why = why
+        self.refusal = refusal
 
 
 def main() -> None:
@@ -83,7 +84,7 @@ def main() -> None:
         sys.exit(1)
     status = 0
     try:
-        servers = [_server()] if options.server and own_entries.is_server_available() else []
+        servers = [_own_server()] if options.server and own_entries.is_server_available() else []
         turn.begin(options.session, servers)
         turn.take(sys.stdin.read())
     except Failed as failure:
@@ -97,19 +98,20 @@ def main() -> None:
     os._exit(status)  # a thread may still wait for the person
 
 
-def tell(type: str, **more: Any) -> None:
+def tell(type: str, **fields: Any) -> None:
     """Print one line of JSON about the turn."""
-    sys.stdout.write(json.dumps({"type": type, **more}, ensure_ascii=False) + "\n")
+    sys.stdout.write(json.dumps({"type": type, **fields}, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 
 
-def _server() -> dict[str, Any]:
+def _own_server() -> dict[str, Any]:
+    """Return our MCP server in the form in which the protocol offers servers to a client."""
     command, *args = own_entries.server_command(sys.executable)
-    given = [{"name": name, "value": os.environ[name]} for name in own_entries.VARIABLES if name in os.environ]
-    return {"name": own_entries.NAME, "command": command, "args": args, "env": given}
+    variables = [{"name": name, "value": os.environ[name]} for name in own_entries.VARIABLES if name in os.environ]
+    return {"name": own_entries.NAME, "command": command, "args": args, "env": variables}
 
 
-def _opened() -> tuple[Store, Caller]:
+def _open_store() -> tuple[Store, Caller]:
     """Return the store, and the agent of this turn as the caller."""
     store = opening.from_environment(os.environ)
     agent, token = os.environ["TEAMS_AGENT_ID"], os.environ.get("TEAMS_TOKEN", "")
@@ -142,12 +144,15 @@ class Turn:
             preexec_fn=as_client(os.getpid()),
         )
         self.session = ""
-        self.calls = 0
-        self.prompting = self.cancelled = self.silent = False
+        self.requests_sent = 0
+        self.is_prompted = self.is_cancelled = False
+        self.is_silent = False
+        """Whether the client has written nothing since a refusal, so that it may have stopped because of it."""
         self.text = ""
-        self.message: Any = None
-        self.asked: dict[Any, dict[str, Any]] = {}
-        self.refused: list[str] = []
+        self.message_id: Any = None
+        self.pending: dict[Any, dict[str, Any]] = {}
+        """The parameters of each request for permission that was not answered yet, by its id."""
+        self.refusals: list[str] = []
         Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
@@ -159,31 +164,42 @@ class Turn:
 
     def begin(self, session: str | None, servers: list[dict[str, Any]]) -> None:
         """Start a new session, or continue *session*."""
-        can = self._ask(
+        initialized = self._ask(
             "initialize",
             protocolVersion=1,
             clientCapabilities={"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
             clientInfo={"name": "teams", "title": "teams", "version": __version__},
-        ).get("agentCapabilities", {})
-        where = {"cwd": os.getcwd(), "mcpServers": servers}
+        )
+        settings = {"cwd": os.getcwd(), "mcpServers": servers}
         if session is None:
-            begun = self._ask("session/new", **where)
+            begun = self._ask("session/new", **settings)
             self.session = begun["sessionId"]
         else:
-            self.session = session
-            resumes = "resume" in (can.get("sessionCapabilities") or {})
-            if not resumes and not can.get("loadSession"):
-                raise Failed("the client can't load a session, so this one can't go on: teams restart-agent --fresh")
-            while self.forgets and glob(time.strftime(self.forgets, time.gmtime()).format(session=session)):
-                with suppress(Empty):
-                    self._handle(self.events.get(timeout=_LOOK_AGAIN))
-            begun = self._ask("session/resume" if resumes else "session/load", sessionId=session, **where)
+            begun = self._continue(session, initialized.get("agentCapabilities", {}), settings)
         if not self.forgets:
             tell("session", sessionId=self.session)
         # Some clients change back to another mode when a session is resumed, so the mode is set each time.
         modes = begun.get("modes") or {}
         if any(mode.get("id") == requests.MODE for mode in modes.get("availableModes", ())):
             self._ask("session/set_mode", sessionId=self.session, modeId=requests.MODE)
+
+    def _continue(self, session: str, capabilities: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
+        """Resume or load the session, as the client can, and return the client's answer.
+
+        Raises:
+            Failed: The client can do neither.
+        """
+        self.session = session
+        if "resume" in (capabilities.get("sessionCapabilities") or {}):
+            method = "session/resume"
+        elif capabilities.get("loadSession"):
+            method = "session/load"
+        else:
+            raise Failed("the client can't load a session, so this one can't go on: teams restart-agent --fresh")
+        while self.forgets and glob(time.strftime(self.forgets, time.gmtime()).format(session=session)):
+            with suppress(Empty):
+                self._handle(self.events.get(timeout=_PAUSE))
+        return self._ask(method, sessionId=session, **settings)
 
     def take(self, prompt: str) -> None:
         """Send the prompt, and wait until the client has answered it. If the client stopped at refusals, prompt it
@@ -192,28 +208,31 @@ class Turn:
         Raises:
             Failed: The client ended the turn early, or exited.
         """
-        ended = self._prompt(prompt)
-        if self.forgets and not self.cancelled:
+        stop_reason = self._prompt(prompt)
+        if self.forgets and not self.is_cancelled:
             tell("session", sessionId=self.session)
         for _ in range(_REMINDERS):
-            if self.cancelled or not (self.refused and (self.silent or self.level == environment.LEVELS[0])):
+            has_stopped = bool(self.refusals) and (self.is_silent or self.level == environment.LEVELS[0])
+            if self.is_cancelled or not has_stopped:
                 break
-            prompt, self.refused = "\n".join([*self.refused, "Go on without that."]), []
-            ended = self._prompt(prompt)
-        if not self.cancelled and ended in _BAD_ENDS:
-            raise Failed(f"the client ended the turn: {ended}")
+            reminder = "\n".join([*self.refusals, "Go on without that."])
+            self.refusals = []
+            stop_reason = self._prompt(reminder)
+        if not self.is_cancelled and stop_reason in _FAILED_STOPS:
+            raise Failed(f"the client ended the turn: {stop_reason}")
 
     def _prompt(self, text: str) -> str:
-        self.prompting, self.silent = True, False
+        """Send a prompt, and return the reason why the client stopped."""
+        self.is_prompted, self.is_silent = True, False
         try:
             content = [{"type": "text", "text": text}]
-            ended = self._ask("session/prompt", sessionId=self.session, prompt=content)
+            answer = self._ask("session/prompt", sessionId=self.session, prompt=content)
         finally:
-            self.prompting = False
+            self.is_prompted = False
             self._end_text()
-        told = ended.get("_meta") or {}
-        self._count(ended.get("usage") or (told.get("quota") or {}).get("token_count"))
-        return str(ended.get("stopReason"))
+        quota = (answer.get("_meta") or {}).get("quota") or {}
+        self._count(answer.get("usage") or quota.get("token_count"))
+        return str(answer.get("stopReason"))
 
     def close(self) -> None:
         """Close the client's input, and wait until the client exits. A client that takes too long is terminated, then
@@ -230,14 +249,14 @@ class Turn:
                 end()
 
     def _ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a request, handle all events that come before its result, and return the result.
+        """Send a request, handle all events that come before its result, and return the result, which may be empty.
 
         Raises:
             Failed: The client answers with an error, or has exited.
             Cancelled: The turn is cancelled while the client is not being prompted.
         """
-        self.calls += 1
-        number = self.calls
+        self.requests_sent += 1
+        number = self.requests_sent
         self._send(id=number, method=method, params=params)
         while True:
             event = self.events.get()
@@ -249,6 +268,9 @@ class Turn:
                 return event.get("result") or {}
 
     def _handle(self, event: Any) -> None:
+        """Handle an event that is not the result of our request: the end of the client, a cancellation, the person's
+        verdict, or a message of the client.
+        """
         if event == _END:
             with suppress(subprocess.TimeoutExpired):
                 self.client.wait(_PATIENCE)
@@ -256,9 +278,9 @@ class Turn:
         if event == _CANCEL:
             self._cancel()
         elif isinstance(event, Verdict):
-            self._answer(event)
+            self._apply(event)
         elif "method" in event:
-            self._hear(event)
+            self._handle_call(event)
 
     def _send(self, **message: Any) -> None:
         with suppress(BrokenPipeError):  # the reader thread reports that the client exited
@@ -267,36 +289,36 @@ class Turn:
             self.client.stdin.flush()
 
     def _cancel(self) -> None:
-        if not self.prompting:
+        if not self.is_prompted:
             raise Cancelled
-        self.cancelled = True
+        self.is_cancelled = True
         self._send(method="session/cancel", params={"sessionId": self.session})
-        waits_for_person = bool(self.asked)
-        for request in list(self.asked):  # some clients end the turn only when their requests are answered
-            self._decide(request, None)
-        if waits_for_person:
+        is_person_asked = bool(self.pending)
+        for request in list(self.pending):  # some clients end the turn only when their requests are answered
+            self._respond(request, None)
+        if is_person_asked:
             with suppress(errors.TeamsError, OSError):
-                store, caller = _opened()
+                store, caller = _open_store()
                 answering.withdraw_for_tools(store, os.environ["TEAMS_TEAM"], caller.name)
 
-    def _hear(self, call: dict[str, Any]) -> None:
+    def _handle_call(self, call: dict[str, Any]) -> None:
         """Handle a notification or a request of the client."""
         method, params = call["method"], call.get("params") or {}
-        if method == "session/update" and self.prompting:  # a loaded session first repeats its history
+        if method == "session/update" and self.is_prompted:  # a loaded session first repeats its history
             self._update(params.get("update") or {})
         elif method == "session/request_permission":
-            self._permit(call["id"], params)
+            self._consider(call["id"], params)
         elif "id" in call:
-            self._send(id=call["id"], error={"code": _NOT_FOUND, "message": f"no such method: {method}"})
+            self._send(id=call["id"], error={"code": _METHOD_NOT_FOUND, "message": f"no such method: {method}"})
 
     def _update(self, update: dict[str, Any]) -> None:
         kind, content = update.get("sessionUpdate"), update.get("content")
         if kind == "agent_message_chunk" and isinstance(content, dict) and content.get("type") == "text":
-            if update.get("messageId") != self.message:
+            if update.get("messageId") != self.message_id:
                 self._end_text()
-                self.message = update.get("messageId")
+                self.message_id = update.get("messageId")
             self.text += content["text"]
-            self.silent = self.silent and (self.gives_up or not self.text.strip())
+            self.is_silent = self.is_silent and (self.gives_up or not self.text.strip())
             self._count((update.get("_meta") or {}).get("usage"))
         elif kind == "tool_call":
             self._end_text()
@@ -312,47 +334,50 @@ class Turn:
             tell("text", text=self.text)
         self.text = ""
 
-    def _permit(self, request: Any, params: dict[str, Any]) -> None:
+    def _consider(self, request: Any, params: dict[str, Any]) -> None:
+        """Answer a request for permission by the rules of the agent's level, or ask the person."""
         self._end_text()
-        self.asked[request] = params
-        if self.cancelled:
-            return self._decide(request, None)
+        self.pending[request] = params
+        if self.is_cancelled:
+            return self._respond(request, None)
         tool = params.setdefault("toolCall", {})
         if self.titles and tool.get("kind") == "execute":
             tool["rawInput"] = {"command": tool.get("title")}
         if requests.is_allowed(tool, self.level, os.getcwd()):
-            return self._answer(Verdict(request, None))
+            return self._apply(Verdict(request, None))
         if self.level != environment.LEVELS[0]:
-            why = f"at the level {self.level} an agent edits files in its directory, and runs `teams`; nothing else"
-            return self._answer(Verdict(request, why))
+            refusal = f"at the level {self.level} an agent edits files in its directory, and runs `teams`; nothing else"
+            return self._apply(Verdict(request, refusal))
         Thread(target=self._ask_person, args=(request, tool), daemon=True).start()
 
     def _ask_person(self, request: Any, tool: dict[str, Any]) -> None:
         try:
-            store, caller = _opened()
-            name, about = requests.named(tool), requests.as_text(tool)
-            why = answering.ask_for_tool(store, os.environ["TEAMS_TEAM"], caller, name, about)
+            store, caller = _open_store()
+            name, about = requests.name_of(tool), requests.as_text(tool)
+            refusal = answering.ask_for_tool(store, os.environ["TEAMS_TEAM"], caller, name, about)
         except (errors.TeamsError, OSError) as error:
-            why = f"nobody could be asked: {error}"
-        self.events.put(Verdict(request, why))
+            refusal = f"nobody could be asked: {error}"
+        self.events.put(Verdict(request, refusal))
 
-    def _answer(self, verdict: Verdict) -> None:
-        if verdict.request not in self.asked:  # the turn was cancelled meanwhile
+    def _apply(self, verdict: Verdict) -> None:
+        if verdict.request not in self.pending:  # the turn was cancelled meanwhile
             return
-        if verdict.why:
-            about = requests.as_text(self.asked[verdict.request].get("toolCall") or {})
-            self.refused.append(f"This was not allowed: {about}\nThe reason: {verdict.why}")
-            self.silent = True
-            tell("refused", tool=about, reason=verdict.why)
-        self._decide(verdict.request, "reject" if verdict.why else "allow")
+        if verdict.refusal:
+            about = requests.as_text(self.pending[verdict.request].get("toolCall") or {})
+            self.refusals.append(f"This was not allowed: {about}\nThe reason: {verdict.refusal}")
+            self.is_silent = True
+            tell("refused", tool=about, reason=verdict.refusal)
+        self._respond(verdict.request, "reject" if verdict.refusal else "allow")
 
-    def _decide(self, request: Any, choice: str | None) -> None:
-        """Answer a request for permission with its option `CHOICE_once`. If *choice* is None or there is no such
-        option, answer that the request was cancelled.
+    def _respond(self, request: Any, choice: str | None) -> None:
+        """Answer a request for permission with its option `allow_once` or `reject_once`, by *choice*. If *choice* is
+        None or the client offers no such option, answer that the request was cancelled.
         """
-        offered = self.asked.pop(request).get("options") or ()
-        chosen = next((option["optionId"] for option in offered if option.get("kind") == f"{choice}_once"), None)
-        outcome = {"outcome": "selected", "optionId": chosen} if chosen else {"outcome": "cancelled"}
+        outcome = {"outcome": "cancelled"}
+        for option in self.pending.pop(request).get("options") or ():
+            if choice and option.get("kind") == f"{choice}_once":
+                outcome = {"outcome": "selected", "optionId": option["optionId"]}
+                break
         self._send(id=request, result={"outcome": outcome})
 
 

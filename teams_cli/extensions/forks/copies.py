@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from teams_cli.teams.config import Config
     from teams_cli.teams.teams import Member
 
-_TO_BEGIN = 30.0
-"""The most seconds that a copy waits for a client that has just started to begin its session."""
-_LOOK_AGAIN = 0.2
+_WAIT_FOR_SESSION = 30.0
+"""The most seconds to wait until a client that was just started has begun its session."""
+_PAUSE = 0.2
 
 
 class Fork(Shadow):
-    """A copy that the client makes of its session. It has the whole history and no tools, and its next turn is the
-    question.
+    """A copy that the client makes of its session. It has the whole history and no tools, and its next turn answers the
+    question. *about* is the description of the agent's role.
     """
 
     def __init__(
@@ -54,24 +54,24 @@ class Fork(Shadow):
         self.file = profiles.session_file(profile, self.session_id, self.variables) if self.session_id else None
 
     @property
-    def possible(self) -> bool:
+    def is_possible(self) -> bool:
         """Whether the client has reported its session and written the file that a copy needs."""
         return bool(self.session_id) and (self.profile.session_file is None or self.file is not None)
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
-        values = {"session_id": self.session_id, "session_file": self.file or "", "profiles": known.DIRECTORY}
-        words = profiles.fill(self.profile.fork or [], {**values, "agent": self.member.agent_id})
-        given = instruction(self.question, self.member, self.about, self._unfinished())
-        return run_to_end(words, given, self.variables, self.session.directory, patience)
-
-    def _unfinished(self) -> str:
-        """Return the agent's last text in its current turn, which its client may not have written to the session yet;
-        "" between turns.
-        """
-        if self.session.state != "running":
-            return ""
-        printed = logs.of_turn(self.store, self.question.team_name, self.member.agent_id, self.session.turns, "out")
-        return output.said_in(self.profile, printed).strip()[-logs.END :]
+        values = {
+            "session_id": self.session_id,
+            "session_file": self.file or "",
+            "profiles": known.DIRECTORY,
+            "agent": self.member.agent_id,
+        }
+        command = profiles.fill(self.profile.fork or [], values)
+        # In the middle of a turn, the client may not have written the agent's last text to the session yet.
+        unfinished = ""
+        if self.session.state == "running":
+            unfinished = output.said_in(self.profile, self._printed_in_turn()).strip()[-logs.END :]
+        prompt = instruction(self.question, self.member, self.about, unfinished)
+        return run_to_end(command, prompt, self.variables, self.session.directory, patience)
 
     def _session_id(self) -> str:
         """Return the id of the client's session. A client that chooses its own ids prints the id in its first turn;
@@ -79,10 +79,11 @@ class Fork(Shadow):
         """
         if self.session.session_known:
             return self.session.session_id
-        name, turn = self.member.agent_id, self.session.turns
-        printed = logs.of_turn(self.store, self.question.team_name, name, turn, "out")
-        session_id = output.session_id_in(self.profile, printed) or ""
+        session_id = output.session_id_in(self.profile, self._printed_in_turn()) or ""
         return session_id if sessions.is_session_id(session_id) else ""
+
+    def _printed_in_turn(self) -> str:
+        return logs.of_turn(self.store, self.question.team_name, self.member.agent_id, self.session.turns, "out")
 
     def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
         return output.has_failed(self.profile, done.returncode, done.stdout)
@@ -92,63 +93,66 @@ class Fork(Shadow):
 
 
 def instruction(question: Question, member: Member, about: str = "", unfinished: str = "") -> str:
-    """Return the prompt for a copy of an agent. It has the agent's name and role, its texts in the *unfinished* turn,
-    and the question.
+    """Return the prompt for a copy of an agent: the agent's name and role, its texts in the *unfinished* turn, and the
+    question.
     """
-    going = f"Your last words in the present turn:\n\n{unfinished}\n\n" if unfinished else ""
-    named = f"You are {member.agent_id}{f', {member.agent_type}' if member.agent_type else ''}"
-    asked = f"{named}, and {question.from_} asks you something while you work."
+    name = f"{member.agent_id}, {member.agent_type}" if member.agent_type else member.agent_id
+    last_words = f"Your last words in the present turn:\n\n{unfinished}\n\n" if unfinished else ""
     return (
-        f"{asked} {f'{about} ' if about else ''}This is a copy of you, made to answer. Keep "
+        f"You are {name}, and {question.from_} asks you something while you work. "
+        f"{f'{about} ' if about else ''}This is a copy of you, made to answer. Keep "
         "your identity and your view, and use what you know from your work so far. Use no tools, answer in one "
-        f"message, and do not go on with your task.\n\n{going}{asking.how_deep(question.depth)}\n\n"
+        f"message, and do not go on with your task.\n\n{last_words}{asking.how_deep(question.depth)}\n\n"
         f"Question from {question.from_}:\n\n{question.question}\n\nYour answer:"
     )
 
 
 def copy_of(store: Store, question: Question, member: Member, session: Session | None, user: Config) -> Fork | None:
     """Return a copy of the agent's session, whether `teams` or the user started the client on this machine; None if no
-    copy can be made.
+    copy can be made. *session* is the session that `teams` started, if any.
     """
     profile = profiles.get(session.harness, user) if session else None
-    fork = _fork(store, question, member, profile, user) if profile and profile.fork else None
-    return fork or _fork_of_client(store, question, member, user)
+    if profile and profile.fork and (fork := _fork_of_started(store, question, member, profile, user)):
+        return fork
+    return _fork_of_client(store, question, member, user)
 
 
 def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
     """Return a copy of the session of a client that `teams` did not start, in a terminal of this machine or without
     one. Return None if there is no such session, or it has no turn yet.
     """
+    session = None
     terminal = terminals.find(store, question.team_name, member.agent_id)
     if terminal is None:
         session = sessions.find_told(store, question.team_name, member.agent_id)
     elif terminal.turns and terminal.session_id and terminal.host in ("", store.host):
-        session = sitting.as_session(terminal)
-        session = session if sessions.is_started_here(store, question.team_name, session) else None
-    else:
-        session = None
+        in_terminal = sitting.as_session(terminal)
+        if sessions.is_started_here(store, question.team_name, in_terminal):
+            session = in_terminal
     profile = profiles.get(session.harness, user) if session else None
     if session is None or profile is None or not profile.fork:
         return None
     fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
     fork.may_be_gone = terminal is None
-    return fork if fork.possible else None
+    return fork if fork.is_possible else None
 
 
-def _fork(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
-    """Return a copy of a session of an agent that `teams` started, or None if it can't be copied. Wait for a session
-    that has just started, because its agent would read its inbox much later.
+def _fork_of_started(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
+    """Return a copy of the session of an agent that `teams` started, or None if the session can't be copied. Wait for a
+    session that has just begun, because the agent itself would read its inbox much later.
     """
-    give_up = time.monotonic() + min(_TO_BEGIN, max(0.1, questions.seconds_left(store, question)) / 2)
-    while session := sessions.find(store, question.team_name, member.agent_id):
+    team = question.team_name
+    patience = max(0.1, questions.seconds_left(store, question)) / 2
+    deadline = time.monotonic() + min(_WAIT_FOR_SESSION, patience)
+    while session := sessions.find(store, team, member.agent_id):
+        if session.host not in ("", store.host) or not sessions.is_started_here(store, team, session):
+            return None  # the client keeps its session on another machine
         fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
-        elsewhere = session.host not in ("", store.host)  # the client keeps its session there
-        elsewhere = elsewhere or not sessions.is_started_here(store, question.team_name, session)
-        if session.turns and fork.possible and not elsewhere:
+        if session.turns and fork.is_possible:
             return fork
-        if session.ended or elsewhere or time.monotonic() > give_up:
-            break
-        time.sleep(_LOOK_AGAIN)
+        if session.ended or time.monotonic() > deadline:
+            return None
+        time.sleep(_PAUSE)
     return None
 
 
