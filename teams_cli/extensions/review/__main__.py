@@ -27,7 +27,7 @@ _MOST_FINDINGS, _MOST_FILES = 200, 500
 """The most findings and the most files that one check prints."""
 
 
-def _change(environ: Mapping[str, str], work: str) -> None:
+def _collect(environ: Mapping[str, str], work: str) -> None:
     change = changes.collect(os.getcwd(), work, environ.get("base", ""), environ)
     added, deleted = sum(len(file.added) for file in change.files), sum(file.deleted for file in change.files)
     print(f"{text.counted(len(change.files), 'file')}, +{added} -{deleted} lines since {change.called}")
@@ -54,28 +54,28 @@ def _check(name: str, environ: Mapping[str, str], change: Change) -> int:
     return 0
 
 
-def _try(words: list[str], environ: Mapping[str, str]) -> int:
-    ran: list[str] = []
-    is_applied = words[1:] == ["there"]
-    failures = own_tools.try_patch(os.getcwd(), words[0], environ["TEAMS_WORK"], environ, is_applied, ran.append)
-    print("; ".join(ran) or "no test of these files was found")
+def _try(arguments: list[str], environ: Mapping[str, str]) -> int:
+    reports: list[str] = []
+    patch, is_applied = arguments[0], arguments[1:] == ["there"]
+    failures = own_tools.try_patch(os.getcwd(), patch, environ["TEAMS_WORK"], environ, is_applied, reports.append)
+    print("; ".join(reports) or "no test of these files was found")
     for failure in failures:
         print(failure)
     return 1 if failures else 0
 
 
-def main(words: list[str], environ: Mapping[str, str]) -> int:
-    """Do the check that the first of *words* names, and print its result. Return the exit status."""
-    name = words[0]
+def main(arguments: list[str], environ: Mapping[str, str]) -> int:
+    """Do the check that the first argument names, and print its result. Return the exit status."""
+    name = arguments[0]
     try:
         if name == "verdict":
             print(findings.report(environ["TEAMS_RESULTS"], linters.missing()), end="")
             return 0
         if name == "try":
-            return _try(words[1:], environ)
+            return _try(arguments[1:], environ)
         work = os.path.join(environ["TEAMS_WORK"], "review")
         if name == "change":
-            _change(environ, work)
+            _collect(environ, work)
             return 0
         return _check(name, environ, changes.load(work))
     except (GitFailed, ToolFailed) as problem:

@@ -30,39 +30,44 @@ class Git:
         self.directory = directory
         self.environ = {**environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
-    def writing_to(self, place: str) -> Git:
-        """Return a `Git` for the same directory that writes its index and objects to *place* instead of the
-        repository.
+    def writing_to(self, work: str) -> Git:
+        """Return a `Git` for the same directory that writes its index and objects to the directory *work* instead of
+        the repository.
         """
-        objects = os.path.join(place, "objects")
+        objects = os.path.join(work, "objects")
         os.makedirs(objects, exist_ok=True)
-        theirs = os.path.join(self.directory, self.line("rev-parse", "--git-path", "objects"))
-        own = {"GIT_INDEX_FILE": os.path.join(place, "index"), "GIT_OBJECT_DIRECTORY": objects}
-        return Git(self.directory, {**self.environ, **own, "GIT_ALTERNATE_OBJECT_DIRECTORIES": theirs})
+        variables = {
+            "GIT_INDEX_FILE": os.path.join(work, "index"),
+            "GIT_OBJECT_DIRECTORY": objects,
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.path.join(
+                self.directory, self.line("rev-parse", "--git-path", "objects")
+            ),
+        }
+        return Git(self.directory, {**self.environ, **variables})
 
-    def __call__(self, *words: str, given: bytes | None = None) -> bytes:
-        """Run git with *words* as arguments and *given* as standard input, and return the bytes that it prints.
+    def __call__(self, *arguments: str) -> bytes:
+        """Run git with these arguments and no input, and return the bytes that it prints.
 
         Raises:
             GitFailed: Git ended with another status than 0.
         """
-        # Of a file above the threshold git says only that it differs.
-        command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.bigFileThreshold={LARGEST}", *words]
-        done = subprocess.run(command, cwd=self.directory, env=self.environ, input=given or b"", capture_output=True)
+        # For a file above the threshold, git prints only that it differs.
+        command = ["git", "-c", "core.fsmonitor=false", "-c", f"core.bigFileThreshold={LARGEST}", *arguments]
+        done = subprocess.run(command, cwd=self.directory, env=self.environ, input=b"", capture_output=True)
         if done.returncode:
-            raise GitFailed(done.stderr.decode(errors="replace").strip() or f"git {words[0]} failed")
+            raise GitFailed(done.stderr.decode(errors="replace").strip() or f"git {arguments[0]} failed")
         return done.stdout
 
-    def line(self, *words: str) -> str:
+    def line(self, *arguments: str) -> str:
         """Run git and return its stripped output, or "" if git fails."""
         try:
-            return self(*words).decode(errors="replace").strip()
+            return self(*arguments).decode(errors="replace").strip()
         except GitFailed:
             return ""
 
-    def names(self, *words: str) -> list[str]:
+    def names(self, *arguments: str) -> list[str]:
         """Run git and return the names that it prints, each of which must end with a NUL."""
-        return [os.fsdecode(entry) for entry in self(*words).split(b"\0")[:-1]]
+        return [os.fsdecode(entry) for entry in self(*arguments).split(b"\0")[:-1]]
 
     def listed(self, *patterns: str) -> list[str]:
         """Return the files that match the patterns and that git tracks or would track; without patterns, all of
@@ -77,7 +82,9 @@ _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 @dataclass
 class ChangedFile:
-    """A changed file. *old* is its path before the change; *added* has the numbers of its new lines."""
+    """A changed file. *status* is git's letter for the change, *old* the path before it, *added* the numbers of the new
+    lines, and *deleted* the number of lines that are gone. *size* is -1 if this is no regular file any more.
+    """
 
     path: str
     status: str
@@ -92,15 +99,15 @@ class ChangedFile:
         return frozenset(self.added)
 
     @property
-    def read(self) -> bool:
-        """Whether the file is one that the review reads: a regular file that is not too large and was not deleted."""
+    def is_read(self) -> bool:
+        """Whether the review reads the file: a regular file that is not too large and was not deleted."""
         return 0 <= self.size <= LARGEST and self.status != "D"
 
 
 @dataclass
 class Change:
-    """A change of a repository since *base*. `head_tree` has copies of the changed files as they are now, `base_tree`
-    as they were before.
+    """A change of a repository since the revision *base*, which the report calls *called*. `head_tree` has copies of
+    the changed files as they are now, and `base_tree` copies as they were before.
     """
 
     repo: str
@@ -131,10 +138,10 @@ def content(tree: str, path: str) -> str:
         return ""
 
 
-def collect(repo: str, work: str, asked: str, environ: Mapping[str, str]) -> Change:
-    """Collect what changed in the checkout since the revision *asked*, with uncommitted and untracked files.
+def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Change:
+    """Collect what changed in the checkout since the revision *since*, with uncommitted and untracked files.
 
-    If *asked* is empty, collect what changed since the branch left the default branch, or else in the last commit.
+    If *since* is empty, collect what changed since the branch left the default branch, or else in the last commit.
     Nothing is written to the repository, because git gets an index of its own.
 
     Raises:
@@ -144,11 +151,11 @@ def collect(repo: str, work: str, asked: str, environ: Mapping[str, str]) -> Cha
     git = Git(repo, environ)
     _copy_index(git, work)
     git = git.writing_to(work)
-    base, called = _base(git, asked)
+    base, called = _base(git, since)
     git("add", "--intent-to-add", "--", ".")
     change = Change(repo, work, base, called, sorted(_files(git, repo, base), key=lambda file: file.path))
     for file in change.files:
-        if file.read:
+        if file.is_read:
             _keep(git, change, file)
     save(change)
     return change
@@ -159,44 +166,53 @@ def _copy_index(git: Git, work: str) -> None:
     untracked files.
     """
     copy = os.path.join(work, "index")
-    own = os.path.join(git.directory, os.fsdecode(git("rev-parse", "--git-path", "index")).rstrip("\n"))
-    if os.path.isfile(own):
-        shutil.copy2(own, copy)  # with its time, by which git knows which files may have changed
+    index = os.path.join(git.directory, os.fsdecode(git("rev-parse", "--git-path", "index")).rstrip("\n"))
+    if os.path.isfile(index):
+        shutil.copy2(index, copy)  # with its time, from which git tells which files may have changed
     elif os.path.exists(copy):
         os.unlink(copy)
 
 
-def _base(git: Git, asked: str) -> tuple[str, str]:
+def _base(git: Git, since: str) -> tuple[str, str]:
     """Return the revision to compare with, and the name that the report has for it."""
-    if asked:
-        revision = "" if asked.startswith("-") else git.line("rev-parse", "--verify", "--quiet", f"{asked}^{{tree}}")
+    if since:
+        revision = "" if since.startswith("-") else _revision(git, f"{since}^{{tree}}")
         if not revision:
-            raise GitFailed(f"base: there is no revision {asked!r}")
-        return revision, asked
-    head, main = git.line("rev-parse", "--verify", "--quiet", "HEAD"), _default_branch(git)
-    fork = git.line("merge-base", "HEAD", main) if head and main and main != head else ""
-    if fork and fork != head:
-        return fork, "the branch left the default branch"
-    if parent := git.line("rev-parse", "--verify", "--quiet", "HEAD~1"):
+            raise GitFailed(f"base: there is no revision {since!r}")
+        return revision, since
+    head, main = _revision(git, "HEAD"), _default_branch(git)
+    if head and main and main != head:
+        fork = git.line("merge-base", "HEAD", main)
+        if fork and fork != head:
+            return fork, "the branch left the default branch"
+    if parent := _revision(git, "HEAD~1"):
         return parent, "the commit before the last"
-    return git("hash-object", "-t", "tree", "--stdin", given=b"").decode().strip(), "nothing"
+    return git("hash-object", "-t", "tree", "--stdin").decode().strip(), "nothing"
+
+
+def _revision(git: Git, name: str) -> str:
+    """Return the hash of the revision, or "" if there is none of that name."""
+    return git.line("rev-parse", "--verify", "--quiet", name)
 
 
 def _default_branch(git: Git) -> str:
-    head = git.line("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
-    names = [head, "main", "master"] if head else ["main", "master"]
-    revisions = (git.line("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") for name in names)
-    return next(filter(None, revisions), "")
+    """Return the commit of the default branch: the one of `origin`, or else `main` or `master`; "" if there is none."""
+    of_origin = git.line("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    for name in (of_origin, "main", "master"):
+        if name and (commit := _revision(git, f"{name}^{{commit}}")):
+            return commit
+    return ""
 
 
 def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
     statuses = _statuses(git, base)
-    for (path, (status, old)), chunk in zip(statuses.items(), _diffs(git, base, list(statuses)), strict=True):
-        place = os.path.join(repo, path)
-        size = os.path.getsize(place) if os.path.isfile(place) and not os.path.islink(place) else -1
+    for (path, (status, old)), diff in zip(statuses.items(), _diffs(git, base, list(statuses)), strict=True):
+        full_path = os.path.join(repo, path)
+        is_regular = os.path.isfile(full_path) and not os.path.islink(full_path)
+        size = os.path.getsize(full_path) if is_regular else -1
         added: list[int] = []
         deleted = 0
-        for line in chunk.split(b"\n"):
+        for line in diff.split(b"\n"):
             if hunk := _HUNK.match(line):
                 deleted += int(hunk[1] or 1)
                 added += range(int(hunk[2]), int(hunk[2]) + int(hunk[3] or 1))
@@ -205,11 +221,11 @@ def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
 
 def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
     """Return for each changed path git's letter for the change, and the path before the change."""
-    words = git.names(*_DIFF, "--name-status", "-z", base, "--")
+    fields = iter(git.names(*_DIFF, "--name-status", "-z", base, "--"))
     statuses: dict[str, tuple[str, str]] = {}
-    while words:
-        status, old = words.pop(0)[0], words.pop(0)
-        path = words.pop(0) if status in "RC" else old
+    for letter_and_score in fields:
+        status, old = letter_and_score[0], next(fields)
+        path = next(fields) if status in "RC" else old
         is_unmerged = "U" in (status, statuses.get(path, ("",))[0])
         statuses[path] = ("U" if is_unmerged else status, old)
     return statuses
@@ -228,7 +244,7 @@ def _keep(git: Git, change: Change, file: ChangedFile) -> None:
     """Store the old and the new version of the file, both under its new path, so that tools can compare them."""
     with open(os.path.join(change.repo, file.path), "rb") as source:
         data = source.read()
-    if b"\0" in data[:8000]:
+    if b"\0" in data[:8000]:  # it is not text, by the rule of git
         return
     _write(os.path.join(change.head_tree, file.path), data)
     if file.status in "MR":

@@ -9,7 +9,7 @@ from collections import Counter
 from teams_cli import text
 from teams_cli.extensions.review import data_files, imports, kinds, linters, own_tools
 from teams_cli.extensions.review import lines as changed_lines
-from teams_cli.extensions.review.change import Change, Git, content
+from teams_cli.extensions.review.change import LARGEST, Change, Git, content
 from teams_cli.extensions.review.findings import ALLOWED_FILE, NOTE, Allowed, Finding
 
 TYPE_CHECKING = False
@@ -29,17 +29,22 @@ def new_findings(change: Change, check: Check, is_wanted: Callable[[str], bool])
     """
     paths = [path for path in change.readable() if is_wanted(path) and not kinds.is_foreign(path, change.head_tree)]
     old_paths = [path for path in paths if content(change.base_tree, path)]
-    old = Counter(_key(finding) for finding in _with_texts(check, change.base_tree, old_paths))
+    old_counts = Counter(_key(finding) for finding in _find(check, change.base_tree, old_paths))
+    findings = list(_find(check, change.head_tree, paths))
+    # Of equal findings, those in changed lines are first regarded as the old ones, since a changed line is still a line
+    # that had the defect before.
+    findings.sort(key=lambda finding: _is_in_changed_line(change, finding), reverse=True)
     new = []
-    for finding in sorted(_with_texts(check, change.head_tree, paths), key=lambda f: not _is_touched(change, f)):
-        if old[_key(finding)] < 1 and (finding.anywhere or _is_touched(change, finding)):
+    for finding in findings:
+        is_old = old_counts[_key(finding)] > 0
+        old_counts[_key(finding)] -= 1
+        if not is_old and (finding.anywhere or _is_in_changed_line(change, finding)):
             new.append(finding)
-        old[_key(finding)] -= 1
     return new
 
 
-def _with_texts(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield the findings of *check*, each with the text of its line."""
+def _find(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Yield the findings of *check* in the files, each with the text of its line."""
     for finding in check(tree, paths) if paths else ():
         rows = content(tree, finding.path).splitlines()
         finding.text = rows[finding.line - 1].strip() if 0 < finding.line <= len(rows) else ""
@@ -53,13 +58,15 @@ def _key(finding: Finding) -> tuple[str, str]:
     return finding.rule, re.sub(r"\d+", "", finding.what) if finding.anywhere else finding.text
 
 
-def _is_touched(change: Change, finding: Finding) -> bool:
+def _is_in_changed_line(change: Change, finding: Finding) -> bool:
     file = change.file(finding.path)
     return bool(file and (finding.line in file.lines or (not finding.line and file.added)))
 
 
 class Review:
-    """The work of one check on a change: its findings, and facts for the report."""
+    """The work of one check on a change: its findings, and facts for the report. `in_data` has the files of test data
+    with findings, by rule, and `accepted` the number of findings that the repository accepts.
+    """
 
     def __init__(self, change: Change, environ: Mapping[str, str]) -> None:
         self.change = change
@@ -89,24 +96,24 @@ class Review:
 
     def notes(self) -> list[str]:
         """Return lines with the facts, the findings in test data, and the number of accepted findings."""
-        apart = [
-            f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}"
-            for rule, paths in self.in_data.items()
-        ]
-        accepted = [f"{self.accepted} accepted by {ALLOWED_FILE} or a comment"] if self.accepted else []
-        return [*self.facts, *apart, *accepted]
+        notes = list(self.facts)
+        for rule, paths in self.in_data.items():
+            notes.append(f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}")
+        if self.accepted:
+            notes.append(f"{self.accepted} accepted by {ALLOWED_FILE} or a comment")
+        return notes
 
     def counted(self, *rows: tuple[Callable[[str], bool], str, str]) -> str:
-        """Return a text with the number of changed files of each kind, and the tool that reads them. Each row has a
-        test for the path, the name of the kind, and the tool.
+        """Return a text with the number of changed files of each kind, and the tool that reads them; "" if there are no
+        such files. Each row has a test for the path, the name of the kind, and the tool or "".
         """
         paths = self.change.readable()
-        counts = [(sum(map(is_of_kind, paths)), kind, tool) for is_of_kind, kind, tool in rows]
-        return ", ".join(
-            f"{text.counted(count, f'{kind} file')}{tool and f' ({linters.version(tool)})'}"
-            for count, kind, tool in counts
-            if count
-        )
+        phrases = []
+        for is_of_kind, kind, tool in rows:
+            if count := sum(map(is_of_kind, paths)):
+                version = f" ({linters.version(tool)})" if tool else ""
+                phrases.append(f"{text.counted(count, f'{kind} file')}{version}")
+        return ", ".join(phrases)
 
     def is_shell(self, path: str) -> bool:
         """Return whether a changed file is a shell script."""
@@ -190,36 +197,37 @@ def configured(review: Review) -> str:
     """Run the linters that the repository has configured."""
     if review.environ.get("linters", "yes") not in YES:
         return "left out: linters=no"
-    ran: list[str] = []
-    review.add(own_tools.linter_findings(review.change, review.number("seconds", 60), ran.append))
-    return "; ".join(ran) or "the repository has no linter configured for these files"
+    reports: list[str] = []
+    review.add(own_tools.linter_findings(review.change, review.number("seconds", 60), reports.append))
+    return "; ".join(reports) or "the repository has no linter configured for these files"
 
 
 def tests(review: Review) -> str:
     """Run the tests of the modules that changed."""
     if review.environ.get("tests", "yes") not in YES:
         return "left out: tests=no"
-    ran: list[str] = []
+    reports: list[str] = []
     seconds = review.number("seconds", 60)
-    review.add(own_tools.test_findings(review.change, review.git, review.environ, seconds, ran.append))
-    return "; ".join(ran) or "no test of these files was found"
+    review.add(own_tools.test_findings(review.change, review.git, review.environ, seconds, reports.append))
+    return "; ".join(reports) or "no test of these files was found"
 
 
 def size(review: Review) -> str:
     """Measure the change, and find files that are too large for a repository."""
-    limit, rows = review.number("max_kb", 500), review.change.files
-    large = [row for row in rows if row.size > limit * 1024]
-    what = "is large for a repository"
-    review.add(Finding(NOTE, row.path, 0, f"{row.size / 1024:.0f} KiB {what}", "large") for row in large)
-    churn = sum(len(row.added) + row.deleted for row in rows)
-    unread = sum(row.size > 1 << 20 for row in rows)
+    limit, files = review.number("max_kb", 500), review.change.files
+    for file in files:
+        if file.size > limit * 1024:
+            what = f"{file.size / 1024:.0f} KiB is large for a repository"
+            review.add([Finding(NOTE, file.path, 0, what, "large")])
+    churn = sum(len(file.added) + file.deleted for file in files)
+    unread = sum(file.size > LARGEST for file in files)
     if churn > 1000:
         review.facts.append(f"{churn} lines are much to review at once; could it be split?")
     if unread:
         review.facts.append(f"{text.counted(unread, 'large file')} not read line by line")
-    largest = max([row.size for row in rows], default=0)
-    count = text.counted(len(rows), "file")
-    return f"{count}, {churn} lines added or deleted; the largest file has {max(largest, 0) / 1024:.0f} KiB"
+    largest = max([0, *(file.size for file in files)])
+    count = text.counted(len(files), "file")
+    return f"{count}, {churn} lines added or deleted; the largest file has {largest / 1024:.0f} KiB"
 
 
 CHECKS: dict[str, Callable[[Review], str]] = {

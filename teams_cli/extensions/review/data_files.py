@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _JSON = (".json", ".webmanifest", ".geojson", ".ipynb", ".jsonld")
 _YAML = (".yml", ".yaml")
 _XML = (".xml", ".svg", ".xsd", ".xsl", ".xslt", ".plist", ".wsdl", ".rss", ".atom", ".csproj", ".vbproj", ".resx")
-_COMMENTED = re.compile(
+_WITH_COMMENTS = re.compile(
     r"(^|/)(tsconfig|jsconfig|deno|devcontainer|\.eslintrc|\.swcrc|\.babelrc|babel\.config|api-extractor|language-config"
     r"|nx|turbo|typedoc)[^/]*\.json$|(^|/)\.(vscode|devcontainer|zed)/"
 )
@@ -41,8 +41,8 @@ def is_data(path: str) -> bool:
 
 
 def check_parsing(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each Python or data file that can't be parsed. It counts on every line, because the change
-    may have caused it elsewhere in the file.
+    """Yield a finding for each Python or data file that can't be parsed, and for keys that a data file has twice. They
+    count on every line, because a change elsewhere in the file may have caused them.
     """
     for path in paths:
         try:
@@ -51,7 +51,7 @@ def check_parsing(tree: str, paths: list[str]) -> Iterator[Finding]:
                     warnings.simplefilter("ignore")  # ruff reports these
                     compile(file.read(), "<file>", "exec", dont_inherit=True)
             else:
-                yield from _data(path, content(tree, path).removeprefix("\ufeff"))
+                yield from _parse_data(path, content(tree, path).removeprefix("\ufeff"))
         except SyntaxError as error:
             yield _broken(path, error.lineno or 0, f"syntax error: {error.msg}")
         except json.JSONDecodeError as error:
@@ -74,64 +74,64 @@ def _broken(path: str, line: int, what: str) -> Finding:
     return Finding(SERIOUS, path, line, what, "syntax", anywhere=True)
 
 
-def _data(path: str, text: str) -> Iterator[Finding]:
-    """Yield a finding for each key that a data file has twice. If the file can't be parsed, the error of its parser is
-    raised.
+def _parse_data(path: str, text: str) -> Iterator[Finding]:
+    """Parse a data file, and yield a finding for each key that it has twice. The error of the parser is raised if the
+    file can't be parsed.
     """
     if not text.strip() and not path.endswith((".json", ".xml")):
         return
     if _TEMPLATE.search(text) and (path.endswith(_YAML) or "template" in path.lower() or "{{" in path):
-        return  # data files are made from it
+        return  # it is a template from which data files are made
     if path.endswith(_JSON):
-        yield from _json(path, text)
+        yield from _parse_json(path, text)
     elif path.endswith(_YAML):
-        yield from _yaml(path, text)
+        yield from _parse_yaml(path, text)
     elif path.endswith(".toml"):
         tomllib.loads(text)
     else:
         parser = expat.ParserCreate()
-        parser.UseForeignDTD(True)  # its entities may be declared there
+        parser.UseForeignDTD(True)  # entities may be declared in another file, which is not read
         parser.ExternalEntityRefHandler = lambda *_: 1
         parser.Parse(text, True)
 
 
-def _json(path: str, text: str) -> Iterator[Finding]:
-    if _COMMENTED.search(path):  # a comment becomes blanks, so that lines keep their numbers
+def _parse_json(path: str, text: str) -> Iterator[Finding]:
+    if _WITH_COMMENTS.search(path):  # comments become blanks, so that lines keep their numbers
         text = _COMMENT.sub(lambda comment: comment[1] or re.sub(r"[^\n]", " ", comment[0]), text)
         text = _LAST_COMMA.sub(lambda comma: comma[1] or "", text)
-    twice: set[str] = set()
+    repeated: set[str] = set()
 
-    def pairs(items: list[tuple[str, object]]) -> dict[str, object]:
-        names = Counter(name for name, _ in items)
-        twice.update(name for name, count in names.items() if count > 1)
-        return dict(items)
+    def note_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        counts = Counter(key for key, _ in pairs)
+        repeated.update(key for key, count in counts.items() if count > 1)
+        return dict(pairs)
 
-    json.loads(text, object_pairs_hook=pairs)
-    for name in sorted(twice):
-        lines = [number for number, row in enumerate(text.splitlines(), 1) if json.dumps(name) in row]
-        yield _twice(path, lines[-1] if lines else 0, name)
+    json.loads(text, object_pairs_hook=note_repeated_keys)
+    for key in sorted(repeated):
+        lines = [number for number, line in enumerate(text.splitlines(), 1) if json.dumps(key) in line]
+        yield _repeated_key(path, lines[-1] if lines else 0, key)
 
 
-def _yaml(path: str, text: str) -> Iterator[Finding]:
+def _parse_yaml(path: str, text: str) -> Iterator[Finding]:
     waiting: list[yaml.Node] = [node for node in yaml.compose_all(text, Loader=_LOADER) if node]
-    seen = set()
+    visited = set()
     while waiting:
         node = waiting.pop()
-        if id(node) in seen:  # an alias
+        if id(node) in visited:  # an alias stands for a node that was visited before
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             waiting += node.value
         elif isinstance(node, yaml.MappingNode):
             names = set()
             for key, value in node.value:
                 waiting.append(value)
-                if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                if isinstance(key, yaml.ScalarNode) and key.value != "<<":  # `<<` merges another mapping
                     if key.value in names:
-                        yield _twice(path, key.start_mark.line + 1, key.value)
+                        yield _repeated_key(path, key.start_mark.line + 1, key.value)
                     names.add(key.value)
 
 
-def _twice(path: str, line: int, name: str) -> Finding:
+def _repeated_key(path: str, line: int, name: str) -> Finding:
     what = f"the key {name!r} stands twice; the first value is lost"
     return Finding(WARNING, path, line, what, "key-twice", anywhere=True)

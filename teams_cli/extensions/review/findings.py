@@ -21,14 +21,14 @@ SERIOUS, WARNING, NOTE = "SERIOUS", "WARNING", "note"
 """The weights of findings: code that will fail or can be abused, a probable mistake, and something worth a look."""
 WEIGHTS = (SERIOUS, WARNING, NOTE)
 ALLOWED_FILE = ".teams-review"
-_HERE = re.compile(r"teams-review:\s*allow(?:\s+([\w,./: -]+))?")
-_NO_CHECK = re.compile(r"(?:#|//)\s*(?:noqa\b|nosec\b|nosemgrep\b|pragma: allowlist secret|eslint-disable)")
+_ALLOW_COMMENT = re.compile(r"teams-review:\s*allow(?:\s+([\w,./: -]+))?")
+_OTHER_COMMENT = re.compile(r"(?:#|//)\s*(?:noqa\b|nosec\b|nosemgrep\b|pragma: allowlist secret|eslint-disable)")
 
 
 @dataclass
 class Finding:
-    """A defect. *rule* names its kind for the list of accepted findings. With *anywhere* it also counts on lines that
-    did not change.
+    """A defect that a check found. *what* describes it, *rule* names its kind for the list of accepted findings, and
+    *text* is its line. *line* is 0 if it concerns the whole file. With *anywhere* it also counts on unchanged lines.
     """
 
     weight: str
@@ -58,29 +58,31 @@ class Allowed:
 
     def __init__(self, repo: str) -> None:
         rows = (line.partition("#")[0].split() for line in content(repo, ALLOWED_FILE).splitlines())
-        self.pairs = [(words[0], words[1:]) for words in rows if words]
+        self.globs_and_rules = [(row[0], row[1:]) for row in rows if row]
 
     def covers(self, finding: Finding) -> bool:
         """Return whether the repository accepts the finding."""
-        if _NO_CHECK.search(finding.text):
+        if _OTHER_COMMENT.search(finding.text):
             return True
-        if comment := _HERE.search(finding.text):
+        if comment := _ALLOW_COMMENT.search(finding.text):
             return not comment[1] or finding.rule in re.split(r"[,\s]+", comment[1])
         return any(
-            fnmatchcase(finding.path, glob) and (not rules or finding.rule in rules) for glob, rules in self.pairs
+            fnmatchcase(finding.path, glob) and (not rules or finding.rule in rules)
+            for glob, rules in self.globs_and_rules
         )
 
 
 _FINDING = re.compile(rf"({'|'.join(WEIGHTS)}) (.*)")
-_MORE = re.compile(r"and (\d+) more findings")
+_MORE_FINDINGS = re.compile(r"and (\d+) more findings")
 _HEADINGS = {SERIOUS: "Must be changed", WARNING: "Probably mistakes", NOTE: "Worth a look"}
-_CALLED = {SERIOUS: "serious finding", WARNING: "warning", NOTE: "note"}
+_NOUNS = {SERIOUS: "serious finding", WARNING: "warning", NOTE: "note"}
 _VERDICTS = {
     SERIOUS: "changes are needed",
     WARNING: "have a look at the warnings",
     NOTE: "have a look at the notes",
 }
-_SHOWN = 100
+_MOST_SHOWN = 100
+"""The most findings of one weight in the report."""
 
 
 class Result:
@@ -89,9 +91,11 @@ class Result:
     def __init__(self, row: dict[str, Any], path: str) -> None:
         self.key = row["key"]
         self.owner = row["owner"] or "-"
-        self.done = os.path.exists(path)
+        self.is_done = os.path.exists(path)
         lines = content("", path).splitlines()
-        self.summary = lines[0] if lines else "no output" if self.done else "not done"
+        self.summary = "no output" if self.is_done else "not done"
+        if lines:
+            self.summary = lines[0]
         self.findings = [(match[1], match[2]) for line in lines if (match := _FINDING.fullmatch(line))]
         self.facts = [line for line in lines[1:] if not _FINDING.fullmatch(line)]
 
@@ -108,49 +112,53 @@ def report(directory: str, missing: list[str]) -> str:
     if missing:
         parts.append(f"Not installed: {', '.join(missing)}. With them a review finds more. {to_install('review')}")
     parts += [_section(weight, findings[weight]) for weight in WEIGHTS if findings[weight]]
-    return "\n\n".join([*parts, _looked_at(results)]) + "\n"
+    return "\n\n".join([*parts, _table(results)]) + "\n"
 
 
 def _by_weight(results: list[Result]) -> dict[str, list[str]]:
-    """Return the findings of each weight. A finding of two checks is listed once."""
+    """Return the findings of each weight. If two checks have the same finding, it is listed once."""
     findings: dict[str, list[str]] = {weight: [] for weight in WEIGHTS}
-    seen: set[tuple[str, str]] = set()
+    listed: set[tuple[str, str]] = set()
     for result in results:
         for weight, text in result.findings:
-            where, rule = text.partition(": ")[0], text.rpartition("[")[2] if text.endswith("]") else text
-            if (where, rule) not in seen:
-                seen.add((where, rule))
+            place = text.partition(": ")[0]
+            rule = text.rpartition("[")[2] if text.endswith("]") else text
+            if (place, rule) not in listed:
+                listed.add((place, rule))
                 findings[weight].append(text)
     return findings
 
 
 def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
-    undone = [result.key for result in results if not result.done]
+    """Return the verdict, the numbers of findings, and a reminder of what such a review can't find."""
     change = next((result.summary for result in results if result.key == "change"), "")
     if change.startswith("0 files"):
         verdict = "nothing to review"
     else:
         verdict = next((verdict for weight, verdict in _VERDICTS.items() if findings[weight]), "nothing was found")
-    if undone:
-        verdict = f"the review is incomplete; {'so far ' if not any(findings.values()) else ''}{verdict}"
-    left = f"\n\nNot done: {', '.join(undone)}." if undone else ""
-    counts = ", ".join(_count(findings[weight], word) for weight, word in _CALLED.items())
+    missing = ""
+    if undone := [result.key for result in results if not result.is_done]:
+        so_far = "" if any(findings.values()) else "so far "
+        verdict = f"the review is incomplete; {so_far}{verdict}"
+        missing = f"\n\nNot done: {', '.join(undone)}."
+    counts = ", ".join(_count(findings[weight], noun) for weight, noun in _NOUNS.items())
     return (
-        f"## Verdict: {verdict}\n\n{counts}; {change or 'the change is not known'}.{left}\n\n"
+        f"## Verdict: {verdict}\n\n{counts}; {change or 'the change is not known'}.{missing}\n\n"
         "Parsers, linters and tests read this change; no model and no person did. "
         "They find mistakes of known kinds; they can't see whether the change does what it should."
     )
 
 
-def _count(findings: list[str], word: str) -> str:
-    more = sum(int(match[1]) - 1 for text in findings if (match := _MORE.fullmatch(text)))
-    return counted(len(findings) + more, word)
+def _count(findings: list[str], noun: str) -> str:
+    """Return the number of findings with the noun. A row `and N more findings` counts as N."""
+    more = sum(int(match[1]) - 1 for text in findings if (match := _MORE_FINDINGS.fullmatch(text)))
+    return counted(len(findings) + more, noun)
 
 
 def _section(weight: str, findings: list[str]) -> str:
-    rows = [f"* {_item(text)}" for text in findings[:_SHOWN]]
-    if len(findings) > _SHOWN:
-        rows.append(f"* and {len(findings) - _SHOWN} more: see the tasks")
+    rows = [f"* {_item(text)}" for text in findings[:_MOST_SHOWN]]
+    if len(findings) > _MOST_SHOWN:
+        rows.append(f"* and {len(findings) - _MOST_SHOWN} more: see the tasks")
     return f"### {_HEADINGS[weight]}\n\n" + "\n".join(rows)
 
 
@@ -158,12 +166,14 @@ def _item(text: str) -> str:
     """Return the finding as a list item with its place in bold. Text from the reviewed files is escaped, so that it
     can't become Markdown.
     """
-    where, colon, what = text.partition(": ")
-    plain = "".join(f"\\{c}" if c in "\\*_<>|#~&" else c for c in what)
-    return f"**{where.replace('*', chr(92) + '*')}**: {plain}" if colon else text
+    place, colon, what = text.partition(": ")
+    if not colon:
+        return text
+    escaped = re.sub(r"[\\*_<>|#~&]", r"\\\g<0>", what)
+    return f"**{place.replace('*', chr(92) + '*')}**: {escaped}"
 
 
-def _looked_at(results: list[Result]) -> str:
+def _table(results: list[Result]) -> str:
     rows = [f"| {result.key} | {result.owner} | {_cell(result.summary)} |" for result in results]
     facts = [f"* {_cell(fact)}" for result in results if result.key != "change" for fact in result.facts]
     table = "### Checks\n\n| check | by | what it did |\n|---|---|---|\n" + "\n".join(rows)

@@ -22,8 +22,8 @@ _GENERATED = ("_pb2", "_pb2_grpc", "version")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def parsed(text: str) -> ast.Module | None:
-    """Return the syntax tree of Python source, or None if the source can't be parsed."""
+def parse(text: str) -> ast.Module | None:
+    """Return the syntax tree of a Python source, or None if it can't be parsed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -41,7 +41,7 @@ def import_names(path: str) -> set[str]:
     return {".".join(parts[top:]) for top in tops if parts[top:]}
 
 
-def names(module: ast.Module) -> set[str] | None:
+def top_names(module: ast.Module) -> set[str] | None:
     """Return all names at the top of a module; None if some can't be known, because of `import *`, `__getattr__`,
     `globals()` or `exec`.
     """
@@ -63,18 +63,18 @@ def names(module: ast.Module) -> set[str] | None:
     return None if uses_globals or defined & {"*", "__getattr__"} else defined
 
 
-def absolute(path: str, node: ast.ImportFrom) -> set[str]:
+def imported_modules(path: str, node: ast.ImportFrom) -> set[str]:
     """Return the possible names of the module that *node* imports from. A relative import is resolved from the package
     of the file *path*.
     """
     if not node.level:
         return {node.module or ""}
-    origins = set()
-    for own in import_names(path):
-        parts = own.split(".") if path.endswith("__init__.py") else own.split(".")[:-1]
-        parts = parts[: len(parts) - node.level + 1]
-        origins.add(".".join([*parts, *([node.module] if node.module else [])]))
-    return origins
+    modules = set()
+    for importer in import_names(path):
+        package = importer.split(".") if path.endswith("__init__.py") else importer.split(".")[:-1]
+        package = package[: len(package) - node.level + 1]
+        modules.add(".".join([*package, node.module] if node.module else package))
+    return modules
 
 
 class Modules:
@@ -86,38 +86,36 @@ class Modules:
         self.repo = change.repo
         self.paths = {name: path for path in paths for name in import_names(path)}
         self._names: dict[str, set[str] | None] = {}
-        self.gone: dict[str, str] = {}
+        self.removed: dict[str, str] = {}
         """The path of each module that the change removed or renamed, by the module's import name."""
-        self.before: dict[str, set[str]] = {}
+        self.old_names: dict[str, set[str]] = {}
         """The names that each changed module had before the change, by the module's import name."""
         for file in change.files:
             if kinds.is_python(file.old) and file.status in "MDR":
-                self._note_change(file, git, change.base)
-
-    def _note_change(self, file: ChangedFile, git: Git, base: str) -> None:
-        tree = parsed(git.line("cat-file", "blob", f"{base}:{file.old}"))
-        for name in import_names(file.old):
-            if name not in self.paths:
-                self.gone[name] = file.old
-            elif tree:
-                self.before[name] = names(tree) or set()
+                old_tree = parse(git.line("cat-file", "blob", f"{change.base}:{file.old}"))
+                for name in import_names(file.old):
+                    if name not in self.paths:
+                        self.removed[name] = file.old
+                    elif old_tree:
+                        self.old_names[name] = top_names(old_tree) or set()
 
     def may_be_affected(self, text: str) -> bool:
         """Return whether a file with this text may use a module that changed."""
-        return any(name.rpartition(".")[2] in text for name in (*self.gone, *self.before))
+        return any(name.rpartition(".")[2] in text for name in (*self.removed, *self.old_names))
 
     def lacks(self, module: str) -> bool:
         """Return whether *module* is missing from a package of the repository. Return False for other packages, which
         may be installed.
         """
-        parent, _, last = module.rpartition(".")
-        package = self.paths.get(parent, "")
-        if module in self.paths or last.startswith("_") or last.endswith(_GENERATED):
+        parent, _, name = module.rpartition(".")
+        if module in self.paths or name.startswith("_") or name.endswith(_GENERATED):
             return False
+        package = self.paths.get(parent, "")
         if not package.endswith("__init__.py"):
             return False
-        is_dynamic = any(word in content(self.repo, package) for word in ("__path__", "sys.modules"))
-        return not is_dynamic and not self._has_file(package, last)
+        text = content(self.repo, package)
+        makes_modules = "__path__" in text or "sys.modules" in text
+        return not makes_modules and not self._has_file(package, name)
 
     def lacks_name(self, module: str, name: str) -> bool:
         """Return whether *module*, which the repository has, does not define *name*. Return False if that can't be
@@ -127,19 +125,17 @@ class Modules:
             return False
         path = self.paths[module]
         if path not in self._names:
-            tree = parsed(content(self.repo, path))
-            self._names[path] = names(tree) if tree else None
+            tree = parse(content(self.repo, path))
+            self._names[path] = top_names(tree) if tree else None
         defined = self._names[path]
         return defined is not None and name not in defined and not self._has_file(path, name)
 
     def had(self, module: str, name: str) -> bool:
         """Return whether the module defined *name* before the change."""
-        return name in self.before.get(module, ())
+        return name in self.old_names.get(module, ())
 
     def _has_file(self, path: str, name: str) -> bool:
-        """Return whether the directory of the file *path* has a directory or a file called *name*, whatever the ending
-        of the file.
-        """
+        """Return whether the directory of the file *path* has an entry called *name*, with or without an ending."""
         entries = os.listdir(os.path.dirname(os.path.join(self.repo, path)))
         return any(entry == name or entry.startswith(f"{name}.") for entry in entries)
 
@@ -148,13 +144,12 @@ def python_imports(change: Change, git: Git) -> Iterator[Finding]:
     """Yield findings for imports of missing names in changed lines, and for uses, in any file, of names that the change
     removed.
     """
-    listed = git.listed("*.py", "*.pyi")
-    paths = [path for path in listed if os.path.isfile(os.path.join(change.repo, path))]
+    paths = [path for path in git.listed("*.py", "*.pyi") if os.path.isfile(os.path.join(change.repo, path))]
     modules = Modules(change, git, paths)
     for path in paths:
         file, text = change.file(path), content(change.repo, path)
         if (file or modules.may_be_affected(text)) and not kinds.is_foreign(path, change.repo):
-            tree = parsed(text)
+            tree = parse(text)
             for finding in _missing(path, tree, modules) if tree else ():
                 if finding.rule == "removed" or (file and finding.line in file.lines):
                     yield finding
@@ -164,36 +159,41 @@ def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]
     """Yield a finding for each use of a name that the repository's modules do not have. A use in `try` is left out,
     because it may fail.
     """
-    tries = (node for node in ast.walk(tree) if isinstance(node, ast.Try))
-    guarded = {inner for node in tries for part in node.body for inner in ast.walk(part)}
-    nodes = [node for node in ast.walk(tree) if node not in guarded]
-    aliases: dict[str, str] = {}
+    in_try = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    nodes = [node for node in ast.walk(tree) if node not in in_try]
+    aliases: dict[str, str] = {}  # the module for each name under which the file knows one
     for node in nodes:
         if isinstance(node, ast.Import):
             for name in node.names:
                 aliases[name.asname or name.name] = name.name
                 yield from _missing_module(path, node.lineno, {name.name}, modules)
         elif isinstance(node, ast.ImportFrom):
-            origins = absolute(path, node)
+            origins = imported_modules(path, node)
             yield from _missing_module(path, node.lineno, origins, modules)
-            for name in node.names:
+            for name in node.names:  # each is a submodule, or a name that the module defines
                 submodules = {f"{origin}.{name.name}".lstrip(".") for origin in origins}
                 for module in submodules & modules.paths.keys():
                     aliases[name.asname or name.name] = module
-                if submodules & modules.gone.keys():
+                if submodules & modules.removed.keys():
                     yield _removed(path, node.lineno, f"the module {min(submodules)}")
                 else:
                     yield from _missing_name(path, node.lineno, origins & modules.paths.keys(), name.name, modules)
     for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            is_name = isinstance(node.value, ast.Name | ast.Attribute)
-            origin = aliases.get(ast.unparse(node.value), "") if is_name else ""
+            is_dotted_name = isinstance(node.value, ast.Name | ast.Attribute)
+            origin = aliases.get(ast.unparse(node.value), "") if is_dotted_name else ""
             if modules.had(origin, node.attr) and modules.lacks_name(origin, node.attr):
                 yield _removed(path, node.lineno, f"{node.attr} of {modules.paths[origin]}")
 
 
 def _missing_module(path: str, line: int, possible: set[str], modules: Modules) -> Iterator[Finding]:
-    if possible & modules.gone.keys():
+    if possible & modules.removed.keys():
         yield _removed(path, line, f"the module {min(possible)}")
     elif all(modules.lacks(name) for name in possible):
         yield Finding(SERIOUS, path, line, f"there is no {min(possible)}: the import fails", "import")
@@ -213,13 +213,15 @@ def _removed(path: str, line: int, what: str) -> Finding:
     return Finding(SERIOUS, path, line, what, "removed", anywhere=True)
 
 
-_DECLARED = re.compile(
+_DECLARED_EXPORT = re.compile(
     r"^\s*export\s+(?:declare\s+)?(?:default\s+)?(?:abstract\s+)?(?:async\s+)?"
     r"(?:function\s*\*?|class|const|let|var|interface|type|enum|namespace)\s+([\w$]+)",
     re.MULTILINE,
 )
-_LISTED = re.compile(r"export\s+(?:type\s+)?\{([^}]*)\}")
-_OPEN = re.compile(r"export\s+\*(?!\s+as\b)|module\.exports|^\s*export\s+(?:const|let|var)\s*[{\[]", re.MULTILINE)
+_LISTED_EXPORTS = re.compile(r"export\s+(?:type\s+)?\{([^}]*)\}")
+_UNKNOWN_EXPORTS = re.compile(
+    r"export\s+\*(?!\s+as\b)|module\.exports|^\s*export\s+(?:const|let|var)\s*[{\[]", re.MULTILINE
+)
 """Matches exports whose names can't be known."""
 _IMPORT = re.compile(r"(?:import|export)\s+(?:type\s+)?(?:[\w$]+\s*,\s*)?\{([^}]*)\}\s*from\s*[\"'](\.[^\"']*)[\"']")
 _IMPORTED_FILE = re.compile(r"(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)[\"'](\.{1,2}/[^\"'?#!]*)[\"']")
@@ -238,28 +240,28 @@ def missing_files(change: Change, git: Git) -> Iterator[Finding]:
                 continue
             for name in _IMPORTED_FILE.findall(line):
                 target = os.path.normpath(os.path.join(os.path.dirname(path), name))
-                is_there = target.startswith("..") or _is_there(change.repo, target)
-                if not is_there and not git.line("check-ignore", "--", target):
+                is_outside = target.startswith("..")
+                if not is_outside and not _exists(change.repo, target) and not git.line("check-ignore", "--", target):
                     yield Finding(SERIOUS, path, number, f"there is no {target}: the import fails", "import")
 
 
-def _is_there(repo: str, target: str) -> bool:
+def _exists(repo: str, target: str) -> bool:
     """Return whether the file or directory exists. A file with another ending counts, because a build may make the
     imported one from it.
     """
     directory, name = os.path.split(os.path.join(repo, target))
-    stem, end = os.path.splitext(name)
-    stems = {name, stem} if end in kinds.SCRIPT else {name}
+    stem, ending = os.path.splitext(name)
+    beginnings = (f"{name}.", f"{stem}.") if ending in kinds.SCRIPT else (f"{name}.",)
     try:
         entries = os.listdir(directory)
     except OSError:
         return False
-    return any(entry == name or entry.startswith(tuple(f"{one}." for one in stems)) for entry in entries)
+    return any(entry == name or entry.startswith(beginnings) for entry in entries)
 
 
 def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
     """Yield a finding for each import of a name that a changed module exported before and does not export now."""
-    removed = {_stem(file.old): names for file in change.files if (names := _lost_exports(change, git, file))}
+    removed = {_stem(file.old): names for file in change.files if (names := _removed_exports_of(change, git, file))}
     for path in git.listed(*(f"*{end}" for end in kinds.SCRIPT)) if removed else ():
         text = content(change.repo, path)
         for match in _IMPORT.finditer(text):
@@ -276,18 +278,18 @@ def _stem(path: str) -> str:
     return (stem if end in kinds.SCRIPT else path).removesuffix("/index")
 
 
-def _lost_exports(change: Change, git: Git, file: ChangedFile) -> set[str]:
+def _removed_exports_of(change: Change, git: Git, file: ChangedFile) -> set[str]:
     if not kinds.is_script(file.old) or file.status not in "MDR":
         return set()
     before = git.line("cat-file", "blob", f"{change.base}:{file.old}")
-    is_gone = file.status == "D" or _stem(file.old) != _stem(file.path)
-    after = "" if is_gone else content(change.head_tree, file.path)
-    return set() if _OPEN.search(after) else _exported(before) - _exported(after)
+    is_removed = file.status == "D" or _stem(file.old) != _stem(file.path)
+    after = "" if is_removed else content(change.head_tree, file.path)
+    return set() if _UNKNOWN_EXPORTS.search(after) else _exported_names(before) - _exported_names(after)
 
 
-def _exported(text: str) -> set[str]:
-    listed = (_names_in_braces(names, -1) for names in _LISTED.findall(text))
-    return set(_DECLARED.findall(text)).union(*listed)
+def _exported_names(text: str) -> set[str]:
+    listed = (_names_in_braces(names, -1) for names in _LISTED_EXPORTS.findall(text))
+    return set(_DECLARED_EXPORT.findall(text)).union(*listed)
 
 
 def _names_in_braces(text: str, which: int) -> set[str]:

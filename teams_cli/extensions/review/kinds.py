@@ -85,7 +85,7 @@ def is_test(path: str) -> bool:
 
 
 def is_test_data(path: str) -> bool:
-    """Return whether the file is data that tests read, which may be broken on purpose."""
+    """Return whether the file is data that tests read, which may have defects on purpose."""
     return bool(_DATA.search(path)) or (is_test(path) and not path.endswith(CODE))
 
 

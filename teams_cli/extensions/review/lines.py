@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-KNOWN = {
+KNOWN = {  # the pattern of each kind of secret whose form is known
     "a private key": r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----",
     "an AWS access key": r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b",
     "a GitHub token": r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,})",
@@ -32,17 +32,19 @@ KNOWN = {
     "a bearer token": r"(?i:bearer)\s+[A-Za-z0-9_.~+/-]{24,}=*",
     "a Telegram token": r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}\b",
 }
-_KNOWN = [(what, re.compile(pattern)) for what, pattern in KNOWN.items()]
-_NAME = (
+_KNOWN_PATTERNS = [(what, re.compile(pattern)) for what, pattern in KNOWN.items()]
+_KEYWORD = (
     r"\w*(?:passw(?:or)?d|passphrase|pwd|_pass|secret|(?:api|access|secret|private|signing|encryption)_?key|token)s?"
 )
-_QUOTED = re.compile(
-    rf"""(?i)(?<![\w-])["']?({_NAME})["']?\s*(?:=|:|=>|:=|:\s*str\s*=)\s*(?:r|b|f|u)?(["'])([^"'\n]{{6,}})\2"""
+_QUOTED_VALUE = re.compile(
+    rf"""(?i)(?<![\w-])["']?({_KEYWORD})["']?\s*(?:=|:|=>|:=|:\s*str\s*=)\s*(?:r|b|f|u)?(["'])([^"'\n]{{6,}})\2"""
 )
-_PLAIN = re.compile(
-    rf"(?i)^\s*(?:export\s+|ENV\s+|ARG\s+|-\s+)?([\w.-]*{_NAME})\s*[:=]\s*([^\s\"'#,;(){{}}\[\]<>$]{{6,}})\s*(?:#.*)?$"
+_UNQUOTED_VALUE = re.compile(
+    rf"(?i)^\s*(?:export\s+|ENV\s+|ARG\s+|-\s+)?([\w.-]*{_KEYWORD})\s*[:=]\s*([^\s\"'#,;(){{}}\[\]<>$]{{6,}})\s*(?:#.*)?$"
 )
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{2,}://([^\s:/@\"'{}$<>]+):([^\s/@\"'{}$<>]{4,})@([\w.-]+)")
+_SEARCHED = 2000
+"""The most characters of a line that are searched for likely secrets, which takes long."""
 _CONFIGURATION = (".env", ".ini", ".cfg", ".conf", ".properties", ".yml", ".yaml", ".toml", ".tfvars", ".sh")
 _PLACEHOLDER = re.compile(
     r"(?i)example|sample|placeholder|change.?me|your[-_ ]|my[-_]?(secret|token|pass|key)|dummy|fake|xxx|todo|redacted"
@@ -51,9 +53,9 @@ _PLACEHOLDER = re.compile(
     r"|\{\{?|\$[({A-Za-z]|%\(|^os\.|^env\b|getenv|process\.env|secrets\.|^vault|^arn:|^https?://|^/|_(file|path|name|env|url|id)$"
 )
 _PASSWORD = re.compile(r"(?i)(passw(or)?d|passwd|passphrase|pwd|_pass|secret(_?key)?)s?$")
-_SAYS_WHAT = re.compile(r"^[a-z]+([-_. ][a-z]+)+$|^[A-Z]+(_[A-Z]+)+$|^[A-Za-z][a-z]+$|\s.*\s")
+_PLAIN_WORDS = re.compile(r"^[a-z]+([-_. ][a-z]+)+$|^[A-Z]+(_[A-Z]+)+$|^[A-Za-z][a-z]+$|\s.*\s")
 """Matches values made of plain words, such as the name of a field or a message, which are not secrets."""
-_OF_NAMES = re.compile(
+_NO_KEYWORD = re.compile(
     r"(?i)(name|field|type|header|url|uri|path|file|label|prompt|help|regex|pattern|prefix|env|var|class|id)s?$"
 )
 
@@ -67,7 +69,7 @@ def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
             if known := _known_secret(line):
                 weight = NOTE if is_test or kinds.is_test_data(path) else SERIOUS
                 yield Finding(weight, path, number, known, "secret")
-            elif not is_prose and (likely := _likely_secret(path, line[:2000])):
+            elif not is_prose and (likely := _likely_secret(path, line[:_SEARCHED])):
                 yield Finding(WARNING, path, number, likely, "secret")
 
 
@@ -75,35 +77,41 @@ def _known_secret(line: str) -> str:
     """Return a text that names the secret of a known form in the line, with too little of it to use it; "" if there is
     none.
     """
-    for what, pattern in _KNOWN:
+    for what, pattern in _KNOWN_PATTERNS:
         if (match := pattern.search(line)) and not _PLACEHOLDER.search(match[0][8:]):
             return f"{what}: {match[0][:5]}…; take it out, and make it invalid: it stays in the history"
     return ""
 
 
 def _likely_secret(path: str, line: str) -> str:
+    """Return a text that names a password in an address, or a value that looks like a secret; "" if there is none."""
     for address in _ADDRESS.finditer(line):
         user, password, host = address.groups()
         if not _PLACEHOLDER.search(password) and "example" not in host and password not in ("pass", "password"):
             return f"a password in an address: {user}:{password[:2]}…@{host}"
-    values = [(match[1], match[3]) for match in _QUOTED.finditer(line)]
+    values = [(match[1], match[3]) for match in _QUOTED_VALUE.finditer(line)]
     if path.endswith(_CONFIGURATION) or ".env" in path or kinds.is_dockerfile(path):
-        values += [(match[1], match[2]) for match in _PLAIN.finditer(line)]
-    return next((f"maybe a secret: {name} = {value[:2]}…" for name, value in values if _is_secret(name, value)), "")
+        values += [(match[1], match[2]) for match in _UNQUOTED_VALUE.finditer(line)]
+    for name, value in values:
+        if _is_secret(name, value):
+            return f"maybe a secret: {name} = {value[:2]}…"
+    return ""
 
 
 def _is_secret(name: str, value: str) -> bool:
     """Return whether *value* looks like a secret, and not like a placeholder, a word or the name of something."""
-    if _PLACEHOLDER.search(value) or _OF_NAMES.search(name) or value.lower() in name.lower():
+    if _PLACEHOLDER.search(value) or _NO_KEYWORD.search(name) or value.lower() in name.lower():
         return False
     if _PASSWORD.search(name) and value.isalpha():
         return True
-    mixed = any(c.isdigit() for c in value) or any(c in "!@#$%^&*?+=/" for c in value)
-    return mixed or not _SAYS_WHAT.search(value)
+    has_digit_or_sign = any(character.isdigit() or character in "!@#$%^&*?+=/" for character in value)
+    return has_digit_or_sign or not _PLAIN_WORDS.search(value)
 
 
 _CONFLICT = re.compile(r"^(<{7}|>{7}|\|{7})( |$)|^={7}$")
-_REMAINS = re.compile(r"(\.(orig|rej|bak|swp|swo|tmp)|~|\.DS_Store|Thumbs\.db|\.py[co])$|(^|/)(__pycache__|\.idea)/")
+_LEFT_BEHIND = re.compile(
+    r"(\.(orig|rej|bak|swp|swo|tmp)|~|\.DS_Store|Thumbs\.db|\.py[co])$|(^|/)(__pycache__|\.idea)/"
+)
 _PRIVATE = re.compile(
     r"(^|/)(\.env(\.(local|prod(uction)?))?|id_(rsa|dsa|ecdsa|ed25519)|\.netrc|\.pgpass|\.npmrc|\.pypirc)$"
 )
@@ -127,11 +135,11 @@ def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def odd_files(paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each of these new files that does not belong in a repository."""
+    """Yield a finding for each of the new files *paths* that does not belong in a repository."""
     for path in paths:
         if _PRIVATE.search(path):
             yield Finding(WARNING, path, 0, "such files hold secrets; is it meant for everybody?", "private-file")
-        elif _REMAINS.search(path):
+        elif _LEFT_BEHIND.search(path):
             yield Finding(NOTE, path, 0, "such files are left behind by tools", "remains")
 
 
@@ -169,8 +177,14 @@ _SHELL_LINES = (
 def dangerous_lines(tree: str, paths: list[str]) -> Iterator[Finding]:
     """Yield a finding for each line that matches a known dangerous pattern. Test files and comments are skipped."""
     for path in paths:
-        patterns = _PYTHON_LINES if kinds.is_python(path) else _SCRIPT_LINES if kinds.is_script(path) else _SHELL_LINES
-        for number, line in enumerate([] if kinds.is_test(path) else content(tree, path).splitlines(), 1):
+        if kinds.is_test(path):
+            continue
+        patterns: tuple[tuple[str, str, str, str], ...] = _SHELL_LINES
+        if kinds.is_python(path):
+            patterns = _PYTHON_LINES
+        elif kinds.is_script(path):
+            patterns = _SCRIPT_LINES
+        for number, line in enumerate(content(tree, path).splitlines(), 1):
             if line.lstrip().startswith(("#", "//", "*")):
                 continue
             for pattern, weight, rule, reason in patterns:

@@ -39,16 +39,17 @@ def rules(*rows: tuple[str, str, str]) -> Rules:
 
 def program(name: str) -> str:
     """Return the path of the program beside this Python, or else on the PATH; "" if it is not installed."""
-    beside = os.path.join(os.path.dirname(sys.executable), name)
-    return beside if os.access(beside, os.X_OK) else which(name) or ""
+    installed = os.path.join(os.path.dirname(sys.executable), name)
+    return installed if os.access(installed, os.X_OK) else which(name) or ""
 
 
 def version(name: str) -> str:
     """Return the name of a program with its version, or a text that says that it is not installed."""
     if not (path := program(name)):
         return f"{name} is not installed"
-    words = output([path, "--version"], os.getcwd()).split()
-    return f"{name} {next((word for word in words if word[0].isdigit()), '')}".strip()
+    printed = output([path, "--version"], os.getcwd()).split()
+    number = next((word for word in printed if word[0].isdigit()), "")
+    return f"{name} {number}".strip()
 
 
 def missing() -> list[str]:
@@ -57,8 +58,8 @@ def missing() -> list[str]:
 
 
 def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
-    """Run a linter, and return its output. Linters end with 1 if they find something, so 1 is no failure, and another
-    status is one only if the linter printed nothing.
+    """Run a linter, and return its output. Linters exit with 1 if they find something. Any other status than 0 and 1 is
+    a failure if the linter printed nothing.
 
     Raises:
         ToolFailed: The linter can't be run, fails, or takes too long.
@@ -154,7 +155,7 @@ PYTHON_RULES: dict[str, Rules] = {
     ),
 }
 """The rules of ruff by subject. A rule may be the beginning of the codes of several rules; longer codes come first."""
-_FAR = ("F821", "F822", "F823", "F401", "F841", "F811", "no-undef", "no-unused-vars", "no-unreachable")
+_ANYWHERE = ("F821", "F822", "F823", "F401", "F841", "F811", "no-undef", "no-unused-vars", "no-unreachable")
 """Rules that a change elsewhere in the file can break."""
 _IN_TESTS = """
 S102 S103 S104 S108 S113 S201 S301 S302 S304 S305 S306 S307 S308 S311 S314 S324 S501 S506 S602 S604 S605 S608
@@ -171,13 +172,13 @@ _CALLED_ONCE = ("now(", "utcnow(", "today(", "time(", "uuid", "random", "token_"
 """Calls that are surely a mistake in a default, because the author wants a new value each time. Other calls, such as
 `Depends()`, are left out.
 """
-_SECRET = ("token", "secret", "passw", "key", "nonce", "salt", "session", "otp", "pin", "code", "csrf", "reset")
+_SECRET_WORDS = ("token", "secret", "passw", "key", "nonce", "salt", "session", "otp", "pin", "code", "csrf", "reset")
 _METHODS = ("sort", "reverse", "clear", "close", "flush", "append", "extend", "pop", "commit", "rollback", "write")
 """Methods that are never named without being called."""
 _ATTRIBUTE = re.compile(r"\w+(\.\w+)+")
 _DEFINITION = re.compile(r"\s*(async )?def \w+")
-_CONSTANT_FILLED = re.compile(r"\{[A-Z_]+\}")
-_FOR_PEOPLE = re.compile(
+_CONSTANT_IN_BRACES = re.compile(r"\{[A-Z_]+\}")
+_MAY_PRINT_PYTHON = re.compile(
     r"(^|/)(cli|main|__main__|console|setup|manage|commands?|scripts?|tools?|bin|examples?|docs?|demo|benchmarks?|bench)"
     r"[^/]*(/|\.py$)"
 )
@@ -191,14 +192,16 @@ def check_python(subject: str) -> Check:
             rules = PYTHON_RULES[subject]
             command = [ruff, *_RUFF, f"--select={','.join(rules)}"]
             for rows in documents(command, paths, tree):
-                yield from filter(None, (_of_ruff(row, tree, rules) for row in rows))
+                yield from filter(None, (_ruff_finding(row, tree, rules) for row in rows))
 
     return check
 
 
-def _of_ruff(row: dict[str, Any], tree: str, rules: Rules) -> Finding | None:
+def _ruff_finding(row: dict[str, Any], tree: str, rules: Rules) -> Finding | None:
+    """Return the finding for a row of ruff's output, or None if it is no finding of *rules* or not real."""
     code, path, line = row["code"] or "", os.path.relpath(row["filename"], tree), row["location"]["row"]
-    rule = rules.get(code) or next((rule for family, rule in rules.items() if code.startswith(family)), None)
+    # A rule may be the beginning of a code; longer ones come first in *rules*.
+    rule = rules.get(code) or next((rule for beginning, rule in rules.items() if code.startswith(beginning)), None)
     if not rule or (code in _NOT_IN_TESTS and kinds.is_test(path)) or not _is_python_defect(row, path, tree):
         return None
     weight, reason = rule
@@ -206,7 +209,7 @@ def _of_ruff(row: dict[str, Any], tree: str, rules: Rules) -> Finding | None:
         weight, reason = NOTE, "a list of words needs no shell"
     what = row["message"].rstrip(".").partition("; consider")[0]
     what += f": {reason}" if reason else ""
-    return Finding(weight, path, line, what, code, anywhere=code in _FAR)
+    return Finding(weight, path, line, what, code, anywhere=code in _ANYWHERE)
 
 
 def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
@@ -214,26 +217,27 @@ def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
     code, start, end = row["code"], row["location"]["row"], row["end_location"]["row"]
     lines = content(tree, path).splitlines()
     text = "\n".join(lines[start - 1 : end])
-    if code in ("F401", "F403"):  # a package's `__init__` imports what others shall find in it
+    if code in ("F401", "F403"):  # a package's `__init__` imports names for others
         return not path.endswith("__init__.py")
-    if code == "B018":  # some attributes are read for what that does; of a method the call was forgotten
+    if code == "B018":  # reading an attribute may have an effect, but a method alone was meant to be called
         expression = text.partition("#")[0].strip()
         return not _ATTRIBUTE.fullmatch(expression) or expression.rpartition(".")[2] in _METHODS
     if code == "B008":
         return any(word in text for word in _CALLED_ONCE)
-    if code == "ISC004":  # over several lines it is how a long text is written
+    if code == "ISC004":  # a long text is written on several lines on purpose
         return bool(start == end)
     if code == "S311":  # only where the line, or the name of its function, says that it is for a secret
-        definition = next((found[0] for line in reversed(lines[:start]) if (found := _DEFINITION.match(line))), "")
-        return any(word in (text + definition).lower() for word in _SECRET)
-    if code == "S108":  # the path of a file that is made there
+        definitions = (_DEFINITION.match(line) for line in reversed(lines[:start]))
+        definition = next((match[0] for match in definitions if match), "")
+        return any(word in (text + definition).lower() for word in _SECRET_WORDS)
+    if code == "S108":  # only where a file is written there
         return '/tmp"' not in row["message"] and any(word in text for word in ("open(", "=", "write"))
     if code == "S605":
         return "seems safe" not in row["message"]
-    if code == "S608":  # what is in capitals is a constant of the program
-        return not _CONSTANT_FILLED.search(text)
-    if code in ("T201", "T203"):  # programs that print are meant to
-        return not _FOR_PEOPLE.search(path) and "__name__" not in content(tree, path) and "file=" not in text
+    if code == "S608":  # a name in capitals is a constant of the program
+        return not _CONSTANT_IN_BRACES.search(text)
+    if code in ("T201", "T203"):  # programs for the command line print on purpose
+        return not _MAY_PRINT_PYTHON.search(path) and "__name__" not in content(tree, path) and "file=" not in text
     return True
 
 
@@ -288,7 +292,7 @@ _OPTIONS: dict[str, tuple[object, ...]] = {
 }
 """Options of oxlint rules that allow common idioms."""
 _MODULE = re.compile(r"^\s*(import|export)\b|\brequire\s*\(|module\.exports", re.MULTILINE)
-_MAY_PRINT = re.compile(r"cli|bin/|script|tool|example|demo|bench|server|logger|config")
+_MAY_PRINT_SCRIPT = re.compile(r"cli|bin/|script|tool|example|demo|bench|server|logger|config")
 
 
 def check_scripts(subject: str) -> Check:
@@ -306,12 +310,13 @@ def check_scripts(subject: str) -> Check:
                 json.dump({**_CONFIG, "rules": rules}, file)
             command = [oxlint, "--format=json", "--no-ignore", "--threads=2", f"--config={config}"]
             rows = [row for document in documents(command, paths, tree) for row in document.get("diagnostics", ())]
-        yield from filter(None, (_of_oxlint(row, tree, subject) for row in rows))
+        yield from filter(None, (_oxlint_finding(row, tree, subject) for row in rows))
 
     return check
 
 
-def _of_oxlint(row: dict[str, Any], tree: str, subject: str) -> Finding | None:
+def _oxlint_finding(row: dict[str, Any], tree: str, subject: str) -> Finding | None:
+    """Return the finding for a row of oxlint's output, or None if it is no finding of *subject* or not real."""
     labels = row.get("labels") or [{}]
     path, line = row["filename"].removeprefix("./"), labels[-1].get("span", {}).get("line", 0)
     rule = row.get("code", "").partition("(")[2].rstrip(")")
@@ -322,19 +327,19 @@ def _of_oxlint(row: dict[str, Any], tree: str, subject: str) -> Finding | None:
         return None
     weight, reason = SCRIPT_RULES[subject][rule]
     what = row["message"].rstrip(".") + (f": {reason}" if reason else "")
-    return Finding(weight, path, line, what, rule, anywhere=rule in _FAR)
+    return Finding(weight, path, line, what, rule, anywhere=rule in _ANYWHERE)
 
 
 def _is_script_defect(rule: str, message: str, path: str, tree: str) -> bool:
     """Return whether the finding is real in a file of this kind."""
     if rule == "no-undef":  # outside modules, names come from other scripts
         return not path.endswith(".d.ts") and bool(_MODULE.search(content(tree, path)))
-    if rule == "no-redeclare":  # TypeScript merges declarations, and its compiler tells which can't be
+    if rule == "no-redeclare":  # TypeScript merges declarations, and its compiler refuses those that it can't merge
         return not path.endswith(kinds.TYPED)
-    if rule == "no-unused-vars":  # what is at the top of a script others may use, and parameters have their place
+    if rule == "no-unused-vars":  # other scripts may use a name at the top, and a parameter may be needed for its place
         return "Parameter" not in message and "Catch" not in message and bool(_MODULE.search(content(tree, path)))
     if rule == "no-console":
-        return not kinds.is_test(path) and not _MAY_PRINT.search(path)
+        return not kinds.is_test(path) and not _MAY_PRINT_SCRIPT.search(path)
     if rule in ("no-focused-tests", "no-disabled-tests"):
         return kinds.is_test(path)
     return rule != "no-unused-expressions" or not kinds.is_test(path)
@@ -344,17 +349,18 @@ _LEFT_OUT = (1090, 1091, 2148, 2155, 2034, 2207, 2178, 2120, 2128, 2046)
 """Numbers of the shellcheck rules that are left out: matters of taste, and things that scripts often do on purpose."""
 _FRAGILE = (2045, 2068)
 """Numbers of the rules that shellcheck counts as errors, but that do no harm with most file names."""
-_READS_IN = re.compile(r"(^|[\s;&|])(\.|source|eval)\s", re.MULTILINE)
+_INCLUDES_SCRIPT = re.compile(r"(^|[\s;&|])(\.|source|eval)\s", re.MULTILINE)
 _DESTROYS = re.compile(r"\b(rm|mv|cp|chmod|chown|rsync|dd)\b")
 
 
 def shell_syntax(tree: str, paths: list[str]) -> Iterator[Finding]:
     """Yield a finding for each shell script that can't be parsed."""
-    seen = set()
+    broken = set()
     for row in _shellcheck(tree, paths):
         path = row["file"]
-        if row["code"] < 2000 and row["level"] == "error" and path not in seen:  # one mistake has many consequences
-            seen.add(path)
+        is_syntax_error = row["code"] < 2000 and row["level"] == "error"
+        if is_syntax_error and path not in broken:  # one mistake causes many errors, so only the first is reported
+            broken.add(path)
             yield Finding(SERIOUS, path, row["line"], f"syntax error: {row['message']}", "syntax", anywhere=True)
 
 
@@ -368,18 +374,20 @@ def shell_mistakes(tree: str, paths: list[str]) -> Iterator[Finding]:
         if code < 2000 or code in _LEFT_OUT or is_taste:
             continue
         weight = SERIOUS if (is_error and code not in _FRAGILE) or code == 2115 else WARNING
-        if code == 2154 and "did you mean" not in row["message"]:  # another script may set it
-            if not text.startswith("#!") or _READS_IN.search(text):
+        if code == 2154 and "did you mean" not in row["message"]:  # another script may set the variable
+            if not text.startswith("#!") or _INCLUDES_SCRIPT.search(text):
                 continue
             weight = NOTE
         yield Finding(weight, path, number, row["message"], f"SC{code}")
 
 
 def _shellcheck(tree: str, paths: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows that shellcheck prints about the files. A script that names no interpreter is read as bash."""
     if shellcheck := program("shellcheck"):
         command = [shellcheck, "--norc", "--format=json"]
-        unnamed = [path for path in paths if not kinds.interpreter(path, tree)]
-        for rows in documents(command, [path for path in paths if path not in unnamed], tree):
+        with_interpreter = [path for path in paths if kinds.interpreter(path, tree)]
+        others = [path for path in paths if path not in with_interpreter]
+        for rows in documents(command, with_interpreter, tree):
             yield from rows
-        for rows in documents([*command, "--shell=bash"], unnamed, tree):
+        for rows in documents([*command, "--shell=bash"], others, tree):
             yield from rows

@@ -25,30 +25,34 @@ if TYPE_CHECKING:
     Rows = Iterator[tuple[str, int, str]]
     "Findings of a linter: a path, a line number and a text each."
     Report = Callable[[str], None]
-    "A function that is called for each tool, with a text that says that it ran, or why it could not."
+    "A function that is called for each tool, with a text that says that the tool ran, or why it could not."
 
 _ENVIRONMENTS = (".venv", "venv", "env")
-_ROW = re.compile(r"^(?:\./)?(?P<path>[^:(]+)(?::|\()(?P<line>\d+)(?:[:,]\d+)?\)?:?\s*(?P<what>.+)$")
+"""The directories of a repository that may have a virtual environment."""
+_TEXT_ROW = re.compile(r"^(?:\./)?(?P<path>[^:(]+)(?::|\()(?P<line>\d+)(?:[:,]\d+)?\)?:?\s*(?P<what>.+)$")
 
 
-def _rows(output: str) -> Rows:
+def _text_rows(output: str) -> Rows:
     """Yield the path, the line and the text of each row of the form `path:line: what` or `path(line,column): what`."""
     for row in output.splitlines():
-        if match := _ROW.match(row.strip()):
+        if match := _TEXT_ROW.match(row.strip()):
             yield match["path"], int(match["line"]), re.sub(r"^\d+:\s*", "", match["what"])
 
 
 @dataclass
 class Linter:
-    """A linter that a repository may have: the files that configure it, its arguments, and the function that reads its
-    output.
+    """A linter that a repository may have, with the endings of the files that it checks, and the function *rows* that
+    reads its output.
+
+    *configured_by* has the files that configure it, each with the beginning of the section that such a file must have,
+    or "". In *arguments*, `{work}` is a directory for temporary files.
     """
 
     name: str
-    ends: tuple[str, ...]
+    endings: tuple[str, ...]
     configured_by: tuple[tuple[str, str], ...]
     arguments: str
-    rows: Callable[[str], Rows] = _rows
+    rows: Callable[[str], Rows] = _text_rows
 
     def is_configured(self, repo: str) -> bool:
         """Return whether a configuration file of the linter exists in the repository and has the linter's section."""
@@ -61,9 +65,11 @@ class Linter:
         """Return the path of the linter in the repository, or else beside `teams` or on the PATH; "" if there is
         none.
         """
-        directories = [*(f"{name}/bin" for name in _ENVIRONMENTS), "node_modules/.bin"]
-        paths = (os.path.join(repo, directory, self.name) for directory in directories)
-        return next((path for path in paths if os.access(path, os.X_OK)), "") or linters.program(self.name)
+        for directory in (*(f"{name}/bin" for name in _ENVIRONMENTS), "node_modules/.bin"):
+            path = os.path.join(repo, directory, self.name)
+            if os.access(path, os.X_OK):
+                return path
+        return linters.program(self.name)
 
 
 def _eslint_rows(output: str) -> Rows:
@@ -97,18 +103,18 @@ _LINTERS = (
 
 
 def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[Finding]:
-    """Run the repository's linters, and yield their findings in changed lines."""
+    """Run the repository's linters, each for at most *seconds*, and yield their findings in changed lines."""
     for linter in _LINTERS:
-        paths = [path for path in change.readable() if path.endswith(linter.ends)]
+        paths = [path for path in change.readable() if path.endswith(linter.endings)]
         if not paths or not linter.is_configured(change.repo):
             continue
-        if not (path := linter.program(change.repo)):
+        if not (program := linter.program(change.repo)):
             report(f"{linter.name} is configured, and not installed")
             continue
         arguments = [argument.replace("{work}", change.work) for argument in linter.arguments.split()]
-        files = [] if linter.name == "tsc" else paths  # tsc looks at the whole project
+        files = [] if linter.name == "tsc" else paths  # tsc checks the whole project
         try:
-            output = linters.output([path, *arguments, *files], change.repo, seconds)
+            output = linters.output([program, *arguments, *files], change.repo, seconds)
             yield from _in_changed_lines(linter, output, change)
             report(f"{linter.name} ran")
         except (linters.ToolFailed, ValueError, KeyError) as problem:
@@ -124,10 +130,12 @@ def _in_changed_lines(linter: Linter, output: str, change: Change) -> Iterator[F
             yield Finding(weight, path, line, what[:300], linter.name)
 
 
-_MOST_FILES = 30
-_LARGEST = 200 << 20
-_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - (.*))?$", re.MULTILINE)
-_TAP = re.compile(r"^\s*not ok \d+ - (.+)$|^\s*[\u2716\u25cf] (.+?)(?: \([\d.]+ ?ms\))?$", re.MULTILINE)
+_MOST_TESTS = 30
+"""The most test files that one command runs."""
+_LARGEST_COPY = 200 << 20
+"""The most bytes of a repository that are copied for its tests."""
+_PYTEST_FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - (.*))?$", re.MULTILINE)
+_TAP_FAILURE = re.compile(r"^\s*not ok \d+ - (.+)$|^\s*[\u2716\u25cf] (.+?)(?: \([\d.]+ ?ms\))?$", re.MULTILINE)
 _MISSING = re.compile(
     r"(?:ModuleNotFoundError|ImportError)\W+No module named '?([\w.]+)|Cannot find (?:module|package) '([^']+)'"
 )
@@ -135,12 +143,14 @@ _MISSING = re.compile(
 
 @dataclass
 class Suite:
-    """Tests that one command runs: the command, the test files, and a pattern that finds failures in the output."""
+    """Tests that one command runs: the command, the test files, and a pattern that finds failures in the output. The
+    command is empty if its program is not installed.
+    """
 
     name: str
-    words: list[str]
+    command: list[str]
     files: list[str]
-    failed: re.Pattern[str]
+    failure: re.Pattern[str]
 
 
 def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Suite]:
@@ -148,72 +158,90 @@ def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Su
     installed.
     """
     files = git.listed()
-    if tests := _tests_of(change, files, r"(^|/)(test_[^/]*|[^/]*_test)\.py$", kinds.PYTHON, _mentions_module):
-        yield Suite("pytest", _pytest(change, environ, tests), tests, _FAILED)
-    of_scripts = r"[._-](test|spec)\.[mc]?[jt]sx?$|(^|/)__tests__/.*\.[jt]sx?$"
-    if tests := _tests_of(change, files, of_scripts, kinds.SCRIPT, _mentions_script):
+    python_tests = r"(^|/)(test_[^/]*|[^/]*_test)\.py$"
+    if tests := _tests_to_run(change, files, python_tests, kinds.PYTHON, _imports_module):
+        yield Suite("pytest", _pytest(change, environ, tests), tests, _PYTEST_FAILURE)
+    script_tests = r"[._-](test|spec)\.[mc]?[jt]sx?$|(^|/)__tests__/.*\.[jt]sx?$"
+    if tests := _tests_to_run(change, files, script_tests, kinds.SCRIPT, _imports_script):
         yield from _script_suite(change, tests)
-    paths = {os.path.dirname(file.path) for file in change.files if file.path.endswith(".go") and file.status != "D"}
-    tested = sorted(path for path in paths if any(os.path.dirname(f) == path and f.endswith("_test.go") for f in files))
-    if tested and (go := shutil.which("go")):
-        words = [go, "test", *(f"./{path}" for path in tested)]
-        yield Suite("go test", words, tested, re.compile(r"^\s*--- FAIL: (\S+)", re.MULTILINE))
+    if go := shutil.which("go"):
+        sources = [file.path for file in change.files if file.path.endswith(".go") and file.status != "D"]
+        changed = {os.path.dirname(path) for path in sources}
+        tested = {os.path.dirname(path) for path in files if path.endswith("_test.go")}
+        if packages := sorted(changed & tested):
+            command = [go, "test", *(f"./{package}" for package in packages)]
+            yield Suite("go test", command, packages, re.compile(r"^\s*--- FAIL: (\S+)", re.MULTILINE))
 
 
-def _tests_of(
-    change: Change, files: list[str], form: str, ends: tuple[str, ...], mentions: Callable[[str, str], bool]
+def _tests_to_run(
+    change: Change,
+    files: list[str],
+    test_pattern: str,
+    source_endings: tuple[str, ...],
+    imports: Callable[[str, str], bool],
 ) -> list[str]:
-    """Return the tests that changed, those named after a changed file, and those that import a changed file."""
+    """Return the tests of one language among *files*: first those that changed, then those that are named after a
+    changed source file or import one.
+
+    *test_pattern* matches the paths of tests. *imports* tells from the text of a test whether it imports the source
+    file at a path.
+    """
     changed = [file.path for file in change.files if file.status != "D"]
-    sources = [path for path in changed if path.endswith(ends) and not kinds.is_test(path)]
-    stems = {os.path.basename(path).partition(".")[0].strip("_") for path in sources}
+    sources = [path for path in changed if path.endswith(source_endings) and not kinds.is_test(path)]
+    source_names = {os.path.basename(path).partition(".")[0].strip("_") for path in sources}
+    tests = [path for path in files if re.search(test_pattern, path)]
+    chosen = [test for test in tests if test in changed]
+    for test in tests:
+        stem = os.path.splitext(os.path.basename(test))[0]
+        tested_name = re.sub(r"^test_|_test$|[._-](test|spec)$", "", stem)
+        if test not in chosen and (
+            tested_name in source_names or any(imports(content(change.repo, test), source) for source in sources)
+        ):
+            chosen.append(test)
+    return chosen[:_MOST_TESTS]
 
-    def belongs(test: str) -> bool:
-        bare = re.sub(r"^test_|_test$|[._-](test|spec)$", "", os.path.splitext(os.path.basename(test))[0])
-        return bare in stems or any(mentions(content(change.repo, test), path) for path in sources)
 
-    tests = [path for path in files if re.search(form, path)]
-    chosen = [path for path in tests if path in changed]
-    return [*chosen, *(path for path in tests if path not in chosen and belongs(path))][:_MOST_FILES]
-
-
-def _mentions_module(text: str, path: str) -> bool:
+def _imports_module(text: str, path: str) -> bool:
     name = os.path.basename(path.rpartition(".")[0].removesuffix("/__init__"))
     return bool(re.search(rf"^\s*(?:from|import)\s[^#\n]*\b{re.escape(name)}\b", text, re.MULTILINE))
 
 
-def _mentions_script(text: str, path: str) -> bool:
+def _imports_script(text: str, path: str) -> bool:
     stem = re.escape(os.path.basename(path).partition(".")[0])
     return bool(re.search(rf"""(?:from|require\(|import\()\s*["'][^"']*\b{stem}(?:\.\w+)?["']""", text))
 
 
 def _pytest(change: Change, environ: Mapping[str, str], tests: list[str]) -> list[str]:
-    """Return the command that runs the tests with the repository's Python, the user's or ours; an empty list if none of
-    them has pytest.
+    """Return the command that runs the tests with the first of the repository's Python, the user's and ours that has
+    pytest; an empty list if none has it.
     """
     pythons = [os.path.join(change.repo, name, "bin/python") for name in _ENVIRONMENTS]
     if environ.get("VIRTUAL_ENV"):
         pythons.append(os.path.join(environ["VIRTUAL_ENV"], "bin/python"))
     pythons += [shutil.which("python3", path=environ.get("PATH")) or "", sys.executable]
     for python in pythons:
-        importing = [python, "-c", "import pytest"]
-        if os.access(python, os.X_OK) and (
-            subprocess.run(importing, stdin=subprocess.DEVNULL, capture_output=True, cwd=change.work).returncode == 0
-        ):
+        if not os.access(python, os.X_OK):
+            continue
+        import_pytest = [python, "-c", "import pytest"]
+        done = subprocess.run(import_pytest, stdin=subprocess.DEVNULL, capture_output=True, cwd=change.work)
+        if done.returncode == 0:
             options = ["-q", "--tb=line", "-rfE", "--no-header", "-p", "no:cacheprovider", "--color=no"]
             return [python, "-m", "pytest", *options, "--", *tests]
     return []
 
 
 def _script_suite(change: Change, tests: list[str]) -> Iterator[Suite]:
-    for name, words in (("jest", ["--ci", "--colors=false"]), ("vitest", ["run", "--reporter=tap"])):
+    """Yield the suite for the runner that the repository has: jest, vitest, or else node for tests that use its own
+    runner.
+    """
+    for name, arguments in (("jest", ["--ci", "--colors=false"]), ("vitest", ["run", "--reporter=tap"])):
         path = os.path.join(change.repo, "node_modules/.bin", name)
         if os.access(path, os.X_OK):
-            yield Suite(name, [path, *words, *tests], tests, _TAP)
+            yield Suite(name, [path, *arguments, *tests], tests, _TAP_FAILURE)
             return
-    plain = [path for path in tests if "node:test" in content(change.repo, path)]
-    if plain and (node := shutil.which("node")):
-        yield Suite("node --test", [node, "--test", "--test-reporter=tap", *plain], plain, _TAP)
+    node_tests = [path for path in tests if "node:test" in content(change.repo, path)]
+    if node_tests and (node := shutil.which("node")):
+        yield Suite("node --test", [node, "--test", "--test-reporter=tap", *node_tests], node_tests, _TAP_FAILURE)
 
 
 def test_findings(
@@ -223,23 +251,25 @@ def test_findings(
     repository.
     """
     for suite in _suites(change, git, environ):
-        if not suite.words:
+        files = text.listed(suite.files, 3)
+        if not suite.command:
             report(f"{len(suite.files)} test files were found and not run: pytest is not installed")
             continue
-        failed, problem = _failures(suite, _copy(change, git, "now"), environ, seconds)
+        failures, problem = _failures(suite, _copy(change, git, "now"), environ, seconds)
         if problem:
-            report(f"{suite.name} of {text.listed(suite.files, 3)} could not be run: {problem}")
+            report(f"{suite.name} of {files} could not be run: {problem}")
             continue
-        before: dict[str, str] = {}
-        if failed:
-            before, problem = _failures(suite, _copy(change, git, "before"), environ, seconds)
-        fresh = {} if problem else {name: why for name, why in failed.items() if name not in before}
-        outcome = f"{len(failed)} failed, {len(fresh)} of them since this change" if failed else "all passed"
-        report(f"{suite.name} ran {text.listed(suite.files, 3)}: {outcome}")
-        for name, why in fresh.items():
+        if not failures:
+            report(f"{suite.name} ran {files}: all passed")
+            continue
+        earlier, problem = _failures(suite, _copy(change, git, "before"), environ, seconds)
+        # If the tests can't be run before the change, it is not known which failures are new.
+        new = {} if problem else {name: reason for name, reason in failures.items() if name not in earlier}
+        report(f"{suite.name} ran {files}: {len(failures)} failed, {len(new)} of them since this change")
+        for name, reason in new.items():
             path = name.partition("::")[0]
             path = path if path in suite.files else suite.files[0]
-            yield Finding(SERIOUS, path, 0, f"a test fails since this change: {name}: {why}", "test")
+            yield Finding(SERIOUS, path, 0, f"a test fails since this change: {name}: {reason}", "test")
 
 
 def _copy(change: Change, git: Git, when: str) -> str:
@@ -263,11 +293,14 @@ def _copy(change: Change, git: Git, when: str) -> str:
 
 def _copy_checkout(git: Git, repo: str, copy: str) -> None:
     """Copy the present files that git tracks or would track, up to a total size."""
-    left = _LARGEST
+    size = 0
     for name in git.listed():
         source, target = os.path.join(repo, name), os.path.join(copy, name)
-        if not os.path.isfile(source) or (left := left - os.path.getsize(source)) < 0:
+        if not os.path.isfile(source):
             continue
+        size += os.path.getsize(source)
+        if size > _LARGEST_COPY:
+            return
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copy2(source, target, follow_symlinks=False)
 
@@ -285,35 +318,39 @@ def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: floa
     """Run the suite in *copy*. Return the failed tests, each with its reason, and "" or the reason why the suite could
     not run.
     """
-    status, output = _run(suite.words, copy, environ, seconds)
+    status, output = _run(suite.command, copy, environ, seconds)
     if status is None:
         return {}, f"it took longer than {seconds:.0f} s"
-    failed = {}
-    for match in suite.failed.finditer(output):
-        words = [word for word in match.groups() if word]
-        failed[words[0].strip()] = " ".join((words[1] if len(words) > 1 else "see its output").split())[:200]
+    failures = {}
+    for match in suite.failure.finditer(output):
+        name, *reasons = [group for group in match.groups() if group]
+        reason = reasons[0] if reasons else "see its output"
+        failures[name.strip()] = " ".join(reason.split())[:200]
     if status and (missing := _MISSING.search(output)):
         name = missing[1] or missing[2]
         if not os.path.exists(os.path.join(copy, name.split(".")[0])):
             return {}, f"{name} is not installed"
-    if status and not failed:
+    if status and not failures:
         lines = output.strip().splitlines()
         return {}, lines[-1][:200] if lines else f"status {status}"
-    return failed, ""
+    return failures, ""
 
 
-def _run(words: list[str], copy: str, environ: Mapping[str, str], seconds: float) -> tuple[int | None, str]:
+def _run(command: list[str], copy: str, environ: Mapping[str, str], seconds: float) -> tuple[int | None, str]:
     """Run tests. Return their exit status and output, with None as the status if they took too long. At the end, kill
     all processes that the tests started.
     """
-    clean = {name: value for name, value in environ.items() if not name.startswith(("TEAMS_", "OPENCODE_"))}
-    mark = {"TEAMS_RUN_ID": environ["TEAMS_RUN_ID"]} if "TEAMS_RUN_ID" in environ else {}
-    tops = [copy, os.path.join(copy, "src"), os.path.join(copy, "lib")]
-    path = os.pathsep.join([top for top in tops if os.path.isdir(top)])
+    variables = {
+        name: value
+        for name, value in environ.items()
+        if name == "TEAMS_RUN_ID" or not name.startswith(("TEAMS_", "OPENCODE_"))
+    }
+    source_directories = [copy, os.path.join(copy, "src"), os.path.join(copy, "lib")]
+    path = os.pathsep.join([directory for directory in source_directories if os.path.isdir(directory)])
     process = subprocess.Popen(
-        words,
+        command,
         cwd=copy,
-        env={**clean, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "CI": "1", "NO_COLOR": "1", **mark},
+        env={**variables, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "CI": "1", "NO_COLOR": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -336,8 +373,8 @@ _AUTHOR = ("-c", "user.name=teams", "-c", "user.email=teams@localhost", "-c", "c
 def try_patch(
     repo: str, patch: str, work: str, environ: Mapping[str, str], is_applied: bool, report: Report
 ) -> list[Finding]:
-    """Return the tests that fail with the patch and not without it, run in a copy. *is_applied* says that the checkout
-    already has the patch.
+    """Run tests in a copy of the checkout, and return a finding for each that fails with the patch and not without it.
+    *is_applied* says that the checkout already has the patch.
 
     Raises:
         GitFailed: The patch does not fit.
@@ -346,8 +383,12 @@ def try_patch(
     shutil.rmtree(copy, ignore_errors=True)
     os.makedirs(copy)
     _copy_checkout(Git(repo, environ), repo, copy)
-    own = next((path for name in _ENVIRONMENTS if os.access(path := f"{repo}/{name}/bin/python", os.X_OK)), "")
-    git = Git(copy, {**environ, **({"VIRTUAL_ENV": own.removesuffix("/bin/python")} if own else {})})
+    variables = dict(environ)
+    for name in _ENVIRONMENTS:  # the copy has no virtual environment
+        if os.access(f"{repo}/{name}/bin/python", os.X_OK):
+            variables["VIRTUAL_ENV"] = f"{repo}/{name}"
+            break
+    git = Git(copy, variables)
     git("init", "-q")
     if _link_packages(repo, copy):
         with open(os.path.join(copy, ".git/info/exclude"), "a", encoding="utf-8") as file:
