@@ -216,34 +216,28 @@ def _refuse_founder(store: Store, caller: Caller, team_name: str) -> None:
     """Refuse a caller that may not create teams. A member is judged by its role, or by the one with the most rights if
     it is in several teams. The caller's own type can only restrict it further.
     """
+
+    def decision(role: str, team: Team | None) -> str:
+        return roles.verdict(role, "spawn-team", team, caller.config)
+
+    def strictness(judged: tuple[str, Team | None]) -> int:
+        return ("allow", "ask", "deny").index(decision(*judged))
+
+    judged: list[tuple[str, Team | None]] = []
     if caller.is_human:
-        rulings = [_Ruling(names.HUMAN, None, caller)]
+        judged = [(names.HUMAN, None)]
     else:
-        memberships = (
-            (team, member)
-            for team in teams.all_of(store, [])  # damaged teams are skipped
-            if team.state != "closed" and (member := team.member(caller.name))
-        )
-        rulings = [_Ruling(member.role, team, caller) for team, member in memberships]
-        rulings = sorted(rulings, key=_Ruling.strictness)[:1]
-        if caller.type or not rulings:
+        for team in teams.all_of(store, []):  # without damaged teams
+            member = team.member(caller.name)
+            if member and team.state != "closed":
+                judged.append((member.role, team))
+        judged = sorted(judged, key=strictness)[:1]
+        if caller.type or not judged:
             # A type that names no role is a specialty. Then the caller is a plain member, which may not create teams.
             role = (roles.role_for(caller.type, None, caller.config) or MEMBER) if caller.type else LEADER
-            rulings.append(_Ruling(role, None, caller))
-    strictest = max(rulings, key=_Ruling.strictness)
-    permission.judge(strictest.role, "spawn-team", strictest.decision, caller, team_name, strictest.team)
-
-
-class _Ruling:
-    """Whether a role of the caller, in *team* or by the caller's type, allows it to create a team."""
-
-    def __init__(self, role: str, team: Team | None, caller: Caller) -> None:
-        self.role = role
-        self.team = team
-        self.decision = roles.verdict(role, "spawn-team", team, caller.config)
-
-    def strictness(self) -> int:
-        return ("allow", "ask", "deny").index(self.decision)
+            judged.append((role, None))
+    role, in_team = max(judged, key=strictness)
+    permission.judge(role, "spawn-team", decision(role, in_team), caller, team_name, in_team)
 
 
 def _refuse_remains(store: Store, name: str) -> None:

@@ -194,10 +194,8 @@ def _draft(
 
 
 def _repeated(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
-    """Return the open request that *draft* repeats, with the same requester and reason. None if no request is open.
-
-    Raises:
-        Conflict: Another request is open.
+    """Return the open request that *draft* repeats, with the same requester and reason. Return None if no request is
+    open. Refuse the draft if another one is open.
     """
     for earlier in open_requests(store, team, draft.agent):
         if (earlier.requested_by, earlier.reason) == (draft.requested_by, draft.reason):
@@ -207,11 +205,8 @@ def _repeated(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
 
 
 def _withdraw_if_second(store: Store, team: Team, new: Shutdown) -> None:
-    """Withdraw the new request if another process asked the same agent at the same moment, and was first. If the
-    requests can't be read, both stand.
-
-    Raises:
-        Conflict: The new request was withdrawn.
+    """Withdraw the new request with an error if another process asked the same agent at the same moment, and was first.
+    If the requests can't be read, both stand.
     """
     try:
         first = next(open_requests(store, team, new.agent), new)

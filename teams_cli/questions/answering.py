@@ -169,8 +169,6 @@ def allows(question: Question) -> bool:
 
 
 def _grant(store: Store, team_name: str, agent: str, operation: str) -> None:
-    """Allow the operation for this agent from now on."""
-
     def with_grant(team: Team) -> Team:
         if team.grants_to(agent, operation):
             return team

@@ -144,12 +144,7 @@ def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
 
 
 def _responders(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
-    """Return the names of those who are asked: the human, the members in *to*, or all other members if *to* is empty.
-
-    Raises:
-        InvalidValue: The asker asks itself, or the human together with others.
-        AgentNotFound: Somebody in *to* is no active member.
-    """
+    """Return the names of the responders: the human, the members in *to*, or all other members if *to* is empty."""
     if mode == HUMAN:
         _refuse_others_than_human(to)
         to = [HUMAN]

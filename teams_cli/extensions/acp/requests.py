@@ -35,11 +35,10 @@ def is_allowed(tool: dict[str, Any], level: str, directory: str) -> bool:
         return False
     top = os.path.realpath(directory)
     paths = [os.path.realpath(os.path.join(directory, path)) for path in _paths(tool)]
-    return bool(paths) and all(path.startswith(f"{top}/") and not _is_in_git_directory(path, top) for path in paths)
-
-
-def _is_in_git_directory(path: str, top: str) -> bool:
-    return "/.git/" in f"{path.removeprefix(top)}/"
+    return bool(paths) and all(
+        path.startswith(f"{top}/") and "/.git/" not in f"{path.removeprefix(top)}/"  # git runs commands named there
+        for path in paths
+    )
 
 
 def _is_ours(tool: dict[str, Any]) -> bool:

@@ -55,16 +55,6 @@ class Cancelled(Exception):
     """Raised when the turn is cancelled while the client is not being prompted."""
 
 
-class Verdict:
-    """The answer to the client's request for permission. *refusal* is the reason of a refusal, or None if the tool is
-    allowed.
-    """
-
-    def __init__(self, request: Any, refusal: str | None) -> None:
-        self.request = request
-        self.refusal = refusal
-
-
 def main() -> None:
     """Take the turn that the command line describes."""
     parser = argparse.ArgumentParser()
@@ -105,7 +95,7 @@ def tell(type: str, **fields: Any) -> None:
 
 
 def _own_server() -> dict[str, Any]:
-    """Return our MCP server in the form in which the protocol offers servers to a client."""
+    """Return our MCP server in the form of the protocol."""
     command, *args = own_entries.server_command(sys.executable)
     variables = [{"name": name, "value": os.environ[name]} for name in own_entries.VARIABLES if name in os.environ]
     return {"name": own_entries.NAME, "command": command, "args": args, "env": variables}
@@ -184,11 +174,7 @@ class Turn:
             self._ask("session/set_mode", sessionId=self.session, modeId=requests.MODE)
 
     def _continue(self, session: str, capabilities: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-        """Resume or load the session, as the client can, and return the client's answer.
-
-        Raises:
-            Failed: The client can do neither.
-        """
+        """Resume or load the session, as the client can, and return the client's answer."""
         self.session = session
         if "resume" in (capabilities.get("sessionCapabilities") or {}):
             method = "session/resume"
@@ -277,8 +263,8 @@ class Turn:
             raise Failed(f"the client ended by itself, with exit status {self.client.poll()}")
         if event == _CANCEL:
             self._cancel()
-        elif isinstance(event, Verdict):
-            self._apply(event)
+        elif isinstance(event, tuple):
+            self._decide(*event)
         elif "method" in event:
             self._handle_call(event)
 
@@ -344,10 +330,10 @@ class Turn:
         if self.titles and tool.get("kind") == "execute":
             tool["rawInput"] = {"command": tool.get("title")}
         if requests.is_allowed(tool, self.level, os.getcwd()):
-            return self._apply(Verdict(request, None))
+            return self._decide(request, None)
         if self.level != environment.LEVELS[0]:
             refusal = f"at the level {self.level} an agent edits files in its directory, and runs `teams`; nothing else"
-            return self._apply(Verdict(request, refusal))
+            return self._decide(request, refusal)
         Thread(target=self._ask_person, args=(request, tool), daemon=True).start()
 
     def _ask_person(self, request: Any, tool: dict[str, Any]) -> None:
@@ -357,17 +343,18 @@ class Turn:
             refusal = answering.ask_for_tool(store, os.environ["TEAMS_TEAM"], caller, name, about)
         except (errors.TeamsError, OSError) as error:
             refusal = f"nobody could be asked: {error}"
-        self.events.put(Verdict(request, refusal))
+        self.events.put((request, refusal))
 
-    def _apply(self, verdict: Verdict) -> None:
-        if verdict.request not in self.pending:  # the turn was cancelled meanwhile
+    def _decide(self, request: Any, refusal: str | None) -> None:
+        """Allow what the client requested, or refuse it with the reason *refusal*."""
+        if request not in self.pending:  # the turn was cancelled meanwhile
             return
-        if verdict.refusal:
-            about = requests.as_text(self.pending[verdict.request].get("toolCall") or {})
-            self.refusals.append(f"This was not allowed: {about}\nThe reason: {verdict.refusal}")
+        if refusal:
+            about = requests.as_text(self.pending[request].get("toolCall") or {})
+            self.refusals.append(f"This was not allowed: {about}\nThe reason: {refusal}")
             self.is_silent = True
-            tell("refused", tool=about, reason=verdict.refusal)
-        self._respond(verdict.request, "reject" if verdict.refusal else "allow")
+            tell("refused", tool=about, reason=refusal)
+        self._respond(request, "reject" if refusal else "allow")
 
     def _respond(self, request: Any, choice: str | None) -> None:
         """Answer a request for permission with its option `allow_once` or `reject_once`, by *choice*. If *choice* is

@@ -80,13 +80,8 @@ def _end_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def _refuse_foreign_request(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
-    """Refuse a landing whose pull request belongs to somebody else.
-
-    A pull request that this machine did not open is accepted, and recorded as its own, if it is from the landing's
-    branch and has the landing's commit.
-
-    Raises:
-        NotAllowed: The pull request is foreign.
+    """Refuse a landing whose pull request belongs to somebody else. One that this machine did not open is accepted, and
+    recorded as its own, if it is from the landing's branch and has the landing's commit.
     """
     if trust.has_opened(store, team, landing):
         return
@@ -225,10 +220,8 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
 
 
 def _merge(store: Store, team: Team, landing: Landing, base: str) -> str:
-    """Return a merge commit of *base* and the landing's commit, if need be with the owner's earlier resolutions.
-
-    Raises:
-        Clash: They conflict, and a conflict is new.
+    """Return a merge commit of *base* and the landing's commit, if need be with the owner's earlier resolutions of the
+    same conflicts. `Clash` is raised if a conflict is new.
     """
     message = landing.words(team.name)
     try:

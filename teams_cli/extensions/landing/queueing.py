@@ -80,9 +80,6 @@ def _refuse_unfinished(task: Task) -> None:
 def _way_to_land(standing: Standing, via: str | None) -> str:
     """Return how to land: *via* if given, else as the setting `landingVia` says. Only the human may deviate from the
     setting.
-
-    Raises:
-        NotAllowed: An agent asks for another way.
     """
     setting = str(settings.value(standing.team, "landingVia"))
     if via not in (None, setting) and not standing.caller.is_human:
@@ -161,7 +158,7 @@ def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto:
     """
     _refuse_unsubmitted(store, task)
     team = standing.team.name
-    target = onto or _target(source)
+    target = onto or _branch_of_main(source)
     head = _head(source, task)
     last = landings.last_of(store, team, task.id)
     is_same = last and (last.head, last.onto, last.claim) == (head, target, task.claim)
@@ -201,12 +198,7 @@ def _refuse_unsubmitted(store: Store, task: Task) -> None:
         )
 
 
-def _target(source: Checkout) -> str:
-    """Return the branch of the main checkout.
-
-    Raises:
-        InvalidValue: The main checkout has no branch checked out.
-    """
+def _branch_of_main(source: Checkout) -> str:
     branch = checkouts.branch_of(source.main)
     if not branch:
         raise errors.InvalidValue(f"{source.main} has no branch checked out", "Give the target: --onto BRANCH")
@@ -218,10 +210,7 @@ def _head(source: Checkout, task: Task) -> str:
 
     For a reviewed task this is the submitted commit, or the checkout's commit if it has the same files. For another
     completed task it is the commit that passed the check, if the branch still contains it. Otherwise it is the
-    checkout's commit.
-
-    Raises:
-        Conflict: The checkout does not have what was reviewed.
+    checkout's commit. A checkout without the reviewed files is refused.
     """
     if task.status != "completed":
         return source.head
@@ -243,13 +232,7 @@ def _head(source: Checkout, task: Task) -> str:
 
 
 def _refuse_impossible(source: Checkout, task: Task, head: str, target: str) -> None:
-    """Refuse a landing that has nothing to merge, or that git can't merge.
-
-    Raises:
-        Conflict: The checkout has uncommitted changes or is on the target branch itself, or that branch has the commit
-            already, or the commit has no common history with it.
-        InvalidValue: There is no target branch.
-    """
+    """Refuse a landing that has nothing to merge or that git can't merge, and one with uncommitted changes."""
     check = checks.of(task)
     checking.refuse_dirty(task, work.uncommitted(source, check.left if check else None), source.top)
     if source.branch == target:

@@ -161,14 +161,13 @@ def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
 
 
 def _may_join(landing: Landing, first: Landing) -> bool:
-    """Return whether the landing is not begun, needs no pull request, and has the same target as the *first* one."""
+    """Return whether the landing was not begun, needs no pull request, and has the same target as the *first* one."""
     if landing.over or landing.merge is not None or landing.via == "pr":
         return False
     return (landing.repository, landing.onto) == (first.repository, first.onto)
 
 
 def _changed_files(landing: Landing) -> set[str]:
-    """Return the files that a landing changes."""
     between = f"refs/heads/{landing.onto}...{landing.head}"
     printed = git.run(landing.repository, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", between).stdout
     return set(printed.split("\0")) - {""}

@@ -6,6 +6,7 @@ where somebody on this machine asked for a landing. In a store of one machine, e
 
 from __future__ import annotations
 
+import os
 from hashlib import md5
 
 from teams_cli import errors
@@ -27,8 +28,9 @@ def trust(store: Store, team: str, place: str) -> None:
     """
     if store.host and not _is_trusted(store, team, place):
         disk.prepare_root(store.root)
-        disk.make_directories(_directory(store, team), store.root)
-        disk.commit(disk.write_temp(f"{store.root}/tmp", place.encode()), _path(store, team, place))
+        path = _path(store, team, place)
+        disk.make_directories(os.path.dirname(path), store.root)
+        disk.commit(disk.write_temp(f"{store.root}/tmp", place.encode()), path)
 
 
 def refuse_untrusted(store: Store, team: str, landing: Landing) -> None:
@@ -79,9 +81,5 @@ def _is_trusted(store: Store, team: str, place: str) -> bool:
         return False
 
 
-def _directory(store: Store, team: str) -> str:
-    return f"{store.root}/landers/{team}"
-
-
 def _path(store: Store, team: str, place: str) -> str:
-    return f"{_directory(store, team)}/{md5(place.encode(), usedforsecurity=False).hexdigest()}"
+    return f"{store.root}/landers/{team}/{md5(place.encode(), usedforsecurity=False).hexdigest()}"

@@ -142,7 +142,8 @@ def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Cha
     """Collect what changed in the checkout since the revision *since*, with uncommitted and untracked files.
 
     If *since* is empty, collect what changed since the branch left the default branch, or else in the last commit.
-    Nothing is written to the repository, because git gets an index of its own.
+    Nothing is written to the repository, because git gets an index of its own. The change is stored in *work* for the
+    checks, which are separate processes.
 
     Raises:
         GitFailed: There is no such revision, or git can't read the repository.
@@ -157,7 +158,9 @@ def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Cha
     for file in change.files:
         if file.is_read:
             _keep(git, change, file)
-    save(change)
+    rows = [astuple(file) for file in change.files]
+    with open(os.path.join(work, "change.json"), "w", encoding="utf-8") as out:
+        json.dump([repo, base, called, rows], out)
     return change
 
 
@@ -258,13 +261,6 @@ def _write(path: str, data: bytes) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
         file.write(data)
-
-
-def save(change: Change) -> None:
-    """Store the change in its work directory for the checks, which are separate processes."""
-    rows = [astuple(file) for file in change.files]
-    with open(os.path.join(change.work, "change.json"), "w", encoding="utf-8") as out:
-        json.dump([change.repo, change.base, change.called, rows], out)
 
 
 def load(work: str) -> Change:

@@ -130,10 +130,6 @@ class Modules:
         defined = self._names[path]
         return defined is not None and name not in defined and not self._has_file(path, name)
 
-    def had(self, module: str, name: str) -> bool:
-        """Return whether the module defined *name* before the change."""
-        return name in self.old_names.get(module, ())
-
     def _has_file(self, path: str, name: str) -> bool:
         """Return whether the directory of the file *path* has an entry called *name*, with or without an ending."""
         entries = os.listdir(os.path.dirname(os.path.join(self.repo, path)))
@@ -188,7 +184,7 @@ def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             is_dotted_name = isinstance(node.value, ast.Name | ast.Attribute)
             origin = aliases.get(ast.unparse(node.value), "") if is_dotted_name else ""
-            if modules.had(origin, node.attr) and modules.lacks_name(origin, node.attr):
+            if node.attr in modules.old_names.get(origin, ()) and modules.lacks_name(origin, node.attr):
                 yield _removed(path, node.lineno, f"{node.attr} of {modules.paths[origin]}")
 
 
@@ -202,7 +198,7 @@ def _missing_module(path: str, line: int, possible: set[str], modules: Modules) 
 def _missing_name(path: str, line: int, origins: set[str], name: str, modules: Modules) -> Iterator[Finding]:
     if origins and all(modules.lacks_name(origin, name) for origin in origins):
         what = f"{name} of {modules.paths[min(origins)]}"
-        if any(modules.had(origin, name) for origin in origins):
+        if any(name in modules.old_names.get(origin, ()) for origin in origins):
             yield _removed(path, line, what)
         else:
             yield Finding(SERIOUS, path, line, f"there is no {what}: the import fails", "import")
