@@ -1,7 +1,7 @@
 """Finds the extensions, which are the folders beside this file, and what each brings to the core.
 
-An extension is a folder whose `__init__.py` holds one table, `EXTENSION`. The core names no extension: it asks here for
-a command, a kind of record or a function that it can do without, and no other module of the folder is imported first.
+An extension is a folder whose `__init__.py` holds one table, `EXTENSION`. The core names no extension. It asks here for
+a command, a kind of record or a function that it can do without. Only then is the module with it imported.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ _present: dict[str, Extension] = {}
 def every() -> Mapping[str, Extension]:
     """Return the tables of all extensions that are installed, by the name of the extension."""
     if not _present:
-        here = sorted(entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/__init__.py"))
-        _present.update({name: _named(f"{name}:EXTENSION", "") for name in here})
+        folders = sorted(entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/__init__.py"))
+        _present.update({folder: _load(f"{folder}:EXTENSION") for folder in folders})
     return _present
 
 
@@ -106,7 +106,7 @@ def rights() -> dict[str, str]:
 
 def kinds() -> list[Any]:
     """Return the kinds of record that extensions keep in a team."""
-    return [_named(place, f"{name}.") for name, extension in every().items() for place in extension.kinds]
+    return [_load(f"{folder}.{place}") for folder, extension in every().items() for place in extension.kinds]
 
 
 def settings() -> dict[str, Any]:
@@ -145,39 +145,43 @@ def client(name: str) -> Any | None:
     """Return the client called *name*, or None if no installed extension can start it."""
     for folder, extension in every().items():
         if place := extension.clients.get(name):
-            return _named(place, f"{folder}.")
+            return _load(f"{folder}.{place}")
     return None
 
 
 def provided(function: str) -> Callable[..., Any] | None:
     """Return the function called *function*, or None if no installed extension provides it."""
-    for name, extension in every().items():
+    for folder, extension in every().items():
         if place := extension.provides.get(function):
-            found: Callable[..., Any] = _named(place, f"{name}.")
-            return found
+            loaded: Callable[..., Any] = _load(f"{folder}.{place}")
+            return loaded
     return None
 
 
 def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
-    """Return the function called *function*. The error names *what*, the thing that needs the function.
+    """Return the function called *function*. The error names *what*, the thing that needs the function, and the
+    *extension* that would provide it.
 
     Raises:
-        ExtensionMissing: The extension that provides the function is not installed.
+        ExtensionMissing: The extension is not installed.
     """
-    found = provided(function)
-    if found is None:
+    loaded = provided(function)
+    if loaded is None:
         raise _missing(what, extension)
-    return found
+    return loaded
 
 
 def _missing(what: str, extension: str) -> errors.ExtensionMissing:
     from teams_cli.environment import to_install
 
-    extra, lack = (extension, "which is not installed") if extension in _EXTRAS else ("all", "whose folder is missing")
-    return errors.ExtensionMissing(f"{what} needs the extension {extension}, {lack}", to_install(extra))
+    if extension in _EXTRAS:
+        lack, hint = "which is not installed", to_install(extension)
+    else:
+        lack, hint = "whose folder is missing", to_install("all")
+    return errors.ExtensionMissing(f"{what} needs the extension {extension}, {lack}", hint)
 
 
-def _named(place: str, package: str) -> Any:
-    """Return what *place*, written as `module:name`, means in the subpackage whose prefix is *package*."""
+def _load(place: str) -> Any:
+    """Import the module in *place*, which is `module:name` below this package, and return the value called *name*."""
     module, _, name = place.partition(":")
-    return getattr(__import__(f"{__name__}.{package}{module}", fromlist=[name]), name)
+    return getattr(__import__(f"{__name__}.{module}", fromlist=[name]), name)

@@ -185,7 +185,7 @@ MUTANTS = [
     Mutant(
         "a broken look taken for nothing done",
         "../extensions/postgres/connections",
-        "if doubts:\n",
+        "if doubt:\n",
         "if False:\n",
         SERVER,
     ),
@@ -357,7 +357,7 @@ MUTANTS = [
     Mutant(
         "wishes of any form",
         "../extensions/postgres/line",
-        'if not isinstance(wanted["channels"], list) or',
+        'if not isinstance(request["channels"], list) or',
         "if",
         f"{SERVER}/test_watcher.py",
     ),

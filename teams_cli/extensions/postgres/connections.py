@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from _thread import get_ident  # `threading` would take longer to import
+from contextlib import suppress
 
 import psycopg2
 from psycopg2 import extensions as driver
@@ -27,17 +28,19 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 SCHEMA = "teams"
-_CLOSED = "TC001"
-_REST = 5.0
+_IDLE_SECONDS = 5.0
+# The server's codes of errors. The first three characters of a code, or fewer, are its class.
+_TEAM_CLOSED = "TC001"  # raised by our own triggers
 _LOST = ("08", "57P", "25P03", "25P04")
 _AGAIN = ("40001", "40P01", "53300", "57P03")
 _NO_TABLES = ("42P01", "3F000")
 _IN_USE = "23505"
-_NO_TURN = ("55P03", "57014")
+_TIMED_OUT = ("55P03", "57014")
 _NOT_ALLOWED = "42501"
-_REFUSE = "INSERT INTO changes (id, team) VALUES (%s, '') ON CONFLICT DO NOTHING"
-_OURS = (psycopg2.ProgrammingError, psycopg2.DataError, psycopg2.NotSupportedError)
-_HOPELESS = (
+_ERRORS_OF_CALLER = (psycopg2.ProgrammingError, psycopg2.DataError, psycopg2.NotSupportedError)
+"""Errors that the client library raises without a code although the connection is intact."""
+_PREVENT = "INSERT INTO changes (id, team) VALUES (%s, '') ON CONFLICT DO NOTHING"
+_WRONG_ADDRESS = (
     "authentication",
     "does not exist",
     "pg_hba",
@@ -46,12 +49,13 @@ _HOPELESS = (
     "support SSL",
     "certificate",
 )
+"""Parts of the messages of errors that another attempt to connect would not mend."""
 _FULL = ("too many clients", "too many connections", "connection slots are reserved", "no more connections allowed")
 _MAKE_ROOM = (
     "Nothing was changed: try again when others have ended. To make room raise max_connections of the server, or put "
     "PgBouncer before it: see docs/postgres.md."
 )
-_LOOK = "When the server is back, look before you repeat it: teams get-tasks, teams sent, or what shows the record."
+_REMEDY = "When the server is back, look before you repeat it: teams get-tasks, teams sent, or what shows the record."
 SOCKET = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -95,9 +99,9 @@ class Connection:
         none.
         """
         link.autocommit = True
-        self._path = f'SET LOCAL search_path TO "{schema}";'
-        self._limits = f"{self._path} SET LOCAL lock_timeout TO {int(lock_timeout * 1000)};"
-        self._also_closed = f"{self._limits} SET LOCAL teams.also_closed TO on;"
+        self._set_path = f'SET LOCAL search_path TO "{schema}";'
+        self._set_limits = f"{self._set_path} SET LOCAL lock_timeout TO {int(lock_timeout * 1000)};"
+        self._set_also_closed = f"{self._set_limits} SET LOCAL teams.also_closed TO on;"
 
     def rows(self, sql: str, values: Any = (), begin: str = "") -> list[tuple[Any, ...]]:
         """Return the rows of the last statement in *sql*. The statements *begin* run before it.
@@ -111,24 +115,25 @@ class Connection:
                 cursor.execute(begin + sql, values or None)
                 return list(cursor.fetchall()) if cursor.description else []
         except psycopg2.Error as error:
-            raise self._meaning(error) from None
+            raise self._translated(error) from None
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that only reads."""
-        return self.rows(sql, values, self._path)
+        return self.rows(sql, values, self._set_path)
 
     def change(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
         """Run a statement as a transaction of its own, and return its rows. With *also_closed* it may change a closed
         team.
         """
-        return self.rows(sql, values, self._also_closed if also_closed else self._limits)
+        return self.rows(sql, values, self._set_also_closed if also_closed else self._set_limits)
 
     def begin(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
         """Begin a transaction with a statement, and return its rows. If this process then dies, the server ends the
         transaction after five seconds.
         """
-        limits = f"BEGIN ISOLATION LEVEL READ COMMITTED; {self._also_closed if also_closed else self._limits}"
-        return self.rows(sql, values, f"{limits} SET LOCAL idle_in_transaction_session_timeout TO 5000;")
+        settings = self._set_also_closed if also_closed else self._set_limits
+        settings += " SET LOCAL idle_in_transaction_session_timeout TO 5000;"
+        return self.rows(sql, values, f"BEGIN ISOLATION LEVEL READ COMMITTED; {settings}")
 
     def commit(self, sql: str, values: Any = ()) -> None:
         """Run a last statement, and commit the transaction."""
@@ -146,20 +151,21 @@ class Connection:
         except psycopg2.Error:
             return
 
-    def _meaning(self, error: psycopg2.Error) -> Exception:
+    def _translated(self, error: psycopg2.Error) -> Exception:
+        """Return the exception to raise for an error of the client library; close a connection that is not usable."""
         code, reason = error.pgcode or "", str(error).strip().partition("\n")[0]
         if code in _AGAIN:
             return Again(reason)
-        if self.link.closed or code.startswith(_LOST) or (not code and not isinstance(error, _OURS)):
+        if self.link.closed or code.startswith(_LOST) or (not code and not isinstance(error, _ERRORS_OF_CALLER)):
             self.close()  # its next answer may belong to another statement
             return Lost(reason)
         if code in _NO_TABLES:
             return Missing(reason)
         if code == _IN_USE:
             return Taken(reason)
-        if code == _CLOSED:
+        if code == _TEAM_CLOSED:
             return team_closed(error.diag.message_detail or "")
-        if code in _NO_TURN:
+        if code in _TIMED_OUT:
             return errors.Busy(f"the database is busy: {reason}", "Try again.")
         if code == _NOT_ALLOWED:
             return errors.NotAllowed(
@@ -172,7 +178,7 @@ class Server:
     """The database of one store. An operation that has not succeeded after *patience* seconds fails as `Busy`."""
 
     def __init__(self, address: str, patience: float, lock_timeout: float) -> None:
-        self.schema, self.options, self._elsewhere = _parse(address)
+        self.schema, self.options, self._listening = _parse_address(address)
         self.reached: tuple[str, ...] = ()
         """The host, the port and the database of the last connection; empty before the first one."""
         self.patience = patience
@@ -193,22 +199,22 @@ class Server:
     @property
     def listens_elsewhere(self) -> bool:
         """Whether the address leads to a pooler, and its `listen=` names the server itself."""
-        return bool(self._elsewhere)
+        return bool(self._listening)
 
     def direct(self) -> Server:
         """Return a copy for listening, whose connections lead to the server itself and not to a pooler."""
         import copy
 
         server = copy.copy(self)
-        server.options = {**self.options, **self._elsewhere}
+        server.options = {**self.options, **self._listening}
         server._idle, server._shared = [], {}
         return server
 
     def whereabouts(self) -> tuple[str, ...]:
-        """Return the identity of the store: host, port, database, schema, and the place to listen to."""
+        """Return the identity of the store: host, port, database, schema, and the address for listening."""
         if not self.reached:
-            self.do(lambda connection: None)
-        return (*self.reached, self.schema, *map(str, self._elsewhere.values()))
+            self.do(lambda connection: None)  # connects
+        return (*self.reached, self.schema, *map(str, self._listening.values()))
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that only reads; no rows if the tables do not exist."""
@@ -223,7 +229,7 @@ class Server:
         """
         give_up = time.monotonic() + self.patience
         while True:
-            connection = self._own() or self._lend(give_up)
+            connection = self._take_shared() or self._take_idle(give_up)
             try:
                 return job(connection)
             except (Lost, Again) as problem:
@@ -242,59 +248,61 @@ class Server:
             OutcomeUnknown: The connection broke during the commit, and the server did not come back in time.
         """
         give_up = time.monotonic() + self.patience
-        doubts: list[tuple[str, T]] = []
+        doubt: tuple[str, T] | None = None  # the id and the answer of a change that may have been committed
         while True:
             change_id = f"change-{os.urandom(12).hex()}"
-            sent: list[T] = []
+            answers: list[T] = []
             try:
-                connection = self._own() or self._lend(give_up)
+                connection = self._take_shared() or self._take_idle(give_up)
                 try:
-                    if doubts and _find_or_prevent(connection, doubts[0][0]):
-                        return doubts[0][1]
-                    doubts.clear()
-                    return job(connection, change_id, sent.append)
+                    if doubt and _find_or_prevent(connection, doubt[0]):
+                        return doubt[1]
+                    doubt = None
+                    return job(connection, change_id, answers.append)
                 except Lost as problem:
-                    doubts += [(change_id, answer) for answer in sent[-1:]]
+                    if answers:
+                        doubt = change_id, answers[-1]
                     self._pause(give_up, str(problem))
                 except Again as problem:
                     self._pause(give_up, str(problem))
                 finally:
                     self.give_back(connection)
             except errors.TeamsError as refusal:
-                if doubts:
-                    raise errors.OutcomeUnknown(f"the outcome is unknown: {refusal.message}", _LOOK) from None
+                if doubt:
+                    raise errors.OutcomeUnknown(f"the outcome is unknown: {refusal.message}", _REMEDY) from None
                 raise
 
     def _pause(self, give_up: float, problem: str) -> None:
+        """Wait a moment before another attempt.
+
+        Raises:
+            Busy: The time *give_up* is over.
+        """
         if time.monotonic() > give_up:
-            if any(word in problem for word in _FULL):
+            if any(part in problem for part in _FULL):
                 raise errors.Busy(f"{self.name} has no connection free: {problem}", _MAKE_ROOM)
             raise errors.Busy(f"{self.name} can't be reached: {problem}", "Try again when the server is back.")
         time.sleep(0.02 + jitter(0.1))
 
-    def _lend(self, give_up: float) -> Connection:
+    def _take_idle(self, give_up: float) -> Connection:
         """Return an idle connection, or a new one."""
         while True:
-            try:
+            with suppress(IndexError):
                 return self._idle.pop()
-            except IndexError:
-                pass
             try:
                 return self._connect()
             except (Lost, Again) as problem:
                 self._pause(give_up, str(problem))
 
     def share(self, connection: Connection | None) -> None:
-        """Let this thread run all its statements on *connection*, on which it also listens. None ends that."""
+        """Let this thread run all its statements on *connection*, on which the thread also listens. None ends that."""
         if connection is None:
             self._shared.pop(get_ident(), None)
         else:
             self._shared.setdefault(get_ident(), connection)
 
-    def _own(self) -> Connection | None:
-        """Return the connection that this thread shares, or None if it has none or the connection is in use or
-        broken.
-        """
+    def _take_shared(self) -> Connection | None:
+        """Return the connection on which this thread listens. None if there is none, or if it is in use or broken."""
         connection = self._shared.pop(get_ident(), None)
         if connection is None or connection.link.closed:
             return None
@@ -307,7 +315,7 @@ class Server:
         """
         give_up = time.monotonic() + self.patience
         while True:
-            connection = self._lend(give_up)
+            connection = self._take_idle(give_up)
             try:
                 return connection, job(connection)
             except (Lost, Again) as problem:
@@ -329,7 +337,7 @@ class Server:
             connection.used_at = time.monotonic()
             self._idle.append(connection)
 
-    def rest(self) -> None:
+    def close_idle(self) -> None:
         """Close connections that were idle for some seconds, so that a process that waits long leaves them to
         others.
         """
@@ -338,7 +346,7 @@ class Server:
                 connection = self._idle.pop(0)
             except IndexError:  # another thread was first
                 return
-            if time.monotonic() - connection.used_at < _REST:
+            if time.monotonic() - connection.used_at < _IDLE_SECONDS:
                 self._idle.append(connection)
             else:
                 connection.close()
@@ -353,7 +361,7 @@ class Server:
             link = psycopg2.connect(**self.options)
         except psycopg2.OperationalError as error:
             reason = " ".join(str(error).split())
-            if any(word in reason for word in _HOPELESS):
+            if any(part in reason for part in _WRONG_ADDRESS):
                 raise errors.StorageFailed(f"{self.name}: {reason}", "Correct the address of the store.") from None
             raise Lost(reason) from None
         except psycopg2.Error as error:
@@ -371,37 +379,38 @@ def _find_or_prevent(connection: Connection, change_id: str) -> bool:
     The insertion waits for a commit of the same id that is in progress.
     """
     try:
-        rows = connection.change(f"{_REFUSE}; SELECT team FROM changes WHERE id = %s", [change_id, change_id])
+        rows = connection.change(f"{_PREVENT}; SELECT team FROM changes WHERE id = %s", [change_id, change_id])
     except Missing:
         return False
     return rows != [("",)]
 
 
-def _parse(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Return the schema, the options for the client library, and the address for listening, from the address of a
-    store.
+def _parse_address(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Return the schema, the options for the client library, and the options that differ for listening, from the
+    address of a store.
     """
-    rest, _, query = address.partition("?")
-    schema, others, elsewhere = SCHEMA, [], {}
+    place, _, query = address.partition("?")
+    schema, listening = SCHEMA, {}
+    other_parts = []
     for part in query.split("&") if query else ():
         if part.startswith("schema="):
-            schema = part[7:]
+            schema = part.removeprefix("schema=")
         elif part.startswith("listen="):
-            elsewhere = _elsewhere(part[7:])
+            listening = _options_for_listening(part.removeprefix("listen="))
         else:
-            others.append(part)
+            other_parts.append(part)
     if not is_name(schema) or len(schema) > 48:
         raise errors.InvalidValue(
             "the schema in the address of the store is not valid", "Use letters, digits, '-' and '_'."
         )
     try:
-        options = driver.parse_dsn(f"{rest}?{'&'.join(others)}" if others else rest)
+        options = driver.parse_dsn(f"{place}?{'&'.join(other_parts)}" if other_parts else place)
     except psycopg2.Error:  # its text contains the password
         raise errors.InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
-    return schema, {**SOCKET, **options}, elsewhere
+    return schema, {**SOCKET, **options}, listening
 
 
-def _elsewhere(place: str) -> dict[str, Any]:
+def _options_for_listening(place: str) -> dict[str, Any]:
     """Return the host and the port in *place*, and the server's own name of the database if *place* has one.
 
     Raises:
@@ -409,8 +418,8 @@ def _elsewhere(place: str) -> dict[str, Any]:
     """
     from urllib.parse import unquote
 
-    host, _, rest = unquote(place).rpartition(":")
-    port, _, database = rest.partition("/")
+    host, _, port_and_database = unquote(place).rpartition(":")
+    port, _, database = port_and_database.partition("/")
     if not host or not port.isdecimal():
         raise errors.InvalidValue("listen= in the address of the store names no server", "Write listen=HOST:PORT.")
     return {"host": host, "port": port, **({"dbname": database} if database else {})}

@@ -52,11 +52,13 @@ _NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
 _CREATE_ALL = """INSERT INTO records (team, kind, key, label, body)
     SELECT %s, %s, new.key, new.label, new.body
     FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, label, body) RETURNING 1"""
-_NOTE = f"""SET LOCAL synchronous_commit TO off; WITH next AS ({TAKE}) INSERT INTO history (team, position, entry)
-    SELECT %s, last - %s + new.nth, new.entry::json
+_ADD_TO_HISTORY = f"""SET LOCAL synchronous_commit TO off;
+    WITH next AS ({TAKE}) INSERT INTO history (team, position, entry) SELECT %s, last - %s + new.nth, new.entry::json
     FROM next, unnest(%s::text[]) WITH ORDINALITY AS new (entry, nth)
     RETURNING pg_notify(%s, %s)"""
-_ALL, _PAGE = 1 << 62, 500
+_BEYOND_ALL = 1 << 62
+"""A number that no message and no entry of the history reaches."""
+_PAGE = 500
 _INDEXED_SINCE = 12
 """The first version of the tables that has an index of words."""
 _FIRST = 64
@@ -91,7 +93,7 @@ class PostgresStore(Store):
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.root = os.path.abspath(root)
-        self.host = _host(host or os.uname().nodename)
+        self.host = _name_of_host(host or os.uname().nodename)
         self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": address, "TEAMS_HOST": self.host}
         disk.check_owner(self.root)
         self.lock_timeout = lock_timeout
@@ -99,6 +101,7 @@ class PostgresStore(Store):
         self.address = self.server.name
         self.session = Session(self.server, self.root)
         self._look = self.session.look
+        """Returns the rows of a statement that only reads."""
         self.clock = clock or self.session.clock
         self.environ = environ or {}
         self.place: Place | None = None
@@ -114,45 +117,34 @@ class PostgresStore(Store):
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, str]:
         if key is None:
             encode(kind.numbering(record, 1))  # refused before a number is taken
-            return self._numbered(team, kind, record, None)
-        body = encode(record)
-        values = [_checked(team), kind.name, _checked(key), label := _label(kind, record), body.decode()]
+            return self._create_numbered(team, kind, record)
+        label, body = _label(kind, record), encode(record).decode()
+        values = [_checked(team), kind.name, _checked(key), label, body]
         revision = self.session.change(team, kind, _CREATE, values, topics=topics_of(kind, key, label))
         if revision is None:
             raise errors.AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
         return record, revision
 
-    def _numbered(
-        self, team: str, kind: Kind[R], record: R, message: tuple[Sequence[str], str] | None
-    ) -> tuple[R, str]:
-        """Store a record under the next number of its kind. If *message* is given, append it as a message; *message*
-        holds the recipients and the uid.
-        """
+    def _create_numbered(self, team: str, kind: Kind[R], record: R) -> tuple[R, str]:
+        """Store a record under the next number of its kind; return it and its revision."""
 
         def job(connection: Connection, change_id: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
-            bump = f"{TAKE}, pg_current_xact_id()::xid::text"
-            number, revision = connection.begin(bump, [_checked(team), kind.name, 1], kind.while_closed)[0]
+            take = f"{TAKE}, pg_current_xact_id()::xid::text"
+            number, revision = connection.begin(take, [_checked(team), kind.name, 1], kind.while_closed)[0]
             numbered = kind.numbering(record, number)
-            body = encode(numbered).decode()
             key, label = getattr(numbered, kind.key), _label(kind, numbered)
-            values, topics = [team, kind.name, key, label, body], topics_of(kind, key, label)
-            if message is not None:
-                values = [team, number, message[1], list(message[0]), body]
-                topics = frozenset({"message", *(f"message/{name}" for name in message[0])})
+            values = [team, kind.name, key, label, encode(numbered).decode()]
             sending((numbered, revision))
-            connection.commit(
-                *self.session.as_change(_APPEND if message else _CREATE_NEXT, values, change_id, team, topics)
-            )
+            topics = topics_of(kind, key, label)
+            connection.commit(*self.session.as_change(_CREATE_NEXT, values, change_id, team, topics))
             return numbered, revision
 
         try:
-            made = self.session.prepared().do_once(job)
-            self.session.changed += 1
-            return made
+            created = self.session.prepared().do_once(job)
         except Taken:
-            if message is not None:
-                raise
             raise number_taken(kind.name) from None
+        self.session.changed += 1
+        return created
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
         _checked(team)
@@ -167,11 +159,11 @@ class PostgresStore(Store):
             return records
 
         try:
-            made = self.session.prepared().do_once(job)
+            created = self.session.prepared().do_once(job)
         except Taken:
             raise number_taken(kind.name) from None
         self.session.changed += 1
-        return made
+        return created
 
     def get(self, team: str, kind: Kind[R], key: str) -> tuple[R, str]:
         if kind.name == "message":
@@ -187,10 +179,12 @@ class PostgresStore(Store):
     def scan(
         self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, str]]:
-        sql, these = "SELECT key, body, xmin::text FROM records WHERE team = %s AND kind = %s", []
+        sql = "SELECT key, body, xmin::text FROM records WHERE team = %s AND kind = %s"
+        values: list[Any] = [_checked(team), kind.name]
         if keys is not None:
-            sql, these = f"{sql} AND key = ANY (%s)", [list(keys)]
-        rows = self._look(sql, [_checked(team), kind.name, *these])
+            sql += " AND key = ANY (%s)"
+            values.append(list(keys))
+        rows = self._look(sql, values)
         for key, body, revision in sorted(rows, key=lambda row: (kind.number_in(row[0]), row[0])):
             try:
                 yield self.session.decode(team, kind, key, body), revision
@@ -198,22 +192,23 @@ class PostgresStore(Store):
                 problems.append(problem)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
-        _checked(team)
-        behind = ""
-        for limit in (_FIRST, None):
-            rows = self._look(_LABELLED, [team, kind.name, list(labels), len(behind), behind, limit])
-            yield from (key for (key,) in rows)
-            if limit is None or len(rows) < limit:
-                return
-            behind = rows[-1][0]
+        values = [_checked(team), kind.name, list(labels)]
+        first = self._look(_LABELLED, [*values, 0, "", _FIRST])
+        yield from (key for (key,) in first)
+        if len(first) == _FIRST:
+            last_key = first[-1][0]
+            others = self._look(_LABELLED, [*values, len(last_key), last_key, None])
+            yield from (key for (key,) in others)
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         return dict(self._look(_BY_LABEL, [_checked(team), kind.name]))
 
     def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
         """Write the labels that records of an older version lack; do nothing if this login may not."""
-        records = list(self.scan(team, kind, [], keys)) if kind.label else []
-        if not records or kind.label is None:
+        if kind.label is None:
+            return
+        records = list(self.scan(team, kind, [], keys))
+        if not records:
             return
         named = [getattr(record, kind.key) for record, _ in records]
         labels = [kind.label(record) for record, _ in records]
@@ -236,17 +231,17 @@ class PostgresStore(Store):
         body, label = encode(record).decode(), _label(kind, record)
         where = [_checked(team), kind.name, _checked(key)]
         topics = topics_of(kind, key, label)
-        made = self.session.change(team, kind, _REPLACE, [label, body, *where, revision], topics=topics)
-        if made is None:
-            rows = self._look("SELECT xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s", where)
-            if not rows:
-                raise errors.NotFound(f"there is no {kind.name} {key}")
-            if rows == [(revision,)]:  # row-level security shows it, and does not let it be changed
-                raise errors.NotAllowed(
-                    f"the database does not let you change {kind.name} {key}", "Another member owns it."
-                )
-            raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Read it again.")
-        return made
+        new_revision = self.session.change(team, kind, _REPLACE, [label, body, *where, revision], topics=topics)
+        if new_revision is not None:
+            return new_revision
+        rows = self._look("SELECT xmin::text FROM records WHERE team = %s AND kind = %s AND key = %s", where)
+        if not rows:
+            raise errors.NotFound(f"there is no {kind.name} {key}")
+        if rows == [(revision,)]:  # row-level security shows the record, and does not let it be changed
+            raise errors.NotAllowed(
+                f"the database does not let you change {kind.name} {key}", "Another member owns it."
+            )
+        raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Read it again.")
 
     def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, str]]) -> None:
         _checked(team)
@@ -270,26 +265,48 @@ class PostgresStore(Store):
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
         encode(kind.numbering(record, 1))  # refuses an invalid record before it gets a number
-        earlier = self._with_uid(team, kind, uid) if uid is not None else None
+        earlier = self._message_with_uid(team, kind, uid) if uid is not None else None
         if earlier is None:
             try:
-                return self._numbered(team, kind, record, (to, uid or os.urandom(8).hex()))[0], True
+                return self._append_numbered(team, kind, to, record, uid or os.urandom(8).hex()), True
             except Taken:  # another process stored the same uid meanwhile
-                earlier = self._with_uid(team, kind, str(uid))
+                earlier = self._message_with_uid(team, kind, str(uid))
         if earlier is None:
             raise errors.Busy(f"a message with the uid {uid} was being stored", "Try again.")
         return earlier, False
 
-    def _with_uid(self, team: str, kind: Kind[R], uid: str) -> R | None:
+    def _append_numbered(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str) -> R:
+        """Store a message under the next number, and return it.
+
+        Raises:
+            Taken: There is a message with this uid.
+        """
+
+        def job(connection: Connection, change_id: str, sending: Callable[[R], None]) -> R:
+            [(number,)] = connection.begin(TAKE, [_checked(team), kind.name, 1], kind.while_closed)
+            message = kind.numbering(record, number)
+            values = [team, number, uid, list(to), encode(message).decode()]
+            sending(message)
+            topics = {"message", *(f"message/{name}" for name in to)}
+            connection.commit(*self.session.as_change(_APPEND, values, change_id, team, topics))
+            return message
+
+        message = self.session.prepared().do_once(job)
+        self.session.changed += 1
+        return message
+
+    def _message_with_uid(self, team: str, kind: Kind[R], uid: str) -> R | None:
         rows = self._look("SELECT number, body FROM messages WHERE team = %s AND uid = %s", [_checked(team), uid])
         return self.session.decode(team, kind, f"{kind.prefix}-{rows[0][0]}", rows[0][1]) if rows else None
 
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
-        mine = "" if agent is None else " AND %s = ANY (recipients)"
-        values = [_checked(team), after, *([] if agent is None else [agent]), limit or None]
-        return self._messages(team, kind, f"number > %s{mine} ORDER BY number LIMIT %s", values, problems)
+        where, values = "number > %s", [_checked(team), after]
+        if agent is not None:
+            where += " AND %s = ANY (recipients)"
+            values.append(agent)
+        return self._messages(team, kind, f"{where} ORDER BY number LIMIT %s", [*values, limit or None], problems)
 
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
@@ -298,7 +315,7 @@ class PostgresStore(Store):
         moment.
         """
         rows = self._look(_NEWS, [after, agent, _checked(team), kind.name])
-        last = max([after, *(int(row[0]) for row in rows[:1])])
+        last = max(after, int(rows[0][0])) if rows else after  # each row has the last number
         messages = [(number, body) for _, number, body in rows if number is not None]
         return self._decoded(team, kind, messages, problems), last
 
@@ -327,45 +344,43 @@ class PostgresStore(Store):
         return records
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-        rows = self._having_messages if kind.name == "message" else self._having_records
-        for key, body in rows(_checked(team), kind, self._wanted(words)):
+        rows_of = self._messages_having if kind.name == "message" else self._records_having
+        for key, body in rows_of(_checked(team), kind, self._query_for(words)):
             try:
                 yield self.session.decode(team, kind, key, body)
             except errors.TeamsError as problem:
                 problems.append(problem)
 
-    def _wanted(self, words: Sequence[str]) -> str | None:
-        """Return *words* in the form of the index, or None if no word is left or the tables are older than the
-        index.
+    def _query_for(self, words: Sequence[str]) -> str | None:
+        """Return the query that finds *words* in the index; None if the index leaves out all of them, or if the tables
+        are older than the index.
         """
         if schema.check(self.server) < _INDEXED_SINCE:
             return None
         return self._look("SELECT wanted(%s)::text", [list(words)])[0][0] or None
 
-    def _having_records(self, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
-        """Yield the key and the text of each record that may match, the newest first. If *wanted* is None, yield
-        all.
+    def _records_having(self, team: str, kind: Kind[R], query: str | None) -> Iterator[tuple[str, str]]:
+        """Yield the key and the text of each record that may have the words of *query*, the newest first; of every
+        record if *query* is None.
         """
         sql, values = "SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name]
-        if wanted is not None:
+        if query is not None:
             sql += " AND key = ANY (ARRAY (SELECT found_records(%s, %s, %s::tsquery)))"
-            values += [team, kind.name, wanted]
+            values += [team, kind.name, query]
         yield from sorted(self._look(sql, values), key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
 
-    def _having_messages(self, team: str, kind: Kind[R], wanted: str | None) -> Iterator[tuple[str, str]]:
-        """Yield the key and the text of each message that may have the words of the query *wanted*, the newest first;
-        of every message if *wanted* is None.
+    def _messages_having(self, team: str, kind: Kind[R], query: str | None) -> Iterator[tuple[str, str]]:
+        """Yield the key and the text of each message that may have the words of *query*, the newest first; of every
+        message if *query* is None.
         """
-        sql, before = "SELECT number, body FROM messages WHERE team = %s AND number < %s", _ALL
-        if wanted is not None:
+        sql = "SELECT number, body FROM messages WHERE team = %s AND number < %s"
+        if query is not None:
             sql += " AND number = ANY (ARRAY (SELECT found_messages(%s, %s, %s::tsquery)))"
-        while True:
-            values = [team, before, *([team, before, wanted] if wanted is not None else [])]
-            page = self._look(f"{sql} ORDER BY number DESC LIMIT {_PAGE}", values)
-            yield from ((f"{kind.prefix}-{number}", body) for number, body in page)
-            if not page:
-                return
-            before = page[-1][0]
+        sql += f" ORDER BY number DESC LIMIT {_PAGE}"
+        before = _BEYOND_ALL
+        while rows := self._look(sql, [team, before] if query is None else [team, before, team, before, query]):
+            yield from ((f"{kind.prefix}-{number}", body) for number, body in rows)
+            before = rows[-1][0]
 
     def last(self, team: str, kind: Kind[R]) -> int:
         rows = self._look("SELECT last FROM counters WHERE team = %s AND kind = %s", [_checked(team), kind.name])
@@ -395,10 +410,11 @@ class PostgresStore(Store):
             return
 
     def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
-        count, channel = len(entries), self.session.channel(team, "h")
-        noted = [team, count, [dumps(entry) for entry in entries], channel, "history"]
-        values = [_checked(team), "history", count, *noted]
-        self.session.prepared().do(lambda connection: connection.change(_NOTE, values))
+        to_count = [_checked(team), "history", len(entries)]
+        to_insert = [team, len(entries), [dumps(entry) for entry in entries]]
+        to_notify = [self.session.channel(team, "h"), "history"]
+        values = [*to_count, *to_insert, *to_notify]
+        self.session.prepared().do(lambda connection: connection.change(_ADD_TO_HISTORY, values))
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
         entries = "SELECT position, entry::text FROM history WHERE team = %s AND position > %s"
@@ -406,7 +422,8 @@ class PostgresStore(Store):
             for position, entry in self._look(f"{entries} ORDER BY position", [_checked(team), after]):
                 yield position, loads(entry)
             return
-        page, before = f"{entries} AND position < %s ORDER BY position DESC LIMIT %s", _ALL
+        page = f"{entries} AND position < %s ORDER BY position DESC LIMIT %s"
+        before = _BEYOND_ALL
         while rows := self._look(page, [_checked(team), after, before, _PAGE]):
             for position, entry in rows:
                 yield position, loads(entry)
@@ -417,8 +434,8 @@ class PostgresStore(Store):
         from teams_cli.extensions.postgres.watches import watch
 
         if self.place is None:
-            whereabouts = name_of(self.server.whereabouts())
-            self.place = Place(self.root, whereabouts, self.variables, self.environ)
+            name = name_of(self.server.whereabouts())
+            self.place = Place(self.root, name, self.variables, self.environ)
         return watch(self.session, self.place, _checked(team), topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
@@ -431,8 +448,8 @@ class PostgresStore(Store):
         self.server.close()
 
 
-def _host(name: str) -> str:
-    """Return the name with only the characters and the length that a record can hold."""
+def _name_of_host(name: str) -> str:
+    """Return the name of a machine with only the characters and the length that a record can hold."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name)[:64]
 
 

@@ -13,7 +13,7 @@ import select
 import socket
 import struct
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from hashlib import md5
 
 from teams_cli import errors, processes
@@ -24,10 +24,10 @@ from teams_cli.store.files import disk, locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
-_FORM = 1
+_PROTOCOL = 1
 """The version of this protocol; a watcher of another version has another socket."""
 _PATIENCE = 1.0
 _FOR_THE_SERVER = ("PG", "LC_", "LANG", "PATH", "HOME", "USER", "TMPDIR", "TZ", "KRB5", "SSL", "LD_", "PYTHON")
@@ -35,11 +35,12 @@ _FOR_THE_SERVER = ("PG", "LC_", "LANG", "PATH", "HOME", "USER", "TMPDIR", "TZ", 
 watcher.
 """
 _STARTED_IN = 3.0
+"""Seconds in which a started watcher must be there; after them another process may start one."""
 LISTENS, COUNTS = b"listens\n", b"counts \n"
 """The possible first answers of the watcher: the server notifies it of changes, or it counts them from time to time.
 The answers have the same length, so that one read gets either of them.
 """
-_LOG = 1 << 18
+_LONGEST_LOG = 1 << 18
 BEAT = 60.0
 """Seconds between two empty lines, by which the watcher shows that it is alive."""
 LATE = "changes are seen up to a second late"
@@ -48,7 +49,7 @@ POOLED = f"{LATE}: a pooler passes none of them on. Add listen=HOST:PORT, the se
 
 def name_of(whereabouts: Sequence[str]) -> str:
     """Return the name of the watcher for a store whose identity is *whereabouts*: see `Server.whereabouts`."""
-    return md5(repr((_FORM, *whereabouts)).encode(), usedforsecurity=False).hexdigest()[:16]
+    return md5(repr((_PROTOCOL, *whereabouts)).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 class Place:
@@ -58,11 +59,10 @@ class Place:
         self.directory = f"{root}/watchers"
         self.name = name
         self._root = root
-        self._environ = {name: environ[name] for name in environ if name.startswith(_FOR_THE_SERVER)}
+        self._environ = {key: value for key, value in environ.items() if key.startswith(_FOR_THE_SERVER)}
         self._environ.update(variables)
-        self._may_start = bool(environ) and not environ.get(
-            SANDBOX
-        )  # a process that is started in a sandbox ends with the command
+        # A process that is started in a sandbox ends with the command.
+        self._may_start = bool(environ) and not environ.get(SANDBOX)
 
     @property
     def log(self) -> str:
@@ -74,8 +74,8 @@ class Place:
         line = None
         try:
             line = self.connect()
-            wanted = {"team": team, "channels": list(channels), "topics": None if topics is None else sorted(topics)}
-            line.sendall(json.dumps(wanted).encode() + b"\n")
+            request = {"team": team, "channels": list(channels), "topics": None if topics is None else sorted(topics)}
+            line.sendall(json.dumps(request).encode() + b"\n")
             answer = line.recv(len(COUNTS))
             if answer not in (LISTENS, COUNTS):
                 raise ConnectionError
@@ -83,8 +83,7 @@ class Place:
             if line is not None:
                 line.close()
             return None
-        warning = POOLED if answer == COUNTS else ""
-        return AttachedWatch(line, warning)
+        return AttachedWatch(line, slow=POOLED if answer == COUNTS else "")
 
     def connect(self) -> socket.socket:
         """Return a connected socket to the watcher.
@@ -95,7 +94,7 @@ class Place:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             line.settimeout(_PATIENCE)
-            with _Short(self.directory) as directory:
+            with _short_path(self.directory) as directory:
                 line.connect(f"{directory}/{self.name}")
             if not is_of_this_user(line):
                 raise PermissionError
@@ -109,64 +108,62 @@ class Place:
         if not self._may_start or not self._claim_start():
             return
         with suppress(OSError):
-            if os.path.getsize(self.log) > _LOG:
+            if os.path.getsize(self.log) > _LONGEST_LOG:
                 os.replace(self.log, f"{self.log}.1")
         with suppress(OSError):
             processes.start_own("teams_cli.extensions.postgres.watcher", [self.name], self._environ, self.log)
 
     def _claim_start(self) -> bool:
-        """Return whether this process may start the watcher. If so, note it, so that others do not start one too."""
+        """Return whether this process may start the watcher. If so, write to the file `.start`, by whose time others
+        see that the watcher was just started.
+        """
         try:
-            held = locks.hold(f"{self.directory}/{self.name}.start", self._root)
+            lock = locks.hold(f"{self.directory}/{self.name}.start", self._root)
         except errors.StorageFailed:  # nothing can be written here
             return False
-        if held is None:
+        if lock is None:
             return False
-        note = os.fstat(held)
-        if is_ours := not note.st_size or abs(time.time() - note.st_mtime) > _STARTED_IN:
-            os.pwrite(held, b".", 0)
-        os.close(held)
-        return is_ours
+        status = os.fstat(lock)
+        is_due = not status.st_size or abs(time.time() - status.st_mtime) > _STARTED_IN
+        if is_due:
+            os.pwrite(lock, b".", 0)
+        os.close(lock)
+        return is_due
 
     def listen(self) -> socket.socket:
-        """Make and return the socket of the watcher, and replace one that was left behind. The caller holds the
-        lock.
+        """Make and return the socket of the watcher, and replace one that was left behind. The caller holds the lock of
+        the watcher.
         """
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o177)
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        former_mask = os.umask(0o177)
         try:
-            with _Short(self.directory) as directory:
+            with _short_path(self.directory) as directory:
                 path = f"{directory}/{self.name}"
                 disk.discard(path)
-                made.bind(path)
-            made.listen(1024)
+                door.bind(path)
+            door.listen(1024)
         finally:
-            os.umask(before)
-        made.setblocking(False)
-        return made
+            os.umask(former_mask)
+        door.setblocking(False)
+        return door
 
 
-class _Short:
-    """A context that gives a short path for a directory, because the path of a socket has at most 100 characters."""
-
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
-        self._held: int | None = None
-
-    def __enter__(self) -> str:
-        if len(self._directory) < 80:
-            return self._directory
-        self._held = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return f"/proc/self/fd/{self._held}"
-
-    def __exit__(self, *_: object) -> None:
-        if self._held is not None:
-            os.close(self._held)
+@contextmanager
+def _short_path(directory: str) -> Iterator[str]:
+    """Give a short path for the directory, because the path of a socket has at most 100 characters."""
+    if len(directory) < 80:
+        yield directory
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
 
 
 def is_of_this_user(line: socket.socket) -> bool:
-    """Return whether the process at the other end runs as our user. Where the system has no SO_PEERCRED, return True:
-    the mode of the socket already keeps other users out.
+    """Return whether the process at the other end of the line runs as the user of this process. Where the system has no
+    SO_PEERCRED, return True: the mode of the socket already keeps other users out.
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return True
@@ -182,8 +179,8 @@ class AttachedWatch:
     def __init__(self, line: socket.socket, slow: str) -> None:
         self._line = line
         self.slow = slow
-        self._rest = b""
-        self.lost = False
+        self._incomplete_line = b""
+        self.is_lost = False
         """Whether the watcher is gone, so that no more changes are heard of."""
         self._heard_at = time.monotonic()
         line.setblocking(False)
@@ -198,55 +195,56 @@ class AttachedWatch:
 
     def _take_topics(self) -> bool:
         """Store the topics of the complete lines that have arrived in `heard`; return whether there are any."""
-        data = self._rest + self._received()
-        lines, _, self._rest = data.rpartition(b"\n")
-        if self.lost:
+        data = self._incomplete_line + self._received()
+        lines, _, self._incomplete_line = data.rpartition(b"\n")
+        if self.is_lost:
             self.heard = EVERY_TOPIC
             return True
         self.heard = frozenset(lines.decode().split())
         return bool(self.heard)
 
     def _received(self) -> bytes:
+        """Return what the watcher has sent since the last call, and note whether the watcher is gone."""
         parts = []
         try:
             while part := self._line.recv(65536):
                 parts.append(part)
                 self._heard_at = time.monotonic()
-            self.lost = True
+            self.is_lost = True
         except BlockingIOError:
             pass
         except OSError:
-            self.lost = True
+            self.is_lost = True
         return b"".join(parts)
 
     @property
-    def silent(self) -> float:
+    def silence(self) -> float:
         """The seconds since the watcher last sent anything."""
         return time.monotonic() - self._heard_at
 
     def fileno(self) -> int | None:
         """Return the descriptor for `select`, or None once the watcher is gone."""
-        return None if self.lost else self._line.fileno()
+        return None if self.is_lost else self._line.fileno()
 
     def close(self) -> None:
         """Close the connection to the watcher."""
         self._line.close()
 
 
-def asked(line: bytes) -> dict[str, Any]:
+def parse_request(line: bytes) -> dict[str, Any]:
     """Parse the first line that a waiting process sends: the team, the channels and the topics that it wants.
 
     Raises:
         ValueError: The line is not such a request.
     """
     try:
-        wanted = json.loads(line)
+        request = json.loads(line)
     except RecursionError:
-        raise ValueError("nested too deeply for a wish") from None
-    if not isinstance(wanted, dict) or set(wanted) != {"team", "channels", "topics"}:
-        raise ValueError("no wish to be notified of changes")
-    if not isinstance(wanted["channels"], list) or not isinstance(wanted["topics"], list | None):
-        raise ValueError("no list of changes to notify")
-    if not is_name(str(wanted["team"])) or not all(str(channel).isidentifier() for channel in wanted["channels"]):
-        raise ValueError("no team that there could be")
-    return wanted
+        raise ValueError("the request is nested too deeply") from None
+    if not isinstance(request, dict) or set(request) != {"team", "channels", "topics"}:
+        raise ValueError("the request lacks a key or has another one")
+    if not isinstance(request["channels"], list) or not isinstance(request["topics"], list | None):
+        raise ValueError("the channels or the topics of the request are not a list")
+    if not is_name(str(request["team"])) or not all(str(channel).isidentifier() for channel in request["channels"]):
+        raise ValueError("the team or a channel of the request has no valid name")
+    return request

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 VERSION = 17
-_FORMAT = "CREATE TABLE format (version integer NOT NULL, store text NOT NULL)"
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 
 
@@ -30,12 +29,12 @@ def check(server: Server) -> int:
     Raises:
         StorageFailed: A newer version of the program made them.
     """
-    return checked(server, server.look("SELECT version FROM format"))
+    return checked_version(server, server.look("SELECT version FROM format"))
 
 
-def checked(server: Server, rows: Sequence[Sequence[Any]]) -> int:
-    """Return the version of the tables from the *rows* of the table `format`, or 0 if there are none. Raises as `check`
-    does.
+def checked_version(server: Server, rows: Sequence[Sequence[Any]]) -> int:
+    """Return the version of the tables, which is the last value in the row of the table `format`; 0 if there is no row.
+    Raises as `check` does.
     """
     version = int(rows[0][-1]) if rows else 0
     if version > VERSION:
@@ -55,8 +54,8 @@ def prepare(server: Server) -> None:
         NotAllowed: This login may not make tables.
     """
     if check(server) < VERSION:
-        server.do(lambda connection: _bring_up(connection, server.schema))
-    if os.urandom(1) == b"\0":
+        server.do(lambda connection: _update_tables(connection, server.schema))
+    if os.urandom(1) == b"\0":  # one process in 256
         prune(server)
 
 
@@ -77,7 +76,7 @@ def prune(server: Server) -> None:
         return
 
 
-def _bring_up(connection: Connection, schema: str) -> None:
+def _update_tables(connection: Connection, schema: str) -> None:
     connection.begin(_ONE_AT_A_TIME, [f"teams {schema}"])
     encoding = connection.rows("SHOW server_encoding")[0][0]
     if encoding != "UTF8":
@@ -86,12 +85,12 @@ def _bring_up(connection: Connection, schema: str) -> None:
         )
     if not connection.rows("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]):
         connection.rows(f'CREATE SCHEMA "{schema}"')
-    version = 0
     if connection.rows("SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'format'", [schema]):
         version = connection.rows("SELECT version FROM format")[0][0]
     else:
-        connection.rows(_FORMAT)
+        connection.rows("CREATE TABLE format (version integer NOT NULL, store text NOT NULL)")
         connection.rows("INSERT INTO format VALUES (0, %s)", [os.urandom(8).hex()])
+        version = 0
     for number, part in parts().items():
         if number > version:
             connection.rows(part)
@@ -116,37 +115,35 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
         NotAllowed: This program's own login may not create roles.
     """
     passwords = {name: secrets.token_urlsafe(24) for name in agents}
-    tried: set[str] = set()
+    created: set[str] = set()
 
     def job(connection: Connection) -> dict[str, str]:
-        made = {}
+        addresses = {}
         ((database,),) = connection.rows("SELECT current_database()")
-        connection.begin("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"teams {server.schema}"])
-        _open(connection, kinds)
-        for name, does in agents.items():
+        connection.begin(_ONE_AT_A_TIME, [f"teams {server.schema}"])
+        _store_rules(connection, kinds)
+        for name, duty in agents.items():
             login = login_of(database, server.schema, team, name)
-            there = connection.rows("SELECT 1 FROM pg_roles WHERE rolname = %s", [login])
-            if there and name in tried:  # an earlier try made it: only the answer to its commit was lost
-                made[name] = _address(server, login, passwords[name])
-            elif not there:
-                tried.add(name)
+            if not connection.rows("SELECT 1 FROM pg_roles WHERE rolname = %s", [login]):
+                created.add(name)
                 hidden = encrypt_password(passwords[name], login, connection.link, "scram-sha-256")
                 connection.rows(f'CREATE ROLE "{login}" LOGIN PASSWORD %s', [hidden])
-                made[name] = _address(server, login, passwords[name])
+            if name in created:  # perhaps by an earlier attempt, if only the answer to its commit was lost
+                addresses[name] = _address(server, login, passwords[name])
             _grant(connection, server.schema, login)
             connection.rows(
                 "INSERT INTO logins (login, team, agent, leads, manages) VALUES (%s, %s, %s, %s, %s)"
                 " ON CONFLICT (login) DO UPDATE SET leads = excluded.leads, manages = excluded.manages",
-                [login, team, name, does == "leads", does == "manages"],
+                [login, team, name, duty == "leads", duty == "manages"],
             )
         connection.commit("DELETE FROM logins WHERE team = %s AND NOT agent = ANY (%s)", [team, list(agents)])
-        return made
+        return addresses
 
     return server.do(job)
 
 
-def _open(connection: Connection, kinds: Sequence[Kind[Any]]) -> None:
-    """Store in the database what the agents' logins may do with each kind."""
+def _store_rules(connection: Connection, kinds: Sequence[Kind[Any]]) -> None:
+    """Store in the database what the agents' logins may do with each kind of record."""
     for kind in kinds:
         if kind.logins:
             connection.rows(
@@ -166,16 +163,16 @@ def _grant(connection: Connection, schema: str, login: str) -> None:
     connection.rows(f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"')
     connection.rows(f'GRANT SELECT ON {", ".join(_TABLES)} TO "{login}"')
     connection.rows(f'GRANT INSERT ON records, messages, history, counters, changes TO "{login}"')
-    connection.rows(
-        f'REVOKE UPDATE ON records, counters FROM "{login}"'
-    )  # a login that may update all columns may lock the table
+    # A login that may update all columns may lock the table.
+    connection.rows(f'REVOKE UPDATE ON records, counters FROM "{login}"')
     connection.rows(f'GRANT UPDATE (label, body, changed_at) ON records TO "{login}"')
     connection.rows(f'GRANT UPDATE (last) ON counters TO "{login}"')
 
 
 def _address(server: Server, login: str, password: str) -> str:
     """Return the address of the store with that login and its password."""
-    query = {k: v for k, v in server.options.items() if k not in ("user", "password", "dbname") and k not in SOCKET}
+    left_out = {"user", "password", "dbname", *SOCKET}
+    query = {key: value for key, value in server.options.items() if key not in left_out}
     query["schema"] = server.schema
     name = quote(str(server.options.get("dbname", "")), safe="")
     return f"postgresql://{quote(login, safe='')}:{quote(password, safe='')}@/{name}?{urlencode(query)}"

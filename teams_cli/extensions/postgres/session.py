@@ -26,11 +26,10 @@ TAKE = f"{_PUT}counters.last + excluded.last RETURNING last"
 """SQL that takes further numbers of a kind in a team, and returns the last of them."""
 PASS = f"{_PUT}greatest(counters.last, excluded.last)"
 """SQL that reserves all numbers of a kind in a team up to the given one."""
-_PAYLOAD = 7900
+_LONGEST_PAYLOAD = 7900
 """The most bytes of a notification's payload; the server limits it to 8,000."""
-_MADE = """WITH {before}made AS ({sql})
-    INSERT INTO changes (id, team) SELECT %s, %s FROM made LIMIT 1 RETURNING xmin::text, {told}"""
-_TOLD = "pg_notify(%s, %s)"
+_CHANGE = """WITH {before}made AS ({sql})
+    INSERT INTO changes (id, team) SELECT %s, %s FROM made LIMIT 1 RETURNING xmin::text, pg_notify(%s, %s)"""
 _ASK_AGAIN = 30.0
 """Seconds after which the server is asked for its time again."""
 _TIME = "extract(epoch FROM clock_timestamp())::float8"
@@ -45,7 +44,8 @@ class Session:
         self.changed = 0
         """The number of changes that this session made."""
         self._root = root
-        self._made = False
+        self._is_prepared = False
+        """Whether the tables are known to be of this version."""
 
     @property
     def address(self) -> str:
@@ -54,16 +54,16 @@ class Session:
 
     def prepared(self) -> Server:
         """Return the server, after its tables are updated to this version."""
-        if not self._made:
+        if not self._is_prepared:
             disk.make_directories(f"{self._root}/tmp", self._root)
             schema.prepare(self.server)
-            self._made = True
+            self._is_prepared = True
         return self.server
 
     def look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that only reads."""
-        if not self._made:
-            self._made = self.clock.begin() == schema.VERSION
+        if not self._is_prepared:
+            self._is_prepared = self.clock.begin() == schema.VERSION
         return self.server.look(sql, values)
 
     def decode(self, team: str, kind: Kind[R], key: str, body: str) -> R:
@@ -87,14 +87,17 @@ class Session:
 
         def job(connection: Connection, change_id: str, sending: Callable[[str], None]) -> str | None:
             sending(change_id)
-            made = connection.change(*self.as_change(sql, values, change_id, team, topics, before), kind.while_closed)
-            return str(made[0][0]) if made else None
+            rows = connection.change(*self.as_change(sql, values, change_id, team, topics, before), kind.while_closed)
+            return str(rows[0][0]) if rows else None
 
         revision = self.prepared().do_once(job)
-        self.changed += revision is not None
-        if revision is None or revision.isdigit():
+        if revision is None:
+            return None
+        self.changed += 1
+        if revision.isdigit():
             return revision
-        return str(self.look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])  # the connection broke
+        # The connection broke after the commit, so that only the id of the change is known.
+        return str(self.look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])
 
     def as_change(
         self, sql: str, values: Sequence[object], change_id: str, team: str, topics: Collection[str], before: str = ""
@@ -102,8 +105,10 @@ class Session:
         """Return a statement that makes the change, stores its *change_id* and notifies waiting processes, and the
         statement's values.
         """
-        noted = [change_id, team, self.channel(team), told(topics)]
-        return _MADE.format(before=before, sql=sql, told=_TOLD), [*values, *noted]
+        payload = " ".join(sorted(topics))
+        if len(payload) >= _LONGEST_PAYLOAD:
+            payload = "*"  # stands for every topic
+        return _CHANGE.format(before=before, sql=sql), [*values, change_id, team, self.channel(team), payload]
 
     def channel(self, team: str, suffix: str = "") -> str:
         """Return the channel that announces a team's changes; with the suffix `h`, the channel of its history."""
@@ -114,26 +119,22 @@ class Session:
         return f"teams{suffix}_{md5(f'{self.server.schema} {team}'.encode(), usedforsecurity=False).hexdigest()}"
 
 
-def told(topics: Collection[str]) -> str:
-    """Return the payload of a notification: the topics of a change, or `*` (every topic) if they are too long."""
-    payload = " ".join(sorted(topics))
-    return payload if len(payload) < _PAYLOAD else "*"
-
-
 class ServerClock:
     """The server's clock. The server is asked from time to time; in between, this machine's monotonic clock is used."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._local = SystemClock()
-        self._asked = -_ASK_AGAIN
-        self._ahead = 0.0
-        self._epoch = ""
+        self._asked_at = -_ASK_AGAIN
+        self._offset = 0.0
+        """The server's time minus the time of the local clock, in seconds."""
+        self._store_id = ""
+        """The identity of the store; "" while there are no tables."""
 
     def begin(self) -> int:
         """Read the time and the version of the tables in one round trip. Return the version, as `schema.check` does."""
         self._server.whereabouts()  # connects first, so that the measured time is only that of the question
-        return schema.checked(self._server, self._ask(f"SELECT {_TIME}, store, version FROM format"))
+        return schema.checked_version(self._server, self._ask(f"SELECT {_TIME}, store, version FROM format"))
 
     def now(self) -> datetime:
         """Return the server's time in UTC. Its error is at most the time of a round trip."""
@@ -142,18 +143,20 @@ class ServerClock:
     def steady(self) -> tuple[str, float]:
         """Return the identity of the store, and the server's time in seconds, which is the same on all machines."""
         seconds = self._local.steady()[1]
-        if seconds - self._asked >= _ASK_AGAIN:
-            self._ask(f"SELECT {_TIME}, store FROM format") or self._ask(f"SELECT {_TIME}, ''")
+        if seconds - self._asked_at >= _ASK_AGAIN:
+            if not self._ask(f"SELECT {_TIME}, store FROM format"):  # no tables yet
+                self._ask(f"SELECT {_TIME}, ''")
             seconds = self._local.steady()[1]
-        return self._epoch, seconds + self._ahead
+        return self._store_id, seconds + self._offset
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query for the server's time and the identity of the store, and keep both."""
         before = self._local.steady()[1]
         rows = self._server.look(sql)
         after = self._local.steady()[1]
         if rows:
-            seconds, self._epoch = rows[0][:2]
-            self._ahead = seconds - (before + after) / 2
-            if self._epoch:  # there are tables by now
-                self._asked = after
+            seconds, self._store_id = rows[0][:2]
+            self._offset = seconds - (before + after) / 2
+            if self._store_id:  # without tables, ask again each time
+                self._asked_at = after
         return rows

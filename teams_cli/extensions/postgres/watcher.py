@@ -1,8 +1,8 @@
 """The watcher: a process for each store and user of a machine that listens to the server for all waiting processes.
 
 The first waiting process starts the watcher, which ends when no process has waited for a while. No state is lost with
-it: a process that loses its watcher finds another one, or listens by itself. The module is an entry
-point, so it reads the environment.
+it: a process that loses its watcher finds another one, or listens by itself. The module is an entry point, so it reads
+the environment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from teams_cli import errors
 from teams_cli.extensions.postgres import schema
 from teams_cli.extensions.postgres.connections import Again, Connection, Lost, Server
 from teams_cli.extensions.postgres.engine import PostgresStore
-from teams_cli.extensions.postgres.line import BEAT, COUNTS, LISTENS, Place, asked, is_of_this_user
+from teams_cli.extensions.postgres.line import BEAT, COUNTS, LISTENS, Place, is_of_this_user, parse_request
 from teams_cli.extensions.postgres.watches import Counts, listen
 from teams_cli.store import opening
 from teams_cli.store.contract import EVERY_TOPIC, concerns
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 
 _LINGER = 30.0
 _ROUND, _LONG_ROUND = 1.0, 5.0
+"""Seconds that the watcher waits for an event. A long round is enough while events show every change."""
 _TRY_AGAIN = 0.5
 _PRUNE_EVERY = 600.0
 _PATIENCE = 2.0
-_LONGEST_WISH = 1 << 20
-_MOST_LATE = 1 << 16
+_LONGEST_REQUEST = 1 << 20
+_MOST_UNSENT = 1 << 16
 
 
 class Waiter:
@@ -42,43 +43,44 @@ class Waiter:
 
     def __init__(self, line: socket.socket) -> None:
         self.line = line
-        self.said = b""
         self.team = ""
         self.channels: frozenset[str] = frozenset()
+        """The channels that the process waits for; empty before its request has arrived."""
         self.topics: Collection[str] | None = None
         self.is_served = False
-        self._late = b""
+        self._received = b""
+        self._unsent = b""
 
-    def hear(self) -> bool:
+    def receive(self) -> bool:
         """Read what the process sent; return False if the process has left or sends too much.
 
         Raises:
             ValueError: The data is not the request of a waiting process.
         """
         try:
-            said = self.line.recv(65536)
+            data = self.line.recv(65536)
         except BlockingIOError:
             return True
         except OSError:
             return False
-        self.said += said
-        if self.channels or not self.said.endswith(b"\n"):
-            return bool(said) and len(self.said) < _LONGEST_WISH
-        wanted = asked(self.said)
-        self.team, self.channels = str(wanted["team"]), frozenset(map(str, wanted["channels"]))
-        self.topics = None if wanted["topics"] is None else frozenset(map(str, wanted["topics"]))
+        self._received += data
+        if self.channels or not self._received.endswith(b"\n"):
+            return bool(data) and len(self._received) < _LONGEST_REQUEST
+        request = parse_request(self._received)
+        self.team, self.channels = str(request["team"]), frozenset(map(str, request["channels"]))
+        self.topics = None if request["topics"] is None else frozenset(map(str, request["topics"]))
         return True
 
     def tell(self, topics: frozenset[str]) -> None:
         """Send the topics of a change, if the process waits for any of them."""
         if self.is_served and topics and concerns(self.topics, topics):
-            heard = topics if self.topics is None else topics & {*self.topics, *EVERY_TOPIC}
-            self._send(" ".join(sorted(heard)).encode() + b"\n")
+            wanted = topics if self.topics is None else topics & {*self.topics, *EVERY_TOPIC}
+            self._send(" ".join(sorted(wanted)).encode() + b"\n")
 
-    def serve(self, word: bytes) -> None:
-        """Send *word* as the first answer: from now on the process misses no change."""
+    def serve(self, answer: bytes) -> None:
+        """Send `LISTENS` or `COUNTS` as the first answer: from now on the process misses no change."""
         self.is_served = True
-        self._send(word)
+        self._send(answer)
 
     def beat(self) -> None:
         """Send a sign of life."""
@@ -86,23 +88,23 @@ class Waiter:
             self._send(b"\n")
 
     def _send(self, data: bytes) -> None:
-        """Send data after the data that is still unsent. If too much is unsent, replace it by one line that means every
-        topic.
+        """Send data after the data that is still unsent. If too much is unsent, replace all but the first line, which
+        may be sent in part, by one line that means every topic.
         """
-        self._late += data
-        if len(self._late) > _MOST_LATE:
-            self._late = self._late[: self._late.index(b"\n") + 1] + b"*\n"
+        self._unsent += data
+        if len(self._unsent) > _MOST_UNSENT:
+            self._unsent = self._unsent[: self._unsent.index(b"\n") + 1] + b"*\n"
         self.catch_up()
 
     def catch_up(self) -> None:
         """Send as much of the unsent data as the socket takes."""
         try:
-            if self._late:
-                self._late = self._late[self.line.send(self._late) :]
+            if self._unsent:
+                self._unsent = self._unsent[self.line.send(self._unsent) :]
         except BlockingIOError:
             return
-        except OSError:  # the process is gone, which reading its line will show
-            self._late = b""
+        except OSError:  # the process is gone, which the next read from its line shows
+            self._unsent = b""
 
 
 class Watcher:
@@ -118,7 +120,7 @@ class Watcher:
         self._descriptor = -1
         self._listening: set[str] = set()
         self._counts: Counts | None = None
-        self._next = 0.0
+        self._next_attempt_at = 0.0
         """The time of the next count, or of the next attempt to connect."""
         self._beat_at = time.monotonic() + BEAT
         self._prune_at = time.monotonic() + _PRUNE_EVERY * os.urandom(1)[0] / 256
@@ -142,15 +144,15 @@ class Watcher:
         """Wait for the next event, then do everything that is due."""
         for key, _ in self._selector.select(_LONG_ROUND if self._connection and self._waiters else _ROUND):
             if key.fileobj is self._door:
-                self._open()
+                self._accept()
             elif key.fd in self._waiters:
-                self._attend(self._waiters[key.fd])
+                self._receive_from(self._waiters[key.fd])
         try:
             if self._stay_connected():
                 self._serve()
                 self._pass_on()
         except Exception as problem:
-            self._lose(problem)
+            self._drop_connection(problem)
         is_beat = time.monotonic() > self._beat_at
         if is_beat:
             self._beat_at = time.monotonic() + BEAT
@@ -166,7 +168,7 @@ class Watcher:
         if self._waiters:
             self.alone_since = time.monotonic()
 
-    def _open(self) -> None:
+    def _accept(self) -> None:
         with suppress(OSError):
             line, _ = self._door.accept()
             if not is_of_this_user(line):
@@ -176,12 +178,13 @@ class Watcher:
             self._waiters[line.fileno()] = Waiter(line)
             self._selector.register(line, selectors.EVENT_READ)
 
-    def _attend(self, waiter: Waiter) -> None:
+    def _receive_from(self, waiter: Waiter) -> None:
+        """Read what the process sent. Forget a process that left or sent anything but a request."""
         try:
-            goes_on = waiter.hear()
+            still_waits = waiter.receive()
         except ValueError:
-            goes_on = False
-        if not goes_on:
+            still_waits = False
+        if not still_waits:
             self._selector.unregister(waiter.line)
             del self._waiters[waiter.line.fileno()]
             waiter.line.close()
@@ -203,45 +206,49 @@ class Watcher:
 
     def _pass_on(self) -> None:
         """Notify the processes of changes that the server announced or that were counted."""
-        if self._counts and time.monotonic() >= self._next:
+        if self._counts and time.monotonic() >= self._next_attempt_at:
             self._count(self._counts)
         if self._connection is None:
             return
-        link, heard = self._connection.link, dict[str, set[str]]()
+        link = self._connection.link
         link.poll()
-        for notice in link.notifies:
-            heard.setdefault(notice.channel, set()).update((notice.payload or "*").split())
+        topics_by_channel: dict[str, set[str]] = {}
+        for notification in link.notifies:
+            topics = (notification.payload or "*").split()
+            topics_by_channel.setdefault(notification.channel, set()).update(topics)
         link.notifies.clear()
-        for waiter in self._waiters.values() if heard else ():
-            waiter.tell(frozenset().union(*(heard.get(channel, ()) for channel in waiter.channels)))
+        if not topics_by_channel:
+            return
+        for waiter in self._waiters.values():
+            waiter.tell(frozenset().union(*(topics_by_channel.get(channel, ()) for channel in waiter.channels)))
 
     def _count(self, counts: Counts) -> None:
         """Count the changes, and notify the processes whose team changed."""
-        self._next = time.monotonic() + _ROUND
+        self._next_attempt_at = time.monotonic() + _ROUND
         teams = {waiter.team for waiter in self._waiters.values() if waiter.channels}
         changed = counts.changed(sorted(teams)) if teams else ()
         for waiter in self._waiters.values():
             if waiter.team in changed:
                 waiter.tell(EVERY_TOPIC)
 
-    def _lose(self, problem: Exception) -> None:
-        """Note that the connection broke: make all processes look for changes, and plan a new attempt to connect."""
-        _say(f"the connection is lost: {problem or type(problem).__name__}")
+    def _drop_connection(self, problem: Exception) -> None:
+        """Close the broken connection, make all processes look for changes, and plan a new attempt to connect."""
+        _log(f"the connection is lost: {problem or type(problem).__name__}")
         if self._connection:
             self._selector.unregister(self._descriptor)
             self._connection.close()
         self._connection, self._listening, self._counts = None, set(), None
-        self._next = time.monotonic() + _TRY_AGAIN
+        self._next_attempt_at = time.monotonic() + _TRY_AGAIN
         self._tell_all()
 
     def _stay_connected(self) -> bool:
-        """Return whether there is a connection, after an attempt to make one if it is due. After a new connection all
-        processes look for changes, because nobody was notified of earlier commits.
+        """Connect if there is no connection and an attempt is due, and return whether there is a connection. After a
+        new connection all processes look for changes, because nobody was notified of earlier commits.
         """
         if self._connection is None and self._counts is None:
-            if time.monotonic() < self._next:
+            if time.monotonic() < self._next_attempt_at:
                 return False
-            self._next = time.monotonic() + _TRY_AGAIN
+            self._next_attempt_at = time.monotonic() + _TRY_AGAIN
             try:
                 self.connect()
                 self._serve()
@@ -262,18 +269,16 @@ class Tenancy:
         self.place = place
         self.door = place.listen()
         self._path = f"{place.directory}/{place.name}"
-        self._ours = os.stat(self._path).st_ino  # another watcher replaces the socket by one with another inode
-        self._look_at = 0.0  # the monotonic time of the next look at it
+        self._inode = os.stat(self._path).st_ino  # a watcher that replaces this one makes a socket with another inode
+        self._look_at = 0.0
 
     def holds(self) -> bool:
-        """Return whether the socket at the watcher's path is still ours. The path is looked at only every few
-        seconds.
-        """
+        """Return whether the socket is still this watcher's. The path is looked at only every few seconds."""
         if time.monotonic() < self._look_at:
             return True
         self._look_at = time.monotonic() + _LONG_ROUND
         try:
-            return os.stat(self._path).st_ino == self._ours
+            return os.stat(self._path).st_ino == self._inode
         except OSError:
             return False
 
@@ -284,12 +289,12 @@ class Tenancy:
         self.door.close()
 
 
-def _say(what: str) -> None:
-    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {what}\n")
+def _log(line: str) -> None:
+    sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n")
     sys.stderr.flush()
 
 
-def _allow_many() -> None:
+def _raise_limit_of_files() -> None:
     """Raise the limit of open files, since each waiting process needs one."""
     import resource
 
@@ -299,17 +304,17 @@ def _allow_many() -> None:
 
 
 def main() -> None:
-    """Run the watcher until no process has waited for 30 seconds, or as many as the second argument says, or until
-    another watcher has taken the place.
+    """Run the watcher whose name is the first argument. It ends when no process has waited for 30 seconds, or for as
+    many as the second argument says, or when another watcher has taken its place.
     """
     linger = float(sys.argv[2]) if len(sys.argv) > 2 else _LINGER
     store = opening.from_environment(os.environ, _PATIENCE)
     assert isinstance(store, PostgresStore)
     place = Place(store.root, sys.argv[1], {}, {})
-    held = locks.hold(f"{place.directory}/{place.name}.lock", store.root)
-    if held is None:
+    lock = locks.hold(f"{place.directory}/{place.name}.lock", store.root)  # until the process ends
+    if lock is None:
         return
-    _allow_many()
+    _raise_limit_of_files()
     try:
         listen(store.server.direct(), [])[0].close()  # a watcher that can't reach the server must not take the place
         tenancy = Tenancy(place)
@@ -318,7 +323,7 @@ def main() -> None:
             watcher.round()
         tenancy.end()
     except errors.TeamsError as problem:
-        _say(problem.message)
+        _log(problem.message)
 
 
 if __name__ == "__main__":

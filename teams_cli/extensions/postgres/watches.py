@@ -24,62 +24,69 @@ if TYPE_CHECKING:
     from teams_cli.store.contract import Watch
 
 
-# Changes are counted from a time that moves on every five minutes, with the counts of both times from one statement, so
-# that few rows are counted. No change takes five minutes from its row to its commit.
-_LOOK = """SELECT of.team, edge.at::text, (SELECT sum(last) FROM counters WHERE team = of.team),
+_COUNT = """SELECT of.team, edge.at::text, (SELECT sum(last) FROM counters WHERE team = of.team),
     (SELECT count(*) FROM changes WHERE team = of.team AND at > %s::timestamptz),
     (SELECT count(*) FROM changes WHERE team = of.team AND at > edge.at)
     FROM unnest(%s::text[]) AS of (team), (SELECT clock_timestamp() - interval '5 minutes' AS at) AS edge"""
 _MOVE_AFTER = 300.0
+"""Seconds after which changes are counted from a later time."""
 
 
 class Counts:
-    """Counts the changes of some teams in one query, to find the teams that changed."""
+    """Counts the changes of some teams in one query, to find the teams that changed.
+
+    Changes are counted from a time that moves on every five minutes, so that few rows are counted. One statement counts
+    from the old time and from the new one, so that no change is missed in between. No change takes five minutes from
+    its row to its commit.
+    """
 
     def __init__(self, server: Server, teams: Sequence[str]) -> None:
         self._server = server
         self._teams = list(teams)
-        self._since = "-infinity"
-        self._moved = float("-inf")
-        self._asked: set[str] = set()
-        self._seen: dict[str, tuple[Any, ...]] = {}
+        self._since = ""
+        """The server's time from which changes are counted; "" before the first look."""
+        self._moved_at = 0.0
+        self._counts: dict[str, tuple[Any, ...] | None] = {}
+        """The counts of each team at the last look; None while there were no tables."""
         self.looks = 0
         """The number of looks that found a change."""
 
     def look(self) -> int:
         """Look again, and return the number of looks so far that found a change."""
-        self.looks += bool(self.changed(self._teams))
+        if self.changed(self._teams):
+            self.looks += 1
         return self.looks
 
     def changed(self, teams: Sequence[str]) -> set[str]:
         """Return which of the *teams* changed since the last look. A team that was not part of the last look is left
         out.
         """
-        since, began = self._since, time.monotonic()
-        move = began - self._moved > _MOVE_AFTER
-        if since == "-infinity":
-            since = str(self._server.look("SELECT (clock_timestamp() - interval '5 minutes')::text")[0][0])
-            self._since, move, self._moved = since, False, began
-        rows = self._server.look(_LOOK, [since, list(teams)])
+        now = time.monotonic()
+        if not self._since:
+            self._since = str(self._server.look("SELECT (clock_timestamp() - interval '5 minutes')::text")[0][0])
+            self._moved_at = now
+        rows = self._server.look(_COUNT, [self._since, list(teams)])
         counts = {team: (last, count) for team, _, last, count, _ in rows}
-        changed = {team for team in counts if team in self._asked and self._seen.get(team) != counts[team]}
-        self._seen, self._asked = counts, set(teams)
-        if move and rows:
-            self._since, self._moved = rows[0][1], began
-            self._seen = {team: (last, later) for team, _, last, _, later in rows}
+        changed = {team for team in counts if team in self._counts and self._counts[team] != counts[team]}
+        if rows and now - self._moved_at > _MOVE_AFTER:
+            self._since, self._moved_at = rows[0][1], now
+            counts = {team: (last, later_count) for team, _, last, _, later_count in rows}
+        self._counts = {**dict.fromkeys(teams), **counts}
         return changed
 
 
-_PAUSE = 0.1
-_SHORT = 2.0
-"""Seconds that a process waits before it starts a watcher."""
-_SOON, _SELDOM = 0.25, 60.0
+_POLL_EVERY = 0.1
+_FIRST_LOOK = 2.0
+"""Seconds that a process waits before it looks for a watcher again or starts one."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
+"""Seconds between two looks for a watcher; the pause doubles each time."""
 _ORPHANED = 3.0
 """Seconds for which a process whose watcher was killed looks for a new one before it connects by itself."""
-_REST = 5.0
+_QUIET = 5.0
+"""Seconds without news after which a waiting process closes its idle connections."""
 _SILENT = 2.5 * BEAT
 _UNWATCHED = f"{LATE}: no watcher of this machine gets to the server that listen= names, as it says in"
-_TRIES = 4
+_LOOKS_BEFORE_WARNING = 4
 
 
 def watch(session: Session, place: Place, team: str, topics: Collection[str] | None) -> HostWatch:
@@ -91,7 +98,7 @@ def watch(session: Session, place: Place, team: str, topics: Collection[str] | N
 
 
 class HostWatch:
-    """A watch that listens by itself until there is a watcher on this machine, which then serves it.
+    """A watch that connects to the server by itself until there is a watcher on this machine, which then serves it.
 
     The change from one to the other also wakes it, since a commit in between may have reached neither.
     """
@@ -99,16 +106,20 @@ class HostWatch:
     def __init__(self, server: Server, place: Place, team: str, channels: list[str], topics: Collection[str] | None):
         self._server = server
         self._place = place
-        self._wanted = (team, channels, topics)
-        self._pause = _SOON
-        self._tries = 0
+        self._request = (team, channels, topics)
+        self._pause = _SHORTEST_PAUSE
+        self._looks = 0
+        """The number of looks in a row that found no watcher."""
         self._quiet_since = time.monotonic()
-        self._move_at = self._quiet_since + _SHORT
-        self._own_at = 0.0
-        self._woken = False
+        self._look_at = self._quiet_since + _FIRST_LOOK
+        """The time of the next look for a watcher."""
+        self._connect_at = 0.0
+        """The time after which this process, when its watcher is gone, connects to the server by itself."""
+        self._has_moved = False
         self.heard: frozenset[str] = EVERY_TOPIC
         self.slow = ""
-        self._watch: Watch | None = self._attached() or self._own()
+        self._watch: Watch | None = self._attached() or self._connected()
+        """The watch that is in use; None after the watcher is gone, until there is a new watch."""
 
     def wait(self, timeout: float) -> bool:
         """Block until something may have changed since the last call; return False if *timeout* seconds passed
@@ -116,9 +127,9 @@ class HostWatch:
         """
         give_up = time.monotonic() + timeout
         while True:
-            self._move()
-            if self._woken or self._wait_for_step(give_up):
-                self._woken = False
+            self._move_if_due()
+            if self._has_moved or self._wait_for_step(give_up):
+                self._has_moved = False
                 self._quiet_since = time.monotonic()
                 return True
             if time.monotonic() >= give_up:
@@ -126,83 +137,84 @@ class HostWatch:
 
     def _wait_for_step(self, give_up: float) -> bool:
         """Wait until there is news or another step is due; return whether there was news."""
-        left = max(give_up - time.monotonic(), 0.0)
+        seconds_left = max(give_up - time.monotonic(), 0.0)
         watch = self._watch
         if watch is None:
-            time.sleep(min(left, 0.02 + jitter(0.1)))
+            time.sleep(min(seconds_left, 0.02 + jitter(0.1)))
             return False
-        woken = watch.wait(min(left, self._seconds_to_next_step()))
+        has_news = watch.wait(min(seconds_left, self._seconds_to_next_step()))
         self.heard = watch.heard
-        if isinstance(watch, AttachedWatch) and (watch.lost or watch.silent > _SILENT):
-            self._release()
-            self._own_at, self._move_at = time.monotonic() + _ORPHANED, 0.0
-        return woken
+        if isinstance(watch, AttachedWatch) and (watch.is_lost or watch.silence > _SILENT):
+            self.close()
+            self._look_at, self._connect_at = 0.0, time.monotonic() + _ORPHANED
+        return has_news
 
     def _seconds_to_next_step(self) -> float:
         """Return the seconds until the next step is due. After a long quiet time, also close idle connections."""
         now = time.monotonic()
         if not isinstance(self._watch, AttachedWatch):
-            return max(self._move_at - now, 0.0)
-        if now - self._quiet_since >= _REST:
-            self._server.rest()  # a long wait must not hold connections of the server
+            return max(self._look_at - now, 0.0)
+        if now - self._quiet_since >= _QUIET:
+            self._server.close_idle()  # a long wait must not hold connections of the server
             return _SILENT
-        return _REST - (now - self._quiet_since)
+        return _QUIET - (now - self._quiet_since)
 
-    def _move(self) -> None:
-        """Attach to the watcher if it is time to look for one. If there has been none for long, connect to the
-        server.
+    def _move_if_due(self) -> None:
+        """Look for a watcher if it is time to, and move to it. If the former watcher has been gone for long, connect to
+        the server instead.
         """
         now = time.monotonic()
-        if isinstance(self._watch, AttachedWatch) or now < self._move_at:
+        if isinstance(self._watch, AttachedWatch) or now < self._look_at:
             return
-        watch: Watch | None = self._attached()
-        if watch is None:
-            self._place.start()
-            if self._watch is not None:
-                self._look_later(now)
-            if self._watch is not None or now < self._own_at:
-                return
-            self._look_later(now)
-            watch = self._own()
-        self._release()
-        self._watch, self._woken, self.heard = watch, True, EVERY_TOPIC
+        if attached := self._attached():
+            self._move_to(attached)
+            return
+        self._place.start()
+        if self._watch is None and now < self._connect_at:
+            return  # the new watcher may be there at the next step
+        self._postpone_look(now)
+        if self._watch is None:
+            self._move_to(self._connected())
 
-    def _attached(self) -> Watch | None:
+    def _move_to(self, watch: Watch) -> None:
+        self.close()
+        self._watch, self._has_moved, self.heard = watch, True, EVERY_TOPIC
+
+    def _attached(self) -> AttachedWatch | None:
         """Return a watch that the watcher serves, or None if there is no watcher."""
-        if attached := self._place.attach(*self._wanted):
-            self._pause, self._tries, self.slow = _SOON, 0, attached.slow
+        attached = self._place.attach(*self._request)
+        if attached:
+            self._pause, self._looks, self.slow = _SHORTEST_PAUSE, 0, attached.slow
         return attached
 
-    def _look_later(self, now: float) -> None:
-        self._move_at, self._pause = now + self._pause, min(self._pause * 2, _SELDOM)
-        self._tries += 1
-        if self._tries > _TRIES and self._server.listens_elsewhere:
+    def _postpone_look(self, now: float) -> None:
+        self._look_at, self._pause = now + self._pause, min(self._pause * 2, _LONGEST_PAUSE)
+        self._looks += 1
+        if self._looks > _LOOKS_BEFORE_WARNING and self._server.listens_elsewhere:
             self.slow = f"{_UNWATCHED} {self._place.log}"
 
-    def _own(self) -> Watch:
-        team, channels, topics = self._wanted
+    def _connected(self) -> Watch:
+        """Return a watch that needs no watcher: it listens to the server, or polls if only a pooler can be reached."""
+        team, channels, topics = self._request
         if not self._server.listens_elsewhere:
             connection, direct = listen(self._server, channels)
             if direct:
                 return ListeningWatch(self._server, channels, topics, connection)
             connection.close()  # a pooler notifies any of its users
             self.slow = POOLED
-        return PollingWatch(Counts(self._server, [team]).look, _PAUSE)
-
-    def _release(self) -> None:
-        if self._watch is not None:
-            self._watch.close()
-        self._watch = None
+        return PollingWatch(Counts(self._server, [team]).look, _POLL_EVERY)
 
     def fileno(self) -> int | None:
         """Return the descriptor for `select`, or None if there is none at the moment."""
         if self._watch is None:
-            self._move()
+            self._move_if_due()
         return self._watch.fileno() if self._watch else None
 
     def close(self) -> None:
         """End the watch."""
-        self._release()
+        if self._watch is not None:
+            self._watch.close()
+        self._watch = None
 
 
 def listen(server: Server, channels: list[str]) -> tuple[Connection, bool]:
@@ -210,12 +222,12 @@ def listen(server: Server, channels: list[str]) -> tuple[Connection, bool]:
     pooler.
     """
 
-    def job(connection: Connection) -> bool:
+    def listen_on(connection: Connection) -> bool:
         listening = "".join(f'LISTEN "{channel}"; ' for channel in channels)
-        own = connection.rows(f"{listening}SELECT pg_backend_pid()")[0][0]
-        return bool(own == connection.link.info.backend_pid)  # a pooler reports a number of its own
+        pid_of_server = connection.rows(f"{listening}SELECT pg_backend_pid()")[0][0]
+        return bool(pid_of_server == connection.link.info.backend_pid)  # a pooler reports a number of its own
 
-    return server.borrow(job)
+    return server.borrow(listen_on)
 
 
 def is_direct(server: Server) -> bool:
@@ -226,10 +238,10 @@ def is_direct(server: Server) -> bool:
 
 
 class ListeningWatch:
-    """A watch that the server wakes within a millisecond. If its connection breaks, it wakes and makes another one.
+    """A watch that the server wakes within a millisecond. If the connection breaks, the watch wakes and connects again.
 
-    A thread that waits for some topics uses this connection for its other statements too, so that it holds only one.
-    Notifications that arrive meanwhile wake the next `wait`, but not `select`.
+    A thread that waits for some topics uses this connection for its other statements too, so that the thread holds only
+    one connection. Notifications that arrive during such a statement wake the next `wait`, but not `select`.
     """
 
     slow = ""
@@ -254,7 +266,7 @@ class ListeningWatch:
             self.heard = EVERY_TOPIC
             return True
         link, give_up = self._connection.link, time.monotonic() + timeout
-        while not self._take_notifications(link):
+        while not self._take_notifications(link):  # others than the wanted ones also end the select
             if not select.select([link], [], [], max(give_up - time.monotonic(), 0))[0]:
                 return False
         return True

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 
-_SEVERAL = "@"
+_TO_SEVERAL = "@"
+"""Stands in a packed message's key for its recipients, if there are several."""
 _COUNTED = f"counted AS ({PASS}), "
 _PUT = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (team, kind, key) DO UPDATE SET label = excluded.label, body = excluded.body,
@@ -44,11 +45,10 @@ def pack(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, byte
 
 
 def _pack_messages(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-    for number, uid, body in session.look(
-        "SELECT number, uid, body FROM messages WHERE team = %s ORDER BY number", [team]
-    ):
+    rows = session.look("SELECT number, uid, body FROM messages WHERE team = %s ORDER BY number", [team])
+    for number, uid, body in rows:
         message = session.decode(team, kind, f"{kind.prefix}-{number}", body)
-        to = _SEVERAL if message.recipients else message.to  # type: ignore[attr-defined]
+        to = _TO_SEVERAL if message.recipients else message.to  # type: ignore[attr-defined]
         yield f"{number}.{to}.{uid}", body.encode()
 
 
@@ -59,8 +59,8 @@ def put(session: Session, team: str, kind: Kind[R], key: str, data: bytes) -> No
     label = kind.label(record) if kind.label else None
     values = [team, kind.name, key, label, body]
     if kind.numbered:
-        counted = [team, kind.name, kind.number_in(key)]
-        session.change(team, kind.also_closed, _PUT, [*counted, *values], _COUNTED)
+        to_count = [team, kind.name, kind.number_in(key)]
+        session.change(team, kind.also_closed, _PUT, [*to_count, *values], _COUNTED)
     else:
         session.change(team, kind.also_closed, _PUT, values)
 
@@ -69,31 +69,33 @@ def put_messages(session: Session, team: str, kind: Kind[R], packed: Sequence[tu
     """Store packed messages: see `Store.put_messages`."""
     numbers, uids, recipients, bodies = [], [], [], []
     for key, data in packed:
-        number, _, rest = key.partition(".")
-        record = session.decode(team, kind, f"{kind.prefix}-{number}", body := data.decode())
-        if not (uid := rest.partition(".")[2]):
+        number, _, recipient_and_uid = key.partition(".")
+        uid = recipient_and_uid.partition(".")[2]
+        body = data.decode()
+        message = session.decode(team, kind, f"{kind.prefix}-{number}", body)
+        if not uid:
             hint = "Look where it comes from."
             raise errors.DamagedRecord(f"{session.address}: {key!r}: no message has that name", hint)
         numbers.append(int(number))
         uids.append(uid)
-        recipients.append(" ".join(record.recipients or [record.to]))  # type: ignore[attr-defined]
+        recipients.append(" ".join(message.recipients or [message.to]))  # type: ignore[attr-defined]
         bodies.append(body)
     values = [team, kind.name, max(numbers), team, numbers, uids, recipients, bodies]
     session.change(team, kind.also_closed, _PUT_MESSAGES, values, _COUNTED)
 
 
-_OF_GONE = "team = %s AND EXISTS (SELECT 1 FROM gone)"
+_IF_GONE = "team = %s AND EXISTS (SELECT 1 FROM gone)"
 _DROP = f"""gone AS (DELETE FROM records WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid
     AND record->>'state' = 'closed' RETURNING 1),
-    no_records AS (DELETE FROM records WHERE kind <> 'team' AND {_OF_GONE}),
-    no_messages AS (DELETE FROM messages WHERE {_OF_GONE}), no_history AS (DELETE FROM history WHERE {_OF_GONE}),
-    no_counters AS (DELETE FROM counters WHERE {_OF_GONE}), no_logins AS (DELETE FROM logins WHERE {_OF_GONE}), """
+    no_records AS (DELETE FROM records WHERE kind <> 'team' AND {_IF_GONE}),
+    no_messages AS (DELETE FROM messages WHERE {_IF_GONE}), no_history AS (DELETE FROM history WHERE {_IF_GONE}),
+    no_counters AS (DELETE FROM counters WHERE {_IF_GONE}), no_logins AS (DELETE FROM logins WHERE {_IF_GONE}), """
 
 
 def drop(session: Session, team: str, kind: Kind[R], revision: str) -> None:
     """Delete the team and its records, if the team's own record still has *revision*: see `Store.drop`."""
     where = [team, kind.name, team]
-    values = [*where, revision, *[team] * _DROP.count("%s")][: _DROP.count("%s")]
+    values = [*where, revision, *[team] * _DROP.count(_IF_GONE)]
     if session.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
         if not session.look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
             raise errors.NotFound(f"there is no {kind.name} {team}")
@@ -109,7 +111,8 @@ _SETTINGS = {
         "Set synchronous_commit = on, for the login of the agents at least: ALTER ROLE … SET synchronous_commit = on.",
     ),
 }
-_SPARE, _SHARE = 10, 0.2
+_FEW, _SHARE_OF_FEW = 10, 0.2
+"""Fewer free connections than this number, or than this share of all, are too few."""
 _USED = """SELECT count(*), least(
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
         - coalesce(current_setting('reserved_connections', true), '0')::int,
@@ -125,23 +128,23 @@ def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: st
     for name, (level, what, remedy) in _SETTINGS.items():
         if session.server.look(f"SHOW {name}") == [("off",)]:
             yield _finding(level, session.address, f"{name} is off: {what}", remedy)
-    yield from _connections(session)
-    yield from _pooler(session)
+    yield from _lack_of_connections(session)
+    yield from _late_notifications(session)
     for team in [only] if only else store.teams():
         for kind in kinds:
-            yield from _damaged(store, team, kind)
+            yield from _damaged_records(store, team, kind)
 
 
-def _connections(session: Session) -> Iterator[Finding]:
+def _lack_of_connections(session: Session) -> Iterator[Finding]:
     """Yield a warning if the server has few free connections."""
     used, most = session.server.look(_USED)[0]
-    if most - used < max(_SPARE, most * _SHARE):
+    if most - used < max(_FEW, most * _SHARE_OF_FEW):
         what = f"{used} of the {most} available connections are in use; a command that gets none fails"
         remedy = "Raise max_connections, or put PgBouncer before the server: see docs/postgres.md."
         yield _finding("warning", session.address, what, remedy)
 
 
-def _pooler(session: Session) -> Iterator[Finding]:
+def _late_notifications(session: Session) -> Iterator[Finding]:
     """Yield a warning if processes that wait behind a pooler learn of changes late."""
     if session.server.listens_elsewhere:
         direct = session.server.direct()
@@ -159,7 +162,7 @@ def _pooler(session: Session) -> Iterator[Finding]:
         yield _finding("warning", session.address, late, f"{remedy}.")
 
 
-def _damaged(store: Store, team: str, kind: Kind[Any]) -> Iterator[Finding]:
+def _damaged_records(store: Store, team: str, kind: Kind[Any]) -> Iterator[Finding]:
     problems: list[errors.TeamsError] = []
     if kind.name == "message":
         store.read(team, kind, None, 0, problems)
