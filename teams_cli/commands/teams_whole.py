@@ -127,7 +127,7 @@ def _roster(call: Call, file: str | None) -> str:
     """Return the path of the file that describes the team."""
     from teams_cli.workflows import roster
 
-    return roster.place(call.directory) if file is None else os.path.join(call.directory, file)
+    return roster.nearest(call.directory) if file is None else os.path.join(call.directory, file)
 
 
 def words_of_copied(done: dict[str, Any]) -> Parts:

@@ -15,23 +15,25 @@ from teams_cli.text import file_patterns
 from teams_cli.workflows import model, ordering
 from teams_cli.workflows.model import REPO, RESULT, AgentTemplate, TaskTemplate, Workflow
 
-Place = tuple[str | int, ...]
-Problem = tuple[Place, str]
+KeyPath = tuple[str | int, ...]
+"""The keys and indexes that lead to a part of a workflow."""
+Problem = tuple[KeyPath, str]
+"""Where a problem is, and what it is."""
 Roles = dict[str, RoleDefinition]
 
 
 def problems(workflow: Workflow, known_ids: set[str], user_roles: Roles) -> list[Problem]:
-    """Return all problems of the workflow, each with its place.
+    """Return all problems of the workflow.
 
     *known_ids* are the ids of all tasks, including those whose form is wrong. *user_roles* are the roles of the user's
     configuration.
     """
     roles = {**user_roles, **workflow.roles}
     wrong = [*_ids(workflow), *_blockers(workflow, known_ids), *_roles(workflow, roles), *_agents(workflow, roles)]
-    if not wrong:  # else roles or blockers are missing, along which skills and results are looked up
+    if not wrong:  # these checks follow the roles and the blockers, which must exist
         wrong = [*_skills(workflow, roles), *_results(workflow)]
     wrong += [*_settings(workflow), *_touches(workflow), *_commands(workflow)]
-    return [*wrong, *_directories(workflow), *_places(workflow)]
+    return [*wrong, *_directories(workflow), *_placeholders(workflow)]
 
 
 def _settings(workflow: Workflow) -> Iterator[Problem]:
@@ -52,15 +54,15 @@ def _touches(workflow: Workflow) -> Iterator[Problem]:
 
 
 def _ids(workflow: Workflow) -> Iterator[Problem]:
-    seen: set[str] = set()
-    many = {task.id for task in workflow.tasks if task.each}
+    earlier: set[str] = set()
+    templates = {task.id for task in workflow.tasks if task.each}
     for index, task in enumerate(workflow.tasks):
         template = model.made_of(task.id)
-        if task.id in seen:
+        if task.id in earlier:
             yield ("tasks", index, "id"), f"{task.id!r} is the id of an earlier task"
-        elif template in many:
+        elif template in templates:
             yield ("tasks", index, "id"), f"{task.id!r} is what `each` makes of {template!r}"
-        seen.add(task.id)
+        earlier.add(task.id)
 
 
 def _blockers(workflow: Workflow, known_ids: set[str]) -> Iterator[Problem]:
@@ -81,21 +83,22 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
             yield ("roles", name), "is reserved; choose another name"
         if _lineage(name, roles)[-1] not in (MEMBER, MANAGER):
             yield ("roles", name, "extends"), f"must come down to {MEMBER} or {MANAGER}"
-        for key, named in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):
-            for index, operation in enumerate(named):
+        for key, names in (("allow", definition.get("allow", [])), ("deny", definition.get("deny", []))):
+            for index, operation in enumerate(names):
                 if operation not in operations():
                     yield ("roles", name, key, index), f"there is no operation {operation!r}"
 
 
 def _lineage(role: str, roles: Roles) -> list[str]:
     """Return the role and those that it extends, one after the other. The last is "" if they form a cycle."""
-    line = [ALIASES.get(role, role)]
-    while line[-1] in roles:
-        parent = roles[line[-1]]["extends"]
-        if (parent := ALIASES.get(parent, parent)) in line:
-            return [*line, ""]
-        line.append(parent)
-    return line
+    lineage = [ALIASES.get(role, role)]
+    while lineage[-1] in roles:
+        parent = roles[lineage[-1]]["extends"]
+        parent = ALIASES.get(parent, parent)
+        if parent in lineage:
+            return [*lineage, ""]
+        lineage.append(parent)
+    return lineage
 
 
 def _agents(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
@@ -113,8 +116,8 @@ def _agents(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 def _directories(workflow: Workflow) -> Iterator[Problem]:
     """Yield a problem for each directory of an agent that is not below the repository."""
     for index, agent in enumerate(workflow.agents):
-        place = os.path.normpath(agent.cwd or "")
-        if os.path.isabs(place) or place.split(os.sep)[0] == os.pardir:
+        directory = os.path.normpath(agent.cwd or "")
+        if os.path.isabs(directory) or directory.split(os.sep)[0] == os.pardir:
             yield ("agents", index, "cwd"), "must be a directory below the repository"
 
 
@@ -150,12 +153,12 @@ def _commands(workflow: Workflow) -> Iterator[Problem]:
     for index, task in enumerate(workflow.tasks):
         if not task.run and not task.prompt:
             yield ("tasks", index), "has neither `run` nor `prompt`, so no agent can do it"
-    for place, script in _scripts(workflow):
+    for key_path, script in _scripts(workflow):
         if "{{" in script:
-            yield place, 'holds `{{`: in a script, variables are environment variables, write "$name" instead'
+            yield key_path, 'holds `{{`: in a script, variables are environment variables, write "$name" instead'
 
 
-def _scripts(workflow: Workflow) -> Iterator[tuple[Place, str]]:
+def _scripts(workflow: Workflow) -> Iterator[tuple[KeyPath, str]]:
     for index, task in enumerate(workflow.tasks):
         if task.run:
             yield ("tasks", index, "run"), task.run
@@ -167,26 +170,26 @@ def _scripts(workflow: Workflow) -> Iterator[tuple[Place, str]]:
         yield ("synthesize", "run"), workflow.synthesize.run
 
 
-def _places(workflow: Workflow) -> Iterator[Problem]:
+def _placeholders(workflow: Workflow) -> Iterator[Problem]:
     """Yield a problem for each placeholder that nothing fills."""
     variables = {REPO, *workflow.variables}
-    for place, text, also in _texts(workflow):
-        for name in model.places(text):
-            if name not in variables and name not in also and not name.startswith(RESULT):
-                names = ", ".join(sorted(variables | also))
-                yield place, f"nothing fills `{{{{{name}}}}}`; there are: {names}"
+    for key_path, text, names_of_item in _texts(workflow):
+        fillable = variables | names_of_item
+        for name in model.placeholders(text):
+            if name not in fillable and not name.startswith(RESULT):
+                yield key_path, f"nothing fills `{{{{{name}}}}}`; there are: {', '.join(sorted(fillable))}"
 
 
-def _texts(workflow: Workflow) -> Iterator[tuple[Place, str, set[str]]]:
-    """Yield all texts with placeholders, each with its place, and with the names that it may use besides variables and
-    results.
+def _texts(workflow: Workflow) -> Iterator[tuple[KeyPath, str, set[str]]]:
+    """Yield all texts with placeholders, each with the keys that lead to it, and with the names that it may use besides
+    variables and results.
     """
     for index, task in enumerate(workflow.tasks):
-        also = {"item"} if task.each else set()
+        names_of_item = {"item"} if task.each else set()
         for key in ("title", "description", "prompt"):
-            yield ("tasks", index, key), getattr(task, key) or "", also
+            yield ("tasks", index, key), getattr(task, key) or "", names_of_item
         for number, skill in enumerate(task.require):
-            yield ("tasks", index, "require", number), skill, also
+            yield ("tasks", index, "require", number), skill, names_of_item
         for number, item in enumerate(task.each.items or [] if task.each else []):
             yield ("tasks", index, "each", number), item, set()
     yield ("synthesize", "prompt"), workflow.synthesize.prompt or "", set()
@@ -197,11 +200,12 @@ def _results(workflow: Workflow) -> Iterator[Problem]:
     """Yield the placeholders for results that can't be filled in: a task may use those of the tasks in its `blockedBy`,
     and the prompt of `synthesize` those of all tasks.
     """
-    everything = {task.id for task in workflow.tasks}
-    for place, text, _ in _texts(workflow):
-        there = everything if place[0] == "synthesize" else set()
-        if place[0] == "tasks" and place[2] in ("description", "prompt"):
-            there = set(workflow.tasks[int(place[1])].blocked_by)
-        for name in model.places(text):
-            if name.startswith(RESULT) and name.removeprefix(RESULT) not in there:
-                yield place, f"`{{{{{name}}}}}` is not there: it must be the result of a task in its `blockedBy`"
+    for key_path, text, _ in _texts(workflow):
+        task_ids: set[str] = set()
+        if key_path[0] == "synthesize":
+            task_ids = {task.id for task in workflow.tasks}
+        elif key_path[0] == "tasks" and key_path[2] in ("description", "prompt"):
+            task_ids = set(workflow.tasks[int(key_path[1])].blocked_by)
+        for name in model.placeholders(text):
+            if name.startswith(RESULT) and name.removeprefix(RESULT) not in task_ids:
+                yield key_path, f"`{{{{{name}}}}}` is not there: it must be the result of a task in its `blockedBy`"

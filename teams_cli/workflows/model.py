@@ -52,7 +52,7 @@ def checked_value(text: str) -> str:
     """Return *text* if it can be the value of an environment variable.
 
     Raises:
-        ValueError: It holds a NUL, is not Unicode, or is too long.
+        ValueError: The text holds a NUL, is not Unicode, or is too long.
     """
     if "\0" in text:
         raise ValueError("holds a NUL character")
@@ -234,7 +234,7 @@ class Workflow(Form):
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
-_PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
+_PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 RESULT = "result."
 
 
@@ -251,11 +251,11 @@ def made_of(key: str) -> str:
     return template if number.isdigit() else ""
 
 
-def places(text: str) -> list[str]:
+def placeholders(text: str) -> list[str]:
     """Return the names in the placeholders of *text*, in order."""
-    return _PLACE.findall(text)
+    return _PLACEHOLDER.findall(text)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
     """Return the text with values in place of placeholders. A placeholder without a value stays."""
-    return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)

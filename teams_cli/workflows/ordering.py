@@ -13,16 +13,18 @@ def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:
     Raises:
         CycleError: Some keys wait for each other.
     """
-    place = {key: number for number, key in enumerate(waits)}
-    sorter = TopologicalSorter({key: [each for each in wanted if each in place] for key, wanted in waits.items()})
+    keys = list(waits)
+    number_of = {key: number for number, key in enumerate(keys)}
+    sorter = TopologicalSorter({key: [each for each in waits[key] if each in number_of] for key in keys})
     sorter.prepare()
-    keys, order, ready = list(waits), list[str](), list[int]()
+    ordered, ready = list[str](), list[int]()
     while sorter.is_active():
         for key in sorter.get_ready():
-            heapq.heappush(ready, place[key])
-        order.append(keys[heapq.heappop(ready)])
-        sorter.done(order[-1])
-    return order
+            heapq.heappush(ready, number_of[key])
+        first = keys[heapq.heappop(ready)]
+        ordered.append(first)
+        sorter.done(first)
+    return ordered
 
 
 def circle(waits: Mapping[str, Collection[str]]) -> list[str]:
@@ -32,8 +34,8 @@ def circle(waits: Mapping[str, Collection[str]]) -> list[str]:
     try:
         TopologicalSorter(waits).prepare()
     except CycleError as error:
-        way: list[str] = error.args[1][:0:-1]
-        start = min(map(list(waits).index, way))
-        first = way.index(list(waits)[start])
-        return [*way[first:], *way[: first + 1]]
+        cycle: list[str] = error.args[1][:0:-1]  # the error names each key before the one that waits for it
+        first = next(key for key in waits if key in cycle)
+        start = cycle.index(first)
+        return [*cycle[start:], *cycle[:start], first]
     return []

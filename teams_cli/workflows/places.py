@@ -10,9 +10,9 @@ LOCAL = "workflows"
 def paths(directory: str) -> list[str]:
     """Return the files of the shipped workflows, then of those in ./workflows."""
     files: list[str] = []
-    for place in directories(directory):
-        names = sorted(os.listdir(place)) if os.path.isdir(place) else []
-        files += [os.path.join(place, name) for name in names if name.endswith(".md")]
+    for folder in directories(directory):
+        names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        files += [os.path.join(folder, name) for name in names if name.endswith(".md")]
     return files
 
 

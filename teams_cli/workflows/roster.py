@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import re
-from itertools import chain, count
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
@@ -26,9 +25,9 @@ from teams_cli.workflows import files
 from teams_cli.workflows.files import WorkflowNotFound
 from teams_cli.workflows.model import MAX_AGENTS, Form, TaskTemplate
 
-_SHOWN = 3
+_MOST_PROBLEMS_SHOWN = 3
 T = TypeVar("T", bound=TaskTemplate)
-_OF_RUNS = {"prompt", "attempts", "each"}
+_ONLY_IN_RUNS = {"prompt", "attempts", "each"}
 """Fields that mean something only in a run of a workflow."""
 
 
@@ -42,24 +41,25 @@ class ListedTask(TaskTemplate):
     after: list[Name] = Field(default=[])
 
 
-_KEYS = [field.alias or name for name, field in ListedTask.model_fields.items() if name not in _OF_RUNS]
+_KEYS = [field.alias or name for name, field in ListedTask.model_fields.items() if name not in _ONLY_IN_RUNS]
 _LIST_HINT = f"Give a list of {{{', '.join(_KEYS)}}}, as the `tasks` of a workflow."
 
 
 def read_task_list(content: str, form: type[T]) -> list[T]:
-    """Return the tasks that the text lists in YAML or JSON. A task without an id gets its number in the list, from 1,
-    as its id.
+    """Return the tasks that the text lists in YAML or JSON, as records of the type *form*. A task without an id gets
+    its number in the list, from 1, as its id.
 
     Raises:
         InvalidValue: The text is no list of tasks; the error names the problems.
     """
     document = files.parsed(files.front_matter(content) or content, "the list of tasks", _LIST_HINT)
-    listed = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
-    if made_many := [one.id for one in listed if one.each]:
-        raise errors.InvalidValue(
-            f"{made_many[0]}: `each` works only in a run", "Write the tasks out, or use: teams run"
-        )
-    return listed
+    tasks = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
+    for task in tasks:
+        if task.each:
+            raise errors.InvalidValue(
+                f"{task.id}: `each` works only in a run", "Write the tasks out, or use: teams run"
+            )
+    return tasks
 
 
 def _validated(rows: Any, form: type[T]) -> list[T]:
@@ -68,62 +68,62 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
     try:
         return TypeAdapter(list[form]).validate_python(_with_ids(rows))  # type: ignore[valid-type]  # a form is a value here
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False)
-        wrong = [_in_words(*problem["loc"], what=files.in_words(problem)) for problem in problems]
-        more = f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        first = problems[0]
-        hint = f"Write: {first['loc'][-1]}: [VALUE]" if first["type"] == "list_type" else _LIST_HINT
-        raise errors.InvalidValue("; ".join(wrong[:_SHOWN]) + more, hint) from None
-
-
-def _in_words(place: int | str, *keys: int | str, what: str) -> str:
-    """Return a phrase with the task, counted from 1, the keys that lead to the problem, and *what* is wrong."""
-    return " ".join([f"task {int(place) + 1}:", *map(str, keys), what])
+        wrong = error.errors(include_url=False, include_context=False)
+        problems = []
+        for problem in wrong[:_MOST_PROBLEMS_SHOWN]:
+            index, *keys = problem["loc"]
+            problems.append(" ".join([f"task {int(index) + 1}:", *map(str, keys), files.in_words(problem)]))
+        if len(wrong) > _MOST_PROBLEMS_SHOWN:
+            problems.append(f"and {len(wrong) - _MOST_PROBLEMS_SHOWN} more")
+        hint = f"Write: {wrong[0]['loc'][-1]}: [VALUE]" if wrong[0]["type"] == "list_type" else _LIST_HINT
+        raise errors.InvalidValue("; ".join(problems), hint) from None
 
 
 def _with_ids(rows: list[Any]) -> list[Any]:
     """Return the tasks, each with an id: its own, else its number in the list. A title alone is a task."""
-    listed = []
-    for place, row in enumerate(rows, 1):
-        given = {"title": row} if isinstance(row, str) else row
-        if isinstance(given, dict):
-            named = {key: _words(given[key]) for key in ("id", "blockedBy", "after") if key in given}
-            given = {"id": str(place), **given, **named}
-        listed.append(given)
-    return listed
+    tasks = []
+    for number, row in enumerate(rows, 1):
+        task = {"title": row} if isinstance(row, str) else row
+        if isinstance(task, dict):
+            refs = {key: _numbers_as_text(task[key]) for key in ("id", "blockedBy", "after") if key in task}
+            task = {"id": str(number), **task, **refs}
+        tasks.append(task)
+    return tasks
 
 
-def _words(value: Any) -> Any:
+def _numbers_as_text(value: Any) -> Any:
     if isinstance(value, list):
-        return [_words(each) for each in value]
-    return str(value) if type(value) is int else value
+        return [_numbers_as_text(each) for each in value]
+    return str(value) if type(value) is int else value  # not a bool
 
 
 FILE = "teams.yaml"
-_AGENTS = ".claude/agents"
-_SHORT = 50
+_DESCRIPTIONS = ".claude/agents"
+_LONGEST_ID = 50
 _HINT = "Its fields: name, members, rules, pages, tasks or workflow; see `teams help up`."
 
 
-def _lines(value: object) -> object:
+def _as_lines(value: object) -> object:
     return "\n".join(f"- {line}" for line in value) if isinstance(value, list) else value
 
 
-def _known_by_title(rows: object) -> object:
+def _with_ids_of_titles(rows: object) -> object:
     """Return the tasks, each with an id. A missing id is made from the title, so that it is the same each time."""
     if not isinstance(rows, list):
         return rows
     taken = {task.get("id") for task in rows if isinstance(task, dict)}
-    listed: list[object] = []
+    tasks: list[object] = []
     for task in rows:
         if isinstance(task, dict) and "id" not in task and isinstance(task.get("title"), str):
-            short = re.sub("[^a-z0-9]+", "-", task["title"].lower()).strip("-")[:_SHORT] or "task"
-            numbered = (f"{short}-{number}" for number in count(2))
-            key = next(key for key in chain([short], numbered) if key not in taken)
-            taken.add(key)
-            task = {**task, "id": key}
-        listed.append(task)
-    return listed
+            from_title = re.sub("[^a-z0-9]+", "-", task["title"].lower()).strip("-")[:_LONGEST_ID] or "task"
+            task_id, number = from_title, 1
+            while task_id in taken:
+                number += 1
+                task_id = f"{from_title}-{number}"
+            taken.add(task_id)
+            task = {**task, "id": task_id}
+        tasks.append(task)
+    return tasks
 
 
 class MemberTemplate(Form):
@@ -143,20 +143,20 @@ class Roster(Form):
 
     name: Name
     members: list[MemberTemplate] = Field(default=[], max_length=MAX_AGENTS)
-    rules: Annotated[Text | None, BeforeValidator(_lines, json_schema_input_type=Text | list[str] | None)] = None
+    rules: Annotated[Text | None, BeforeValidator(_as_lines, json_schema_input_type=Text | list[str] | None)] = None
     pages: dict[str, Text] = Field(default={})
     tasks: Annotated[
         list[ListedTask],
-        BeforeValidator(_known_by_title, json_schema_input_type=list[ListedTask]),
+        BeforeValidator(_with_ids_of_titles, json_schema_input_type=list[ListedTask]),
     ] = Field(default=[])
     workflow: Text | None = None
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> Roster:
+    def _is_consistent(self) -> Roster:
         names = [member.name for member in self.members]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"members: {twice[0]} is there twice")
-        leaders = [member for member in self.members if member.role in (LEADER, "leader")]
+        if repeated := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"members: {repeated[0]} is there twice")
+        leaders = self._leaders()
         if len(leaders) > 1:
             raise ValueError(f"members: {leaders[1].name} can't lead it too: {leaders[0].name} does")
         if leaders and leaders[0].harness:
@@ -167,26 +167,33 @@ class Roster(Form):
             raise ValueError(f"tasks: {each[0]}: `each` has a sense only in a run")
         return self
 
+    def _leaders(self) -> list[MemberTemplate]:
+        return [member for member in self.members if member.role in (LEADER, "leader")]
+
     @property
     def leader(self) -> str:
         """The name of the leader; empty if the roster does not say."""
-        return next((member.name for member in self.members if member.role in (LEADER, "leader")), "")
+        return self._leaders()[0].name if self._leaders() else ""
 
 
-def place(directory: str) -> str:
-    """Return the nearest `teams.yaml`, in the directory or one above it, up to the top of the repository."""
-    top = os.path.abspath(directory)
-    last = environment.checkout_around(top)
-    while not os.path.isfile(f"{top}/{FILE}"):
-        above = os.path.dirname(top)
-        if top in (last, above):
+def nearest(directory: str) -> str:
+    """Return the path of the nearest `teams.yaml`, in the directory or one above it, up to the top of the repository.
+
+    Raises:
+        WorkflowNotFound: There is none.
+    """
+    folder = os.path.abspath(directory)
+    top = environment.checkout_around(folder)
+    while not os.path.isfile(f"{folder}/{FILE}"):
+        parent = os.path.dirname(folder)
+        if folder in (top, parent):
             raise WorkflowNotFound(f"there is no {FILE} in {directory}", f"Write one, or say where: --file. {_HINT}")
-        top = above
-    return f"{top}/{FILE}"
+        folder = parent
+    return f"{folder}/{FILE}"
 
 
 def read(path: str) -> Roster:
-    """Return the roster in the file.
+    """Return the roster in the file at *path*.
 
     Raises:
         InvalidValue: The file is no roster; the error names all problems.
@@ -197,11 +204,11 @@ def read(path: str) -> Roster:
         roster = Roster.model_validate(document)
     except ValidationError as error:
         files.refuse_massgen(path, content)
-        wrong = [
-            ": ".join(filter(None, [".".join(map(str, problem["loc"])), files.in_words(problem)]))
-            for problem in error.errors(include_url=False, include_context=False)
-        ]
-        raise errors.InvalidValue(f"{path}: {'; '.join(wrong)}", _HINT) from None
+        problems = []
+        for problem in error.errors(include_url=False, include_context=False):
+            keys = ".".join(map(str, problem["loc"]))
+            problems.append(f"{keys}: {files.in_words(problem)}" if keys else files.in_words(problem))
+        raise errors.InvalidValue(f"{path}: {'; '.join(problems)}", _HINT) from None
     check_name(roster.name, "team")
     for member in roster.members:
         check_name(member.name, "agent")
@@ -228,7 +235,7 @@ def descriptions(path: str) -> dict[str, str]:
     agents.
     """
     by_name: dict[str, str] = {}
-    directory = f"{os.path.dirname(path)}/{_AGENTS}"
+    directory = f"{os.path.dirname(path)}/{_DESCRIPTIONS}"
     for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
         if name.endswith(".md"):
             fields = _front_matter(f"{directory}/{name}")
