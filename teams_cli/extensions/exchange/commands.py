@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Parts = list[str | Table]
 
-_FILES = ("beads", "task-master", "backlog")
+_TOOLS = ("beads", "task-master", "backlog")
 _TRACKERS = ("github", "gitlab", "forgejo", "gitea")
 _IMPORT = """Import open issues of a tracker, or the tasks of another tool, with their dependencies and priorities.
 
@@ -42,7 +42,7 @@ def _import(
     call: Call, source: str, path: str | None, label: list[str], milestone: str | None, issue: list[int]
 ) -> Any:
     call.load_team()
-    if source in _FILES:
+    if source in _TOOLS:
         if label or milestone or issue:
             raise errors.WrongUsage("a file has no labels or milestones", "Leave out these options.")
         items = _read_file(source, os.path.join(call.directory, path or "."))
@@ -63,15 +63,14 @@ def _import(
         "changed": outcome.changed,
         "kept": outcome.kept,
         "unchanged": outcome.unchanged,
-        "left": [{"what": what, "of": keys} for what, keys in sorted(outcome.left.items())],
+        "left": [{"what": what, "of": keys} for what, keys in sorted(outcome.left_out.items())],
     }
 
 
 def _read_file(source: str, path: str) -> list[Item]:
-    from teams_cli.extensions.exchange import other_tools as other
+    from teams_cli.extensions.exchange.other_tools import read_backlog, read_beads, read_task_master
 
-    readers = dict(zip(_FILES, (other.read_beads, other.read_task_master, other.read_backlog), strict=True))
-    return readers[source](path)
+    return {"beads": read_beads, "task-master": read_task_master, "backlog": read_backlog}[source](path)
 
 
 def _read_tracker(call: Call, source: str, labels: list[str], milestone: str | None, numbers: list[int]) -> list[Item]:
@@ -108,36 +107,34 @@ def _export(call: Call, format: str, out: str | None) -> Any:
     except OSError as error:
         hint = "Give the name of a new file."
         raise errors.InvalidValue(f"{path} can't be written: {error.strerror}", hint) from None
-    call.words = written
     return {"team": team.name, "format": format, "path": path}
 
 
-_NAMED = 10
-_MOST_CREATED = 20
+_MOST_ITEMS_NAMED = 10
+_MOST_TASKS_SHOWN = 20
 
 
-def imported(done: dict[str, Any]) -> Parts:
+def _import_words(answer: dict[str, Any]) -> Parts:
     """Return the lines that show what an import did, and what it did not take over."""
-    new = done["created"]
-    return [
-        f"{text.counted(len(new), 'task')} created, {len(done['changed'])} changed, {done['unchanged']} unchanged",
-        *(f"  {task['id']}: {task['status']}: {task['title']}" for task in new[:_MOST_CREATED]),
-        *([f"  … up to {new[-1]['id']}"] if len(new) > _MOST_CREATED else []),
-        *(f"  {task}: changed: {', '.join(fields)}" for task, fields in done["changed"].items()),
-        *(f"  {task}: changed there and here, kept: {', '.join(fields)}" for task, fields in done["kept"].items()),
-        *(["not taken over:"] if done["left"] else []),
-        *(f"  {row['what']}: {text.listed(row['of'], _NAMED)}" for row in done["left"]),
-    ]
+    new = answer["created"]
+    count = text.counted(len(new), "task")
+    lines = [f"{count} created, {len(answer['changed'])} changed, {answer['unchanged']} unchanged"]
+    lines += [f"  {task['id']}: {task['status']}: {task['title']}" for task in new[:_MOST_TASKS_SHOWN]]
+    if len(new) > _MOST_TASKS_SHOWN:
+        lines.append(f"  … up to {new[-1]['id']}")
+    lines += [f"  {task}: changed: {', '.join(fields)}" for task, fields in answer["changed"].items()]
+    lines += [f"  {task}: changed there and here, kept: {', '.join(fields)}" for task, fields in answer["kept"].items()]
+    if answer["left"]:
+        lines.append("not taken over:")
+    lines += [f"  {row['what']}: {text.listed(row['of'], _MOST_ITEMS_NAMED)}" for row in answer["left"]]
+    return [*lines]
 
 
-def exported(done: dict[str, Any]) -> Parts:
-    """Return the lines of an export that was not written to a file."""
-    return list(done["lines"])
-
-
-def written(done: dict[str, Any]) -> Parts:
-    """Return a line that shows where the export was written."""
-    return [f"{done['path']}: {done['team']} as {done['format']}"]
+def _export_words(answer: dict[str, Any]) -> Parts:
+    """Return the lines of an export, or a line that shows to which file it was written."""
+    if "path" in answer:
+        return [f"{answer['path']}: {answer['team']} as {answer['format']}"]
+    return list(answer["lines"])
 
 
 COMMANDS = table(
@@ -145,13 +142,13 @@ COMMANDS = table(
     Command(
         "import",
         _import,
-        argument("SOURCE", f"{', '.join(_TRACKERS + _FILES)}.", name="source", choices=_TRACKERS + _FILES),
+        argument("SOURCE", f"{', '.join(_TRACKERS + _TOOLS)}.", name="source", choices=_TRACKERS + _TOOLS),
         argument("PATH", "For a tool: its file or repository; by default `.`.", name="path", required=False),
         option("--label", "For a tracker: issues with all these labels.", metavar="LABEL", many=True),
         option("--milestone", "For a tracker: issues of this milestone.", metavar="NAME"),
         option("--issue", "For a tracker: only this issue.", type=int, metavar="N", many=True),
         doc=_IMPORT,
-        words=imported,
+        words=_import_words,
         traits="repeatable for_person at_shell",
         example="import github --label ready",
         also="import-tasks import-issues foreign issues github migrate beads task-master",
@@ -162,7 +159,7 @@ COMMANDS = table(
         option("--format", f"{', '.join(exporting.FORMATS)}.", choices=exporting.FORMATS, default="jsonl"),
         option("--out", "Write the file to this new path.", metavar="FILE"),
         doc=_EXPORT,
-        words=exported,
+        words=_export_words,
         traits="whole for_person at_shell",
         example="export --format markdown --out team.md",
         changes=False,

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
     from teams_cli.store.contract import Kind
 
+    Span = dict[str, Any]
 
-_SECRET = ("humanTokenHash", "tokenHash", "checksum")
+
+_LEFT_OUT = ("humanTokenHash", "tokenHash", "checksum")
 _COLUMNS = (
     *("id", "title", "status", "priority", "owner", "assignee", "blockedBy", "require"),
     *("createdBy", "createdAt", "claimedAt", "completedAt", "description", "result"),
@@ -59,7 +61,7 @@ class Team:
 
 
 def _public(document: dict[str, Any]) -> dict[str, Any]:
-    public = {key: value for key, value in shown(document).items() if key not in _SECRET}
+    public = {key: value for key, value in shown(document).items() if key not in _LEFT_OUT}
     if isinstance(members := public.get("members"), list):
         public["members"] = [_public(dict(member)) for member in members]
     return public
@@ -87,8 +89,10 @@ def as_table(team: Team) -> Iterator[str]:
 
 
 def _cell(value: Any) -> str:
-    cell = " ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
-    return "\\n".join(cell.splitlines())
+    if value is None:
+        return ""
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return "\\n".join(text.splitlines())
 
 
 def as_markdown(team: Team) -> Iterator[str]:
@@ -107,23 +111,24 @@ def as_markdown(team: Team) -> Iterator[str]:
         if task.get("result"):
             yield from ("Result:", "", *_quoted(task["result"]))
         for note in task.get("notes", ()):
-            more = note.get("added") or note.get("reason") or ", ".join(note.get("changed", ()))
-            yield f"* {note['at']} {note['what']} by {note['by']}{f': {_line(more)}' if more else ''}"
+            text = note.get("added") or note.get("reason") or ", ".join(note.get("changed", ()))
+            yield f"* {note['at']} {note['what']} by {note['by']}{f': {_line(text)}' if text else ''}"
         yield ""
-    parts: tuple[tuple[str, Kind[Any], tuple[str, ...], str], ...] = (
+    sections: tuple[tuple[str, Kind[Any], tuple[str, ...], str], ...] = (
         ("Plans", PLAN, ("id", "from", "task", "status"), "plan"),
         ("Pages", PAGE, ("key", "author", "updatedAt"), "text"),
         ("Messages", MESSAGE, ("id", "from", "to", "timestamp", "replyTo"), "message"),
     )
-    for heading, kind, keys, text in parts:
-        yield from (f"## {heading}", "")
+    for section, kind, keys_in_heading, key_of_text in sections:
+        yield from (f"## {section}", "")
         for row in team.all_of(kind):
-            yield from (f"### {' '.join(str(row[key]) for key in keys if key in row)}", "", *_quoted(row.get(text)))
+            heading = " ".join(str(row[key]) for key in keys_in_heading if key in row)
+            yield from (f"### {heading}", "", *_quoted(row.get(key_of_text)))
 
 
 def _quoted(text: str | None) -> list[str]:
-    """Return the lines of a text as a quotation and a blank line. As a quotation, the text adds no headings to the
-    document. Return an empty list for no text.
+    """Return the lines of a text as a quotation, which adds no headings to the document, and a blank line. Return an
+    empty list if there is no text.
     """
     return [*(f"> {line}" for line in text.splitlines()), ""] if text else []
 
@@ -134,6 +139,7 @@ def _line(text: str) -> str:
 
 CONVENTIONS = "0.1.0"
 """The version of the semantic conventions for GenAI that define the names of the attributes."""
+# The numbers that OTLP has for a kind of span, and for the statuses.
 _INTERNAL = 1
 _OK, _ERROR = 1, 2
 
@@ -141,11 +147,12 @@ _OK, _ERROR = 1, 2
 def as_otlp(team: Team) -> Iterator[str]:
     """Yield one line of JSON for a collector, with all spans that have ended."""
     (record,) = team.all_of(TEAM)
-    spans = [*_runs(team), *_tasks(team), *_turns(team), *_landings(team)]
-    begun = _nanoseconds(record["createdAt"])
-    ended = max([begun, *(int(span["endTimeUnixNano"]) for span in spans)])
-    root = _span(team, "team", f"team {team.name}", begun, ended, {})
-    trace = _id(32, team.name, record["createdAt"])
+    tasks = {task["id"]: task for task in team.all_of(TASK) if "completedAt" in task and "claimedAt" in task}
+    spans = [*_runs(team), *_tasks(team, tasks), *_turns(team, tasks), *_landings(team, tasks)]
+    began = _nanoseconds(record["createdAt"])
+    ended = max([began, *(int(span["endTimeUnixNano"]) for span in spans)])
+    root = _span(team, "team", f"team {team.name}", began, ended, {})
+    trace = _digest(32, team.name, record["createdAt"])
     for span in spans:
         span.setdefault("parentSpanId", root["spanId"])
     resource = {"service.name": "teams", "teams.team.name": team.name, "teams.gen_ai.conventions": CONVENTIONS}
@@ -156,86 +163,95 @@ def as_otlp(team: Team) -> Iterator[str]:
 FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown, "otlp": as_otlp}
 
 
-def _runs(team: Team) -> Iterator[dict[str, Any]]:
+def _runs(team: Team) -> Iterator[Span]:
+    """Yield a span for each run that has ended."""
     for run in team.all_of(RUN):
         if "endedAt" in run:
-            named = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.agent.name": run["workflow"]}
-            times = _nanoseconds(run["startedAt"]), _nanoseconds(run["endedAt"])
-            yield _span(team, run["id"], f"invoke_workflow {run['workflow']}", *times, named, run["status"] == "failed")
+            attributes = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.agent.name": run["workflow"]}
+            began, ended = _nanoseconds(run["startedAt"]), _nanoseconds(run["endedAt"])
+            name, has_failed = f"invoke_workflow {run['workflow']}", run["status"] == "failed"
+            yield _span(team, run["id"], name, began, ended, attributes, has_failed)
 
 
-def _tasks(team: Team) -> Iterator[dict[str, Any]]:
-    """Yield a span for each task that has ended, from its last claim to its end."""
-    for task in _ended(team).values():
-        named = {f"teams.task.{key}": task.get(key) for key in ("id", "title", "status", "owner", "claim")}
-        times = _nanoseconds(task["claimedAt"]), _nanoseconds(task["completedAt"])
-        yield _span(team, task["id"], task["id"], *times, named, task["status"] == "failed")
+def _tasks(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
+    """Yield a span for each of the *tasks*, which were claimed and have ended, from its last claim to its end."""
+    for task in tasks.values():
+        attributes = {f"teams.task.{key}": task.get(key) for key in ("id", "title", "status", "owner", "claim")}
+        began, ended = _nanoseconds(task["claimedAt"]), _nanoseconds(task["completedAt"])
+        yield _span(team, task["id"], task["id"], began, ended, attributes, task["status"] == "failed")
 
 
-def _ended(team: Team) -> dict[str, dict[str, Any]]:
-    """Return the claimed tasks that have ended, by id."""
-    return {task["id"]: task for task in team.all_of(TASK) if "completedAt" in task and "claimedAt" in task}
-
-
-def _turns(team: Team) -> Iterator[dict[str, Any]]:
-    """Yield a span for each turn of an agent. If the turn was for a single task, the span is a child of the task's."""
-    tasks = _ended(team)
+def _turns(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
+    """Yield a span for each turn of an agent. If the turn was for a single one of the *tasks*, its span is a child of
+    the task's.
+    """
     sessions = {session["agent"]: session for session in team.all_of(SESSION)}
     for usage in team.all_of(USAGE):
         agent = usage["agent"]
-        session = sessions.get(agent, {})
         for turn in usage.get("turns", ()):
-            tokens = turn.get("tokens") or []
-            read, cached, written = (
-                sum(row.get(key, 0) for row in tokens) if tokens else None for key in ("input", "cached", "output")
-            )
-            named = {
-                "gen_ai.operation.name": "invoke_agent",
-                "gen_ai.agent.name": agent,
-                "gen_ai.conversation.id": session.get("sessionId"),
-                "gen_ai.request.model": next(filter(None, (row.get("model") for row in tokens)), session.get("model")),
-                "gen_ai.usage.input_tokens": read,
-                "gen_ai.usage.cache_read.input_tokens": cached,
-                "gen_ai.usage.output_tokens": written,
-                "teams.turn": turn["turn"],
-                "teams.harness": session.get("harness"),
-            }
             ended = _nanoseconds(turn["at"])
-            begun = ended - int(turn["seconds"] * 1e9)
+            began = ended - int(turn["seconds"] * 1e9)
             key = f"{agent} {turn['run']} {turn['turn']} {turn['at']}"
-            span = _span(team, key, f"invoke_agent {agent}", begun, ended, named)
-            if len(turn.get("tasks", ())) == 1 and turn["tasks"][0] in tasks:
-                span["parentSpanId"] = _span_id(team, turn["tasks"][0])
+            attributes = _attributes_of_turn(agent, turn, sessions.get(agent, {}))
+            span = _span(team, key, f"invoke_agent {agent}", began, ended, attributes)
+            tasks_of_turn = turn.get("tasks", ())
+            if len(tasks_of_turn) == 1 and tasks_of_turn[0] in tasks:
+                span["parentSpanId"] = _span_id(team, tasks_of_turn[0])
             yield span
 
 
-def _landings(team: Team) -> Iterator[dict[str, Any]]:
-    tasks = _ended(team)
+def _attributes_of_turn(agent: str, turn: dict[str, Any], session: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a turn's span. The numbers of tokens are None if the client did not report them."""
+    tokens_by_model = turn.get("tokens") or []
+    tokens: dict[str, int | None] = dict.fromkeys(("input", "cached", "output"))
+    if tokens_by_model:
+        tokens = {key: sum(row.get(key, 0) for row in tokens_by_model) for key in tokens}
+    models = [row["model"] for row in tokens_by_model if row.get("model")]
+    return {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": agent,
+        "gen_ai.conversation.id": session.get("sessionId"),
+        "gen_ai.request.model": models[0] if models else session.get("model"),
+        "gen_ai.usage.input_tokens": tokens["input"],
+        "gen_ai.usage.cache_read.input_tokens": tokens["cached"],
+        "gen_ai.usage.output_tokens": tokens["output"],
+        "teams.turn": turn["turn"],
+        "teams.harness": session.get("harness"),
+    }
+
+
+def _landings(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
+    """Yield a span for each landing that has ended, as a child of the span of its task, if that is one of the
+    *tasks*.
+    """
     for landing in team.all_of(LANDING):
         if "endedAt" in landing:
-            named = {f"teams.landing.{key}": landing.get(key) for key in ("id", "state", "task", "onto", "head", "url")}
-            times = _nanoseconds(landing["createdAt"]), _nanoseconds(landing["endedAt"])
-            span = _span(team, landing["id"], landing["id"], *times, named, landing["state"] != "landed")
+            keys = ("id", "state", "task", "onto", "head", "url")
+            attributes = {f"teams.landing.{key}": landing.get(key) for key in keys}
+            began, ended = _nanoseconds(landing["createdAt"]), _nanoseconds(landing["endedAt"])
+            has_failed = landing["state"] != "landed"
+            span = _span(team, landing["id"], landing["id"], began, ended, attributes, has_failed)
             if landing["task"] in tasks:
                 span["parentSpanId"] = _span_id(team, landing["task"])
             yield span
 
 
 def _span(
-    team: Team, key: str, name: str, begun: int, ended: int, attributes: dict[str, Any], failed: bool = False
-) -> dict[str, Any]:
+    team: Team, key: str, name: str, began: int, ended: int, attributes: dict[str, Any], has_failed: bool = False
+) -> Span:
     return {
         "spanId": _span_id(team, key),
         "name": name,
         "kind": _INTERNAL,
-        "startTimeUnixNano": str(begun),
-        "endTimeUnixNano": str(max(begun, ended)),
+        "startTimeUnixNano": str(began),
+        "endTimeUnixNano": str(max(began, ended)),
         "attributes": _attributes(attributes),
-        "status": {"code": _ERROR if failed else _OK},
+        "status": {"code": _ERROR if has_failed else _OK},
     }
 
 
 def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the values that are not None in the form of OTLP, where an integer is written as text."""
     return [
         {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
         for key, value in values.items()
@@ -244,10 +260,10 @@ def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _span_id(team: Team, key: str) -> str:
-    return _id(16, team.name, key)
+    return _digest(16, team.name, key)
 
 
-def _id(digits: int, *parts: str) -> str:
+def _digest(digits: int, *parts: str) -> str:
     return sha256("\0".join(parts).encode()).hexdigest()[:digits]
 
 

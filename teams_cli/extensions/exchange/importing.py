@@ -6,6 +6,7 @@ A field that changed only in the source changes in the team. A field that was ch
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -37,26 +38,29 @@ _LONGEST_ID = 255
 
 @dataclass
 class Outcome:
-    """The outcome of an import: the *created* tasks, the fields that it *changed* in each task, the fields that it
-    *kept* although they changed in the source, the number of *unchanged* tasks, and the things that it *left* out, each
-    with the items.
+    """The outcome of an import: the *created* tasks, the fields that were *changed* in each task, the fields that each
+    task *kept* although they changed in the source, the number of *unchanged* tasks, and what was *left_out*, each with
+    the keys of its items.
     """
 
     created: list[Task] = field(default_factory=list)
     changed: dict[str, list[str]] = field(default_factory=dict)
     kept: dict[str, list[str]] = field(default_factory=dict)
     unchanged: int = 0
-    left: dict[str, list[str]] = field(default_factory=dict)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
 
     def leave(self, what: str, key: str) -> None:
         """Note that *what* was not taken over from the item *key*."""
-        self.left.setdefault(what, []).append(key)
+        self.left_out.setdefault(what, []).append(key)
 
 
 def imported(store: Store, team: str, tracker: str) -> dict[str, Task]:
-    """Return the tasks that were imported from *tracker*, which may be a tool, by their ids in it."""
-    sourced = (task for task in tasks.all_of(store, team, []) if task.source and task.source["from"] == tracker)
-    return {task.source["id"]: task for task in sourced if task.source}
+    """Return the tasks that were imported from *tracker*, which may be a tool, by their ids there."""
+    return {
+        task.source["id"]: task
+        for task in tasks.all_of(store, team, [])
+        if task.source and task.source["from"] == tracker
+    }
 
 
 def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: Sequence[Item]) -> Outcome:
@@ -66,31 +70,32 @@ def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: S
         Busy: Another import is running.
         NotAllowed: The caller may not import.
     """
-    at = require(store, team, caller, "import", f"{text.counted(len(items), 'task')} of {tracker}")
-    held = locks.hold(f"{store.root}/imports/{team}.lock", store.root)
-    if held is None:
+    standing = require(store, team, caller, "import", f"{text.counted(len(items), 'task')} of {tracker}")
+    lock = locks.hold(f"{store.root}/imports/{team}.lock", store.root)
+    if lock is None:
         raise errors.Busy("another import is running", "Repeat the command when it is done.")
     try:
-        return _Import(store, at, tracker, items).carried_out()
+        return _Import(store, standing, tracker, items).carry_out()
     finally:
-        os.close(held)
+        os.close(lock)
 
 
 class _Import:
     """Carries out one import."""
 
-    def __init__(self, store: Store, at: Standing, tracker: str, items: Sequence[Item]) -> None:
+    def __init__(self, store: Store, standing: Standing, tracker: str, items: Sequence[Item]) -> None:
         self.store = store
-        self.at = at
+        self.standing = standing
         self.tracker = tracker
         self.outcome = Outcome()
         self.items: dict[str, Item] = {}
-        self.tasks = imported(store, at.team.name, tracker)
+        self.tasks = imported(store, standing.team.name, tracker)
         self.ids = {key: task.id for key, task in self.tasks.items()}
-        self.skills = _skills(at)
+        """The ids of the tasks, by the keys of their items."""
+        self.skills = _skills_in_team(standing)
         for item in items:
-            for what in dict.fromkeys(item.left):
-                self.outcome.leave(what, item.key)
+            for part in dict.fromkeys(item.left_out):
+                self.outcome.leave(part, item.key)
             if item.key in self.items:
                 self.outcome.leave("its id is another's", f"{item.key} ({item.task_title})")
             elif len(item.key) > _LONGEST_ID:
@@ -98,51 +103,55 @@ class _Import:
             elif item.status:
                 self.items[item.key] = item
 
-    def carried_out(self) -> Outcome:
-        waits = blockers_of(self.items, self.ids, self.outcome.leave)
+    def carry_out(self) -> Outcome:
+        """Make the tasks of new items, update the others, and return the outcome."""
+        blockers = blockers_of(self.items, self.ids, self.outcome.leave)
         new = [item for key, item in self.items.items() if key not in self.tasks]
         if new:
-            words = {**{item.key: f"new {item.key}" for item in new}, **self.ids}
-            planned = [
-                Planned(words[item.key], self._draft(item, waits[item.key]), [words[key] for key in waits[item.key]])
-                for item in new
-            ]
-            self.outcome.created = creating.create_all(self.store, self.at.team.name, self.at.caller, planned)
+            # Tasks that are only planned name each other by a text that is not an id.
+            refs = {**{item.key: f"new {item.key}" for item in new}, **self.ids}
+            planned = []
+            for item in new:
+                keys = blockers[item.key]
+                planned.append(Planned(refs[item.key], self._draft(item, keys), [refs[key] for key in keys]))
+            standing = self.standing
+            self.outcome.created = creating.create_all(self.store, standing.team.name, standing.caller, planned)
             self.ids.update({task.source["id"]: task.id for task in self.outcome.created if task.source})
         for key, task in self.tasks.items():
             if key in self.items:
-                self._update(task, self.items[key], waits[key])
+                self._update(task, self.items[key], blockers[key])
         return self.outcome
 
-    def _draft(self, item: Item, waits: list[str]) -> Task:
+    def _draft(self, item: Item, blockers: list[str]) -> Task:
+        """Return the task of a new item; *blockers* are the keys of its blockers."""
         now = teams.now(self.store)
         fields = self._fields(item)
         draft = Task(
-            team_name=self.at.team.name,
+            team_name=self.standing.team.name,
             created_at=now,
             status=item.status,
             result=item.why if item.status == "completed" else None,
             completed_at=now if item.status in FINISHED else None,
-            source=self._source(item, fields, waits),
+            source=self._source(item, fields, blockers),
             **fields,
         )
         if item.status in FINISHED:
-            draft = draft.noted(now, self.at.name, item.status, item.why or f"because it is so in {self.tracker}")
+            draft = draft.noted(now, self.standing.name, item.status, item.why or f"because it is so in {self.tracker}")
         return self._with_remarks(draft, item)
 
     def _fields(self, item: Item) -> dict[str, Any]:
         """Return the fields that the item's task should have."""
-        skills = [
+        skills = dict.fromkeys(
             label.removeprefix(_SKILL) for label in item.labels if label.startswith(_SKILL) or label in self.skills
-        ]
+        )
         return {
             "title": item.task_title,
             "description": item.task_description,
             "priority": item.priority,
-            "require": [skill for skill in dict.fromkeys(skills) if 0 < len(skill) <= text.MAX_SKILL],
+            "require": [skill for skill in skills if 0 < len(skill) <= text.MAX_SKILL],
         }
 
-    def _source(self, item: Item, fields: dict[str, Any], waits: list[str]) -> dict[str, Any]:
+    def _source(self, item: Item, fields: dict[str, Any], blockers: list[str]) -> dict[str, Any]:
         """Return the source of a task, with digests by which a later import finds changes in the source or the team."""
         digests = {key: _digest(value) for key, value in fields.items()}
         source = {
@@ -151,7 +160,7 @@ class _Import:
             "url": item.url,
             "author": (item.author or "")[:255],
             "foreign": bool(item.foreign),
-            "seen": {**digests, "status": item.status, "waits": waits},
+            "seen": {**digests, "status": item.status, "waits": blockers},
         }
         return {key: value for key, value in source.items() if value}
 
@@ -161,38 +170,40 @@ class _Import:
             uid = f"{self.tracker}-{remark.key}"[:255]
             if not (task.has_note(uid) or task.is_full):
                 added = text.clipped(remark.text, _LONGEST_REMARK)
-                task = task.noted(teams.now(self.store), self.at.name, "note", added=added, uid=uid)
+                task = task.noted(teams.now(self.store), self.standing.name, "note", added=added, uid=uid)
         return task
 
-    def _update(self, task: Task, item: Item, waits: list[str]) -> None:
+    def _update(self, task: Task, item: Item, blockers: list[str]) -> None:
         """Change the fields of the task that changed only in the source."""
-        fields, team = self._fields(item), self.at.team.name
+        fields, team = self._fields(item), self.standing.team.name
         if item.status in FINISHED:  # its blockers no longer matter
-            waits = (task.source or {}).get("seen", {}).get("waits", waits)
-        source = self._source(item, fields, waits)
+            blockers = (task.source or {}).get("seen", {}).get("waits", blockers)
+        source = self._source(item, fields, blockers)
         merge = _Merge(self, task, item, fields, source["seen"])
 
-        def change(now: Task) -> Task:
+        def change(present: Task) -> Task:
             nonlocal merge
-            merge = _Merge(self, now, item, fields, source["seen"])
-            changed = changes.changed_by(self.store, self.at, now, merge.edit) if merge.edit.words else now
+            merge = _Merge(self, present, item, fields, source["seen"])
+            changed = present
+            if merge.edit.words:
+                changed = changes.changed_by(self.store, self.standing, present, merge.edit)
             changed = self._with_remarks(merge.with_status(changed), item)
             if "require" in merge.changed:
                 changed = changed.having(require=fields["require"])
             return changed if changed.source == source else changed.having(source=source)
 
-        ended = f"{merge.ended_there} in {self.tracker}"
+        ended = f"{merge.status_there} in {self.tracker}"
         try:
-            if merge.ended_there:  # first, since a repeated import adds the same note only once
+            if merge.status_there:  # first, since a repeated import adds the same note only once
                 uid = f"{self.tracker}-{item.key}-{item.status}"[:255]
-                editing.note(self.store, team, self.at.caller, task.id, ended, uid)
+                editing.note(self.store, team, self.standing.caller, task.id, ended, uid)
             before, after = update(self.store, team, TASK, task.id, change)
             if merge.changed:
-                after = changes.followed(self.store, self.at, before, after, merge.edit)
+                after = changes.followed(self.store, self.standing, before, after, merge.edit)
         except (errors.Conflict, errors.NotAllowed) as refusal:
             self.outcome.leave(f"{task.id}: {refusal.message}", item.key)
             return
-        if merge.ended_there:
+        if merge.status_there:
             self.outcome.leave(f"{ended}, but {task.id} is {task.status} here", item.key)
         if merge.kept:
             self.outcome.kept[task.id] = merge.kept
@@ -204,77 +215,84 @@ class _Import:
 
 class _Merge:
     """Finds what to change in a task: the fields that are *changed*, those that are *kept* although they changed in the
-    source, and the *edit*.
+    source, the *edit*, and the new *status*. *seen_now* has the digests of the source; the task has those of the last
+    import.
     """
 
-    def __init__(self, of: _Import, task: Task, item: Item, fields: dict[str, Any], now_there: dict[str, Any]) -> None:
-        self._of = of
+    def __init__(self, of: _Import, task: Task, item: Item, fields: dict[str, Any], seen_now: dict[str, Any]) -> None:
+        self._import = of
         self._item = item
         self.changed: list[str] = []
         self.kept: list[str] = []
-        self.ended_there = ""
         seen = (task.source or {}).get("seen", {})
         edits: dict[str, Any] = {}
         for key, value in fields.items():
-            here = _digest(getattr(task, key))
-            if now_there[key] not in (seen.get(key), here):
-                self._judge(key, here == seen.get(key))
-                if key in self.changed and key in EDITABLE:
+            digest_here = _digest(getattr(task, key))
+            if seen_now[key] not in (seen.get(key), digest_here):
+                is_changed = self._note_change(key, was_edited_here=digest_here != seen.get(key))
+                if is_changed and key in EDITABLE:
                     edits[key] = value or ""
-        block, unblock = self._waiting(task, seen.get("waits", ()), now_there["waits"])
+        block, unblock = self._changed_blockers(task, seen.get("waits", ()), seen_now["waits"])
         self.edit = Edit(block=block, unblock=unblock, reason=f"changed in {of.tracker}", **edits)
-        self._status(task, seen.get("status", "pending"))
-
-    def _judge(self, key: str, untouched: bool) -> None:
-        (self.changed if untouched else self.kept).append(key)
-
-    def _waiting(self, task: Task, before: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the blockers to add and the blockers to remove."""
-        ids = self._of.ids
-        were, are = ({ids[key] for key in keys if key in ids} for keys in (before, now))
-        if set(before) == set(now) or are == set(task.blocked_by):
-            return [], []
-        self._judge("blockedBy", were == set(task.blocked_by))
-        if "blockedBy" in self.kept:
-            return [], []
-        return sorted(are - were), sorted(were - are)
-
-    def _status(self, task: Task, before: str) -> None:
-        wanted = self._item.status
         self.status = ""
+        """The status to take over from the source; "" if it does not change."""
+        self.status_there = ""
+        """The status in the source, if it is not taken over because somebody does the task here; otherwise ""."""
+        self._merge_status(task, seen.get("status", "pending"))
+
+    def _note_change(self, key: str, was_edited_here: bool) -> bool:
+        """Note that a field changed in the source. Return whether to change it here, which an earlier edit prevents."""
+        (self.kept if was_edited_here else self.changed).append(key)
+        return not was_edited_here
+
+    def _changed_blockers(self, task: Task, before: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Return the ids of the blockers to add, and of those to remove. *before* and *now* are their keys in the
+        source, at the last import and now.
+        """
+        ids = self._import.ids
+        ids_before = {ids[key] for key in before if key in ids}
+        ids_now = {ids[key] for key in now if key in ids}
+        here = set(task.blocked_by)
+        if set(before) == set(now) or ids_now == here:
+            return [], []
+        if not self._note_change("blockedBy", was_edited_here=ids_before != here):
+            return [], []
+        return sorted(ids_now - ids_before), sorted(ids_before - ids_now)
+
+    def _merge_status(self, task: Task, before: str) -> None:
+        """Decide about the status; *before* is that of the source at the last import."""
+        wanted = self._item.status
         if wanted in (before, task.status) or (wanted in FINISHED and task.status in FINISHED - {before}):
             return
-        if task.status not in ("pending", before):
-            if task.status in FINISHED:
-                self.kept.append("status")
-            else:
-                self.ended_there = wanted
-            return
-        self.status = wanted
-        self.changed.append("status")
+        if task.status in ("pending", before):
+            self.status = wanted
+            self.changed.append("status")
+        elif task.status in FINISHED:
+            self.kept.append("status")
+        else:
+            self.status_there = wanted
 
     def with_status(self, task: Task) -> Task:
         """Return the task with the status that it has in the source, if that status is to be taken over."""
         if not self.status:
             return task
-        of, store = self._of, self._of.store
+        of, store, why = self._import, self._import.store, self._item.why
         now = teams.now(store)
         if self.status == "pending":
-            return task.freed().noted(now, of.at.name, "reopened", f"opened again in {of.tracker}")
+            return task.freed().noted(now, of.standing.name, "reopened", f"opened again in {of.tracker}")
         ended = task.having(status=self.status, completed_at=now)
         if self.status == "completed":
-            ended = owing(ended.having(result=self._item.why), *assigning.ready_notices(store, of.at.team, ended))
-        return ended.noted(now, of.at.name, self.status, self._item.why or f"because it is so in {of.tracker}")
+            ended = owing(ended.having(result=why), *assigning.ready_notices(store, of.standing.team, ended))
+        return ended.noted(now, of.standing.name, self.status, why or f"because it is so in {of.tracker}")
 
 
-def _skills(at: Standing) -> set[str]:
-    members = (member for member in at.team.roster() if member.active)
+def _skills_in_team(standing: Standing) -> set[str]:
+    """Return the skills that the active members have."""
     skills = set[str]()
-    for member in members:
-        try:
-            skills |= roles.skills_of(member, at.team, at.caller.config)
-        except errors.NotAllowed:  # its role is no longer defined
-            continue
+    for member in standing.team.roster():
+        if member.active:
+            with suppress(errors.NotAllowed):  # its role is no longer defined
+                skills |= roles.skills_of(member, standing.team, standing.caller.config)
     return skills
 
 
@@ -290,45 +308,43 @@ def blockers_of(
     A parent is blocked by its children, and the children by the parent's blockers. *leave* is called for blockers that
     are missing or would close a cycle.
     """
-    waits: dict[str, list[str]] = {key: [] for key in items}
+    blockers: dict[str, list[str]] = {key: [] for key in items}
     for key, item in items.items():
-        for other in item.waits_for:
-            if other not in items and other not in imported:
-                leave("waits for an item that was not imported", f"{key} ({other})")
-            elif not _add(waits, key, other):
-                leave("would wait for itself", f"{key} ({other})")
+        for blocker in item.waits_for:
+            if blocker not in items and blocker not in imported:
+                leave("waits for an item that was not imported", f"{key} ({blocker})")
+            elif not _add_blocker(blockers, key, blocker):
+                leave("would wait for itself", f"{key} ({blocker})")
     for key, item in items.items():
-        if item.parent and not (item.parent in items and _add(waits, item.parent, key)):
+        if item.parent and not (item.parent in items and _add_blocker(blockers, item.parent, key)):
             leave("parent", f"{key} ({item.parent})")
     for key, item in items.items():
-        for above in _above(items, item):
-            for other in above.waits_for:
-                if other in items or other in imported:
-                    _add(waits, key, other)
-    return waits
+        for ancestor in _ancestors(items, item):
+            for blocker in ancestor.waits_for:
+                if blocker in items or blocker in imported:
+                    _add_blocker(blockers, key, blocker)
+    return blockers
 
 
-def _above(items: Mapping[str, Item], item: Item) -> Iterator[Item]:
+def _ancestors(items: Mapping[str, Item], item: Item) -> Iterator[Item]:
     """Yield the parent of the item, the parent of that parent, and so on."""
-    seen = {item.key}
-    while item.parent and item.parent in items and item.parent not in seen:
+    passed = {item.key}
+    while item.parent and item.parent in items and item.parent not in passed:
         item = items[item.parent]
-        seen.add(item.key)
+        passed.add(item.key)
         yield item
 
 
-def _add(waits: dict[str, list[str]], key: str, other: str) -> bool:
-    """Add the blocker *other* to the item *key*, unless it would close a cycle. Return whether the item has the blocker
-    now.
-    """
-    ahead, seen = [other], {other}
-    while ahead:
-        reached = ahead.pop()
-        if reached == key:
+def _add_blocker(blockers: dict[str, list[str]], key: str, blocker: str) -> bool:
+    """Add the blocker to the item *key*, unless it would close a cycle. Return whether the item has the blocker now."""
+    to_visit, visited = [blocker], {blocker}
+    while to_visit:
+        visiting = to_visit.pop()
+        if visiting == key:
             return False
-        further = [each for each in waits.get(reached, ()) if each not in seen]
-        seen.update(further)
-        ahead += further
-    if other not in waits[key]:
-        waits[key].append(other)
+        unvisited = [each for each in blockers.get(visiting, ()) if each not in visited]
+        visited.update(unvisited)
+        to_visit += unvisited
+    if blocker not in blockers[key]:
+        blockers[key].append(blocker)
     return True

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from teams_cli import errors, text
-from teams_cli.store.files import disk
+from teams_cli.workflows import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_MOST = 64 * 1024 * 1024
+_LARGEST_FILE = 64 * 1024 * 1024
 _LONGEST_TITLE = 440
 """The most characters of a title; the mark of a foreign item may stand before them."""
 _LONGEST_AUTHOR = 255
@@ -35,8 +35,8 @@ class Item:
     """An item, with the title and the description of the task that is made of it.
 
     *waits_for* and *parent* are keys of other items, which may be missing. A text in *foreign* says that anybody may
-    have written the item, and is part of the mark in the task's title. *left* names the parts that a task has no place
-    for. No task is made of an item without a *status*.
+    have written the item, and is part of the mark in the task's title. *left_out* names the parts that a task has no
+    place for. No task is made of an item without a *status*. *why* says why the item was closed.
     """
 
     key: str
@@ -52,7 +52,7 @@ class Item:
     url: str | None = None
     author: str | None = None
     foreign: str = ""
-    left: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.waits_for = list(dict.fromkeys(self.waits_for))
@@ -62,25 +62,29 @@ class Item:
 
     def _described(self, description: str) -> str:
         """Return the description of the task. The lines of a foreign description are quoted, below a warning."""
-        whole = description.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd").strip("\n")
+        described = description.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd").strip("\n")
         if self.labels:
-            whole = f"{whole}\n\nLabels: {', '.join(self.labels)}".strip("\n")
+            described = f"{described}\n\nLabels: {', '.join(self.labels)}".strip("\n")
         if self.foreign:
             by = f", by {text.clipped_line(self.author, _LONGEST_AUTHOR)}" if self.author else ""
             warning = f"{text.FOREIGN} From {self.url or self.key}{by}:"
-            whole = "\n".join([warning, *text.quoted(whole or "(no text)", "> ")])
-        if len(whole.encode()) <= text.MAX_MESSAGE:
-            return whole
-        self.left.append("the end of a long description")
-        return whole.encode()[: text.MAX_MESSAGE - len(_CUT)].decode(errors="ignore") + _CUT
+            described = "\n".join([warning, *text.quoted(described or "(no text)", "> ")])
+        if len(described.encode()) <= text.MAX_MESSAGE:
+            return described
+        self.left_out.append("the end of a long description")
+        return described.encode()[: text.MAX_MESSAGE - len(_CUT)].decode(errors="ignore") + _CUT
 
 
 def sections(**parts: str | None) -> str:
     """Return the texts that are not blank, each below its name as a heading, except `description`, which has no
     heading.
     """
-    given = [(name.replace("_", " "), part.strip("\n")) for name, part in parts.items() if part and part.strip()]
-    return "\n\n".join(f"## {name}\n{part}" if name != "description" else part for name, part in given)
+    with_headings = []
+    for name, part in parts.items():
+        if part and part.strip():
+            heading = "" if name == "description" else f"## {name.replace('_', ' ')}\n"
+            with_headings.append(heading + part.strip("\n"))
+    return "\n\n".join(with_headings)
 
 
 def file_in(path: str, *places: str) -> str:
@@ -103,15 +107,7 @@ def content_of(path: str) -> str:
     Raises:
         InvalidValue: The file can't be read, is larger than 64 MiB, or is not UTF-8.
     """
-    try:
-        data = disk.read_named(path, _MOST + 1)
-        if len(data) > _MOST:
-            raise errors.InvalidValue(f"{path} has more than {_MOST} bytes", "Split it.")
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise errors.InvalidValue(f"can't read {path}: {error.strerror}", "Give a file that you may read.") from None
-    except UnicodeDecodeError:
-        raise errors.InvalidValue(f"{path} is not UTF-8", "Save it as UTF-8.") from None
+    return files.content_of(path, _LARGEST_FILE).removeprefix("\ufeff")
 
 
 def parsed(content: str, where: str) -> Any:
@@ -126,7 +122,7 @@ def parsed(content: str, where: str) -> Any:
         raise errors.InvalidValue(f"{where} is not JSON: {error}", "Export it again.") from None
 
 
-def words_of(value: Any) -> str:
+def text_of(value: Any) -> str:
     """Return a value from another tool as text: a text or a date as it is, None as "", and any other value as JSON."""
     if value is None:
         return ""
@@ -140,6 +136,8 @@ def objects(value: Any) -> list[dict[str, Any]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def listed(value: Any) -> list[str]:
+def texts_of(value: Any) -> list[str]:
     """Return the values of a list as texts. A single value becomes a list of one, and no value an empty list."""
-    return [words_of(each) for each in (value if isinstance(value, list) else [value] if value else [])]
+    if isinstance(value, list):
+        return [text_of(each) for each in value]
+    return [text_of(value)] if value else []

@@ -11,17 +11,16 @@ from teams_cli.extensions.exchange.items import (
     Remark,
     content_of,
     file_in,
-    listed,
     objects,
     parsed,
     sections,
-    words_of,
+    text_of,
+    texts_of,
 )
 from teams_cli.workflows import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
 # beads: a line of JSON for each issue, as `bd export` writes it and `.beads/issues.jsonl` has it.
@@ -32,7 +31,7 @@ _BEADS_STATUSES = {"open": "pending", "blocked": "pending", "closed": "completed
 _NO_WORK = {"message", "event", "gate", "agent", "role", "rig", "convoy", "molecule", "slot"}
 """Types of issues that beads keeps for its own purposes."""
 _BLOCKING = ("blocks", "waits-for")
-_BEADS_NO_PLACE = {
+_BEADS_LEFT_OUT = {
     "assignee": "assignee",
     "estimated_minutes": "estimate",
     "due_at": "due date",
@@ -53,65 +52,71 @@ def read_beads(path: str) -> list[Item]:
     for number, line in enumerate(content_of(file).splitlines(), 1):
         if not line.strip():
             continue
-        row = parsed(line, f"line {number} of {file}")
+        where = f"line {number} of {file}"
+        row = parsed(line, where)
         if not isinstance(row, dict):
-            raise errors.InvalidValue(f"line {number} of {file} is not an object", "Give what `bd export` writes.")
+            raise errors.InvalidValue(f"{where} is not an object", "Give what `bd export` writes.")
         if row.get("_type", "issue") == "issue" and row.get("status") != "tombstone":
             if not row.get("id"):
-                raise errors.InvalidValue(f"line {number} of {file} has no id", "Give what `bd export` writes.")
-            issues.append(_issue(row))
+                raise errors.InvalidValue(f"{where} has no id", "Give what `bd export` writes.")
+            issues.append(_beads_item(row))
     return issues
 
 
-def _issue(row: dict[str, Any]) -> Item:
-    key, status = words_of(row["id"]), words_of(row.get("status")) or "open"
-    kind = words_of(row.get("issue_type"))
-    related = [(words_of(each.get("depends_on_id")), _type_of(each)) for each in objects(row.get("dependencies"))]
-    left = [f"relation {kind}" for _, kind in related if kind not in (*_BLOCKING, "parent-child")]
-    left += [name for name_there, name in _BEADS_NO_PLACE.items() if row.get(name_there) not in (None, "", {})]
+def _beads_item(row: dict[str, Any]) -> Item:
+    key, status = text_of(row["id"]), text_of(row.get("status")) or "open"
+    issue_type = text_of(row.get("issue_type"))
+    relations = [
+        (text_of(each.get("depends_on_id")), text_of(each.get("type") or each.get("dep_type")) or "blocks")
+        for each in objects(row.get("dependencies"))
+    ]
+    left_out = [f"relation {relation}" for _, relation in relations if relation not in (*_BLOCKING, "parent-child")]
+    left_out += [name for key_there, name in _BEADS_LEFT_OUT.items() if row.get(key_there) not in (None, "", {})]
     if status not in _BEADS_STATUSES:
-        left.append(f"status {status}: pending here")
+        left_out.append(f"status {status}: pending here")
     item = Item(
         key,
-        words_of(row.get("title")),
+        text_of(row.get("title")),
         description=sections(
-            description=words_of(row.get("description")),
-            Design=words_of(row.get("design")),
-            Acceptance_criteria=words_of(row.get("acceptance_criteria")),
-            Notes=words_of(row.get("notes")),
-            See=words_of(row.get("external_ref")),
+            description=text_of(row.get("description")),
+            Design=text_of(row.get("design")),
+            Acceptance_criteria=text_of(row.get("acceptance_criteria")),
+            Notes=text_of(row.get("notes")),
+            See=text_of(row.get("external_ref")),
         ),
-        priority=_BEADS_PRIORITIES.get(words_of(row.get("priority")), "normal"),
+        priority=_BEADS_PRIORITIES.get(text_of(row.get("priority")), "normal"),
         status=_BEADS_STATUSES.get(status, "pending"),
-        why=words_of(row.get("close_reason")) or None,
-        waits_for=[other for other, kind in related if kind in _BLOCKING],
-        parent=next((other for other, kind in related if kind == "parent-child"), None),
-        labels=listed(row.get("labels")),
+        why=text_of(row.get("close_reason")) or None,
+        waits_for=[other for other, relation in relations if relation in _BLOCKING],
+        parent=next((other for other, relation in relations if relation == "parent-child"), None),
+        labels=texts_of(row.get("labels")),
         remarks=[_beads_remark(key, each) for each in objects(row.get("comments"))],
-        author=words_of(row.get("created_by")) or None,
-        left=left,
+        author=text_of(row.get("created_by")) or None,
+        left_out=left_out,
     )
-    if row.get("is_template") or row.get("pinned") or status == "pinned" or kind in _NO_WORK:
-        item.status = ""
-        item.left = [f"no task: {'template' if row.get('is_template') else kind if kind in _NO_WORK else 'pinned'}"]
+    no_task = ""
+    if row.get("is_template"):
+        no_task = "template"
+    elif issue_type in _NO_WORK:
+        no_task = issue_type
+    elif row.get("pinned") or status == "pinned":
+        no_task = "pinned"
+    if no_task:
+        item.status, item.left_out = "", [f"no task: {no_task}"]
     return item
 
 
-def _type_of(dependency: dict[str, Any]) -> str:
-    return words_of(dependency.get("type") or dependency.get("dep_type")) or "blocks"
-
-
 def _beads_remark(key: str, comment: dict[str, Any]) -> Remark:
-    heading = f"{words_of(comment.get('author')) or '?'}, {words_of(comment.get('created_at'))[:10]}: "
-    text = words_of(comment.get("text") or comment.get("body"))
-    return Remark(f"{key}-{words_of(comment.get('id'))}", heading + text)
+    heading = f"{text_of(comment.get('author')) or '?'}, {text_of(comment.get('created_at'))[:10]}: "
+    text = text_of(comment.get("text") or comment.get("body"))
+    return Remark(f"{key}-{text_of(comment.get('id'))}", heading + text)
 
 
 # task-master: one JSON file with a list of tasks for each tag; tasks have subtasks.
 
-_MASTER_PLACES = (".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json")
-_MASTER_PRIORITIES = {"critical": "high", "high": "high", "low": "low"}
-_MASTER_STATUSES = {
+_TASK_MASTER_PLACES = (".taskmaster/tasks/tasks.json", "tasks/tasks.json", "tasks.json")
+_TASK_MASTER_PRIORITIES = {"critical": "high", "high": "high", "low": "low"}
+_TASK_MASTER_STATUSES = {
     "pending": "pending",
     "blocked": "pending",
     "done": "completed",
@@ -126,60 +131,56 @@ def read_task_master(path: str) -> list[Item]:
     Raises:
         InvalidValue: The file can't be read, or has no list of tasks.
     """
-    file = file_in(path, *_MASTER_PLACES)
+    file = file_in(path, *_TASK_MASTER_PLACES)
     document = parsed(content_of(file), file)
     if isinstance(document, dict) and isinstance(document.get("tasks"), list):
         document = {"master": document}  # as versions before tags wrote it
-    tags = document.items() if isinstance(document, dict) else ()
-    lists = [(tag, each["tasks"]) for tag, each in tags if isinstance(each, dict) and "tasks" in each]
+    by_tag = document.items() if isinstance(document, dict) else ()
+    lists = [(tag, part["tasks"]) for tag, part in by_tag if isinstance(part, dict) and "tasks" in part]
     if not lists:
         raise errors.InvalidValue(f"{file} has no list of tasks", "Name the tasks.json of task-master.")
-    return [item for tag, tasks in lists for row in objects(tasks) for item in _items(tag, row)]
+    items = []
+    for tag, tasks in lists:
+        for row in objects(tasks):
+            task = _task_master_item(tag, row, f"{tag}:{text_of(row.get('id'))}", None)
+            items.append(task)
+            for subtask in objects(row.get("subtasks")):
+                items.append(_task_master_item(tag, subtask, f"{task.key}.{text_of(subtask.get('id'))}", task))
+    return items
 
 
-def _items(tag: str, row: dict[str, Any]) -> list[Item]:
-    task = _task(tag, row, f"{tag}:{words_of(row.get('id'))}", None)
-    return [
-        task,
-        *(_task(tag, each, f"{task.key}.{words_of(each.get('id'))}", task) for each in objects(row.get("subtasks"))),
-    ]
-
-
-def _task(tag: str, row: dict[str, Any], key: str, parent: Item | None) -> Item:
-    status = words_of(row.get("status")) or "pending"
-    left = [] if status in _MASTER_STATUSES else [f"status {status}: pending here"]
+def _task_master_item(tag: str, row: dict[str, Any], key: str, parent: Item | None) -> Item:
+    """Return the item of a task or subtask; *parent* is that of the subtask's task."""
+    status = text_of(row.get("status")) or "pending"
+    priority = _TASK_MASTER_PRIORITIES.get(text_of(row.get("priority")), "normal")
     return Item(
         key,
-        words_of(row.get("title")),
+        text_of(row.get("title")),
         description=sections(
-            description=words_of(row.get("description")),
-            Details=words_of(row.get("details")),
-            Test_strategy=words_of(row.get("testStrategy")),
+            description=text_of(row.get("description")),
+            Details=text_of(row.get("details")),
+            Test_strategy=text_of(row.get("testStrategy")),
         ),
-        priority=parent.priority if parent else _MASTER_PRIORITIES.get(words_of(row.get("priority")), "normal"),
-        status=_MASTER_STATUSES.get(status, "pending"),
+        priority=parent.priority if parent else priority,
+        status=_TASK_MASTER_STATUSES.get(status, "pending"),
         waits_for=[
-            f"{parent.key}.{word}" if parent and "." not in word else f"{tag}:{word}"  # a number alone is a sibling
-            for word in listed(row.get("dependencies"))
+            f"{parent.key}.{number}" if parent and "." not in number else f"{tag}:{number}"  # without a dot: a sibling
+            for number in texts_of(row.get("dependencies"))
         ],
         parent=parent.key if parent else None,
-        left=left,
+        left_out=[] if status in _TASK_MASTER_STATUSES else [f"status {status}: pending here"],
     )
 
 
 # Backlog.md: a Markdown file with front matter for each task.
 
-_TOPS = ("backlog", ".backlog", ".")
+_DIRECTORIES = ("backlog", ".backlog", ".")
 _FOLDERS = {"tasks": "", "completed": "completed", "drafts": "no task: draft", "archive/tasks": "no task: archived"}
+"""What being in each folder says of a task."""
 _BACKLOG_PRIORITIES = {"high": "high", "low": "low"}
 _PENDING = ("to do", "todo", "")
 _DONE = "done"
-_BACKLOG_NO_PLACE = {
-    "due_date": "due date",
-    "assignee": "assignee",
-    "modified_files": "modified files",
-    "reporter": "reporter",
-}
+_BACKLOG_LEFT_OUT = ("due_date", "assignee", "modified_files", "reporter")
 _COMMENT = re.compile(r"^author: *(?P<author>.*)\ncreated: *(?P<at>.*)\n---\n(?P<text>.*?)\n---$", re.M | re.S)
 _HIDDEN = re.compile(r"^<!-- .* -->\n?", re.M)
 
@@ -191,41 +192,40 @@ def read_backlog(path: str) -> list[Item]:
         InvalidValue: A file can't be read, or is not a task.
     """
     if not os.path.isdir(path):
-        return [_backlog_task(path, "", _DONE, {})]
-    top = next((os.path.join(path, top) for top in _TOPS if os.path.isdir(os.path.join(path, top, "tasks"))), None)
-    if top is None:
+        return [_backlog_item(path, "", _DONE, {})]
+    directories = [os.path.join(path, name) for name in _DIRECTORIES]
+    directory = next((each for each in directories if os.path.isdir(os.path.join(each, "tasks"))), None)
+    if directory is None:
         raise errors.InvalidValue(f"{path} has no backlog/tasks", "Name the repository, or its directory of tasks.")
-    done = _last_status(top)
-    milestones = {
-        words_of(front.get("id")): words_of(front.get("title"))
-        for file in _files(os.path.join(top, "milestones"))
-        for front in [_front(file, content_of(file))]
-    }
+    done = _last_status(directory)
+    milestones = {}
+    for file in _markdown_files(os.path.join(directory, "milestones")):
+        front = _front_matter(file, content_of(file))
+        milestones[text_of(front.get("id"))] = text_of(front.get("title"))
     return [
-        _backlog_task(file, state, done, milestones)
+        _backlog_item(file, state, done, milestones)
         for folder, state in _FOLDERS.items()
-        for file in _files(os.path.join(top, folder))
+        for file in _markdown_files(os.path.join(directory, folder))
     ]
 
 
-def _files(folder: str) -> Iterator[str]:
-    if os.path.isdir(folder):
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".md") and name.lower() != "readme.md")
-        yield from (os.path.join(folder, name) for name in names)
+def _markdown_files(folder: str) -> list[str]:
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in names if name.endswith(".md") and name.lower() != "readme.md"]
 
 
-def _last_status(top: str) -> str:
+def _last_status(directory: str) -> str:
     """Return the status of done tasks in the project, which is the last one in its configuration."""
     for name in ("config.yml", "../backlog.config.yml"):
-        file = os.path.join(top, name)
+        file = os.path.join(directory, name)
         if os.path.exists(file):
             config = files.parsed(content_of(file), file, "Correct it.")
-            statuses = listed(config.get("statuses")) if isinstance(config, dict) else []
+            statuses = texts_of(config.get("statuses")) if isinstance(config, dict) else []
             return statuses[-1].lower() if statuses else _DONE
     return _DONE
 
 
-def _front(file: str, content: str) -> dict[str, Any]:
+def _front_matter(file: str, content: str) -> dict[str, Any]:
     hint = "Name a task of Backlog.md: Markdown that begins with front matter."
     text = files.front_matter(content)
     front = files.parsed(text, file, hint) if text else None
@@ -234,57 +234,61 @@ def _front(file: str, content: str) -> dict[str, Any]:
     return front
 
 
-def _backlog_task(file: str, state: str, done: str, milestones: dict[str, str]) -> Item:
+def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) -> Item:
+    """Return the item of a task's file. *state* is what its folder says of it, and *done* the status of done tasks."""
     content = content_of(file)
-    front = _front(file, content)
-    key, status = words_of(front["id"]).upper(), words_of(front.get("status"))
+    front = _front_matter(file, content)
+    key, status = text_of(front["id"]).upper(), text_of(front.get("status"))
+    priority = text_of(front.get("priority")).lower()
+    is_done = state == "completed" or status.lower() in (done, _DONE)
+    left_out = [name.replace("_", " ") for name in _BACKLOG_LEFT_OUT if front.get(name)]
+    if not is_done and status.lower() not in _PENDING:
+        left_out.append(f"status {status}: pending here")
+    if priority not in ("", "medium", *_BACKLOG_PRIORITIES):
+        left_out.append(f"priority {priority}: normal here")
     parts = _sections(content)
     comments = parts.pop("Comments", "")
     summary = parts.pop("Final Summary", "") or None
-    priority = words_of(front.get("priority")).lower()
-    left = [key.replace("_", " ") for key in _BACKLOG_NO_PLACE if front.get(key)]
-    is_done = state == "completed" or status.lower() in (done, _DONE)
-    if not is_done and status.lower() not in _PENDING:
-        left.append(f"status {status}: pending here")
-    if priority not in ("", "medium", *_BACKLOG_PRIORITIES):
-        left.append(f"priority {priority}: normal here")
-    description = parts.pop("Description", "")
-    more = {
-        **parts,
-        "Milestone": milestones.get(words_of(front.get("milestone")), words_of(front.get("milestone"))),
-        "References": "\n".join(listed(front.get("references")) + listed(front.get("documentation"))),
-    }
+    description = [parts.pop("Description", "")]
+    milestone = text_of(front.get("milestone"))
+    parts["Milestone"] = milestones.get(milestone, milestone)
+    parts["References"] = "\n".join(texts_of(front.get("references")) + texts_of(front.get("documentation")))
+    description += [f"## {name}\n{part}" for name, part in parts.items() if part]
     item = Item(
         key,
-        words_of(front.get("title")),
-        description="\n\n".join([description, *(f"## {name}\n{each}" for name, each in more.items() if each)]).strip(),
+        text_of(front.get("title")),
+        description="\n\n".join(description).strip(),
         priority=_BACKLOG_PRIORITIES.get(priority, "normal"),
         status="completed" if is_done else "pending",
         why=summary,
-        waits_for=[each.upper() for each in listed(front.get("dependencies"))],
-        parent=words_of(front.get("parent_task_id")).upper() or None,
-        labels=listed(front.get("labels")),
+        waits_for=[each.upper() for each in texts_of(front.get("dependencies"))],
+        parent=text_of(front.get("parent_task_id")).upper() or None,
+        labels=texts_of(front.get("labels")),
         remarks=[_backlog_remark(key, number, each) for number, each in enumerate(_COMMENT.finditer(comments), 1)],
-        left=left,
+        left_out=left_out,
     )
     if state.startswith("no task"):
-        item.status, item.left = "", [state]
+        item.status, item.left_out = "", [state]
     return item
 
 
 def _sections(content: str) -> dict[str, str]:
-    """Return the texts below the second-order headings, by heading, without the tool's hidden marks."""
+    """Return the texts below the second-order headings, by heading, without the tool's hidden marks. A text before the
+    first heading is the description.
+    """
     body = content.split(f"\n{files.FENCE}\n", 1)[-1]
-    sections: dict[str, str] = {}
+    sections: dict[str, list[str]] = {}
     heading = "Description"
-    fenced = False
+    is_in_code = False
     for line in _HIDDEN.sub("", body).splitlines():
-        fenced ^= line.startswith("```")
-        if line.startswith("## ") and not fenced:
+        if line.startswith("```"):
+            is_in_code = not is_in_code
+        if line.startswith("## ") and not is_in_code:
             heading = line.removeprefix("## ").strip()
         else:
-            sections[heading] = f"{sections[heading]}\n{line}" if heading in sections else line
-    return {name: text.strip("\n") for name, text in sections.items() if text.strip()}
+            sections.setdefault(heading, []).append(line)
+    texts = {name: "\n".join(lines).strip("\n") for name, lines in sections.items()}
+    return {name: text for name, text in texts.items() if text.strip()}
 
 
 def _backlog_remark(key: str, number: int, comment: re.Match[str]) -> Remark:

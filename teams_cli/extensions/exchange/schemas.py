@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Schema = dict[str, Any]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_WORD = {"type": ["string", "integer"]}
+_ID = {"type": ["string", "integer"]}
 NAMES = ("teams.yaml", "workflow", "tasks", "config.json")
 _SCHEMA = """Show the JSON Schema of a file that you write, for your editor.
 
@@ -26,22 +26,21 @@ beside your file, and name it in the first line of the file:
 
 def of(name: str) -> Schema:
     """Return the JSON Schema of the files that *name* stands for."""
-    made = {"teams.yaml": _roster, "workflow": _workflow, "tasks": _tasks, "config.json": _config}[name]()
-    return {"$schema": _DIALECT, "title": name, **{key: value for key, value in made.items() if key != "title"}}
-
-
-def _roster() -> Schema:
+    from teams_cli.records.validation import schema_of
+    from teams_cli.teams.config import Config
+    from teams_cli.workflows.model import Workflow
     from teams_cli.workflows.roster import Roster
 
-    schema = Roster.model_json_schema()
-    schema["$defs"]["ListedTask"]["required"].remove("id")  # the title gives one
-    return schema
-
-
-def _workflow() -> Schema:
-    from teams_cli.workflows.model import Workflow
-
-    return Workflow.model_json_schema()
+    if name == "teams.yaml":
+        schema = Roster.model_json_schema()
+        schema["$defs"]["ListedTask"]["required"].remove("id")  # a missing id is made from the title
+    elif name == "workflow":
+        schema = Workflow.model_json_schema()
+    elif name == "tasks":
+        schema = _tasks()
+    else:
+        schema = schema_of(Config, "#/$defs/{model}")
+    return {"$schema": _DIALECT, "title": name, **{key: value for key, value in schema.items() if key != "title"}}
 
 
 def _tasks() -> Schema:
@@ -55,18 +54,11 @@ def _tasks() -> Schema:
     schema = TypeAdapter(list[ListedTask]).json_schema()
     task = schema["$defs"]["ListedTask"]
     task["required"].remove("id")
-    task["properties"]["id"] = _WORD
-    task["properties"]["blockedBy"]["items"] = _WORD
+    task["properties"]["id"] = _ID
+    task["properties"]["blockedBy"]["items"] = _ID
     rows = {"type": "array", "minItems": 1, "items": {"anyOf": [schema["items"], {"type": "string"}]}}
     wrapped = {"type": "object", "properties": {"tasks": rows}, "required": ["tasks"]}
     return {"$defs": schema["$defs"], "anyOf": [rows, wrapped]}
-
-
-def _config() -> Schema:
-    from teams_cli.records.validation import schema_of
-    from teams_cli.teams.config import Config
-
-    return schema_of(Config, "#/$defs/{model}")
 
 
 def _show(call: Call, name: str) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from teams_cli import errors, processes, text
-from teams_cli.extensions.exchange.items import Item, objects, words_of
+from teams_cli.extensions.exchange.items import Item, objects, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,11 @@ class Tracker:
 
     program = ""
     repository = "repos/{owner}/{repo}"
-    paginates = False
+    """The path of the checkout's repository; the tool fills it in."""
+    key_of_name = "full_name"
+    """The key of a repository's name in the answers."""
+    state_of_open = "open"
+    paginates = True
     """Whether the tool reads all pages of a list by itself."""
 
     def __init__(self, directory: str, environ: Mapping[str, str]) -> None:
@@ -58,148 +62,140 @@ class Tracker:
             TrackerFailed: The tracker could not be read.
         """
         if wanted.numbers:
-            rows = [self._one(number) for number in wanted.numbers]
+            rows = [self._issue(number) for number in wanted.numbers]
         else:
-            rows = [row for row in self._open(wanted) if "pull_request" not in row or not row["pull_request"]]
-            rows = [row for row in rows if self._has(row, wanted)]
-        own = self._own_name() if imported else ""
-        names = {key.rpartition("#")[0] for key in imported}
-        former = "" if own in names else next((name for name in sorted(names) if self._name_now(name) == own), "")
-        items = {item.key: item for item in (self._item(row, own, former) for row in rows)}
+            rows = [row for row in self._open_issues(wanted) if not row.get("pull_request")]
+            rows = [row for row in rows if self._is_of_milestone(row, wanted.milestone)]
+        name = self._name_of(self.repository) if imported else ""
+        former_name = self._former_name(name, imported)
+        items = {item.key: item for item in (self._item(row, name, former_name) for row in rows)}
         for key in imported if not wanted.numbers else ():
             repository, _, number = key.rpartition("#")
-            if repository == (former or own) and key not in items:
-                row = self._one(int(number), missing=True)
-                item = self._item(row, own, former) if row else None
+            if repository == (former_name or name) and key not in items:
+                row = self._issue(int(number), may_be_missing=True)
+                item = self._item(row, name, former_name) if row else None
                 if item is None or item.key != key:  # it was deleted, or transferred to another repository
-                    item = Item(key, key, status="", left=[f"now {item.key}" if item else "no longer there"])
+                    item = Item(key, key, status="", left_out=[f"now {item.key}" if item else "no longer there"])
                 items[key] = item
         return list(items.values())
 
-    def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
+    def _former_name(self, name: str, imported: Collection[str]) -> str:
+        """Return the name of the repository in the keys of *imported*, if it was renamed to *name* since; otherwise
+        "".
+        """
+        names = {key.rpartition("#")[0] for key in imported}
+        if name in names:
+            return ""
+        for former in sorted(names):
+            if self._name_of(self._path_of(former), may_be_missing=True) == name:
+                return former
+        return ""
+
+    def _open_issues(self, wanted: Wanted) -> list[dict[str, Any]]:
         """Return all open issues with the wanted labels."""
-        raise NotImplementedError
+        query = _query(wanted, state=self.state_of_open, per_page="100")
+        return self._read(f"{self.repository}/issues?{query}")
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the issues that the issue *row* waits for."""
         raise NotImplementedError
 
-    def _own_name(self) -> str:
-        """Return the name of the repository, as the tracker gives it."""
-        return words_of(self._asked(self.repository)[0].get("full_name"))
+    def _path_of(self, repository: str) -> str:
+        """Return the path of the repository with that name."""
+        return f"repos/{repository}"
 
-    def _name_now(self, repository: str) -> str:
-        """Return the present name of a repository, or "" if the repository no longer exists."""
-        return "".join(words_of(row.get("full_name")) for row in self._asked(f"repos/{repository}", missing=True))
+    def _name_of(self, path: str, may_be_missing: bool = False) -> str:
+        """Return the name that the tracker gives to the repository at *path*; "" if there is none, which is an error
+        unless it *may_be_missing*.
+        """
+        rows = self._read(path, may_be_missing)
+        return text_of(rows[0].get(self.key_of_name)) if rows else ""
 
-    def _one(self, number: int, missing: bool = False) -> dict[str, Any]:
-        """Return one issue. If it may be *missing* and does not exist, return an empty dictionary."""
-        rows = self._asked(f"{self.repository}/issues/{number}", missing)
+    def _issue(self, number: int, may_be_missing: bool = False) -> dict[str, Any]:
+        """Return one issue. If it *may_be_missing* and does not exist, return an empty dictionary."""
+        rows = self._read(f"{self.repository}/issues/{number}", may_be_missing)
         return rows[0] if rows else {}
 
-    def _has(self, row: dict[str, Any], wanted: Wanted) -> bool:
+    def _is_of_milestone(self, row: dict[str, Any], wanted: str | None) -> bool:
         milestone = row.get("milestone") or {}
-        names = {words_of(milestone.get(key)) for key in ("title", "number", "iid", "id")}
-        return wanted.milestone is None or wanted.milestone in names
+        names = {text_of(milestone.get(key)) for key in ("title", "number", "iid", "id")}
+        return wanted is None or wanted in names
 
-    def _item(self, row: dict[str, Any], own: str, former: str) -> Item:
-        """Return the issue as an item. In a renamed repository the item keeps the key with the *former* name, which its
-        task has.
+    def _item(self, row: dict[str, Any], name: str, former_name: str) -> Item:
+        """Return the issue as an item. If the repository *name* has a *former_name*, which is in the keys of earlier
+        tasks, the item's key has it too.
         """
 
         def key_of(address: str) -> str:
-            repository, _, number = (key := _key(address)).rpartition("#")
-            return f"{former}#{number}" if former and repository == own else key
+            key = _key(address)
+            repository, _, number = key.rpartition("#")
+            return f"{former_name}#{number}" if former_name and repository == name else key
 
-        url = words_of(row.get("html_url") or row.get("web_url"))
+        url = text_of(row.get("html_url") or row.get("web_url"))
         key = key_of(url)
-        labels = [words_of(each.get("name") if isinstance(each, dict) else each) for each in row.get("labels") or ()]
+        labels = [text_of(each.get("name") if isinstance(each, dict) else each) for each in row.get("labels") or ()]
         author = row.get("user") or row.get("author") or {}
-        milestone = words_of((row.get("milestone") or {}).get("title"))
-        body = words_of(row.get("body") or row.get("description"))
+        milestone = text_of((row.get("milestone") or {}).get("title"))
+        body = text_of(row.get("body") or row.get("description"))
         is_open = row.get("state") in ("open", "opened")
         return Item(
             key,
-            words_of(row.get("title")),
+            text_of(row.get("title")),
             description=f"{body}\n\nMilestone: {milestone}" if milestone else body,
             priority=_priority(labels),
             status="pending" if is_open else "cancelled",
             why=None if is_open else f"closed at {url}",
             waits_for=[
-                key_of(words_of(blocker.get("html_url") or blocker.get("web_url")))
+                key_of(text_of(blocker.get("html_url") or blocker.get("web_url")))
                 for blocker in (self._blockers(row) if is_open else ())
                 if blocker.get("state") in ("open", "opened")
             ],
             labels=labels,
             url=url,
-            author=words_of(author.get("login") or author.get("username")),
+            author=text_of(author.get("login") or author.get("username")),
             foreign=f"#{key.rpartition('#')[2]}",
         )
 
-    def _asked(self, path: str, missing: bool = False) -> list[dict[str, Any]]:
-        """Return the objects at a path of the tracker's API. If the path may be *missing* and does not exist, return an
+    def _read(self, path: str, may_be_missing: bool = False) -> list[dict[str, Any]]:
+        """Return the objects at a path of the tracker's API. If the path *may_be_missing* and does not exist, return an
         empty list.
 
         Raises:
             TrackerFailed: The tool is not installed, failed or refused.
         """
-        done = processes.outcome_of(self._command(path), self._directory, self._environ)
+        command = [self.program, "api", *(["--paginate"] if self.paginates and "?" in path else []), path]
+        done = processes.outcome_of(command, self._directory, self._environ)
         if done.returncode:
             reason = " ".join((done.stderr or done.stdout).split())[:500]
-            if missing and re.search(r"\b(404|410)\b", reason):
+            if may_be_missing and re.search(r"\b(404|410)\b", reason):
                 return []
             hint = f"Nothing was changed; repeat it when `{self.program} api {self.repository}` works."
             raise TrackerFailed(f"{self.program} failed: {reason or f'exit status {done.returncode}'}", hint)
         return _documents(done.stdout, self.program)
 
-    def _command(self, path: str) -> list[str]:
-        return [self.program, "api", *(["--paginate"] if self.paginates and "?" in path else []), path]
-
-    def _pages(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """Return the objects of all pages of a list."""
-        rows: list[dict[str, Any]] = []
-        for page in range(1, 10_000):
-            new = self._asked(f"{path}?{urlencode({**query, 'limit': str(_PAGE), 'page': str(page)}, quote_via=quote)}")
-            rows += new
-            if len(new) < _PAGE:
-                break
-        return rows
-
 
 class GitHub(Tracker):
     program = "gh"
-    paginates = True
-
-    def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
-        query = {"state": "open", "per_page": "100", **({"labels": ",".join(wanted.labels)} if wanted.labels else {})}
-        return self._asked(f"{self.repository}/issues?{urlencode(query, quote_via=quote)}")
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
         summary = row.get("issue_dependencies_summary")
         if isinstance(summary, dict) and not summary.get("blocked_by"):
             return []
         path = f"{self.repository}/issues/{row['number']}/dependencies/blocked_by?per_page=100"
-        return self._asked(path, missing=True)  # older servers do not have it
+        return self._read(path, may_be_missing=True)  # older servers do not have it
 
 
 class GitLab(Tracker):
     program = "glab"
-    paginates = True
+    state_of_open = "opened"
     repository = "projects/:fullpath"
+    key_of_name = "path_with_namespace"
 
-    def _own_name(self) -> str:
-        return words_of(self._asked(self.repository)[0].get("path_with_namespace"))
-
-    def _name_now(self, repository: str) -> str:
-        rows = self._asked(f"projects/{quote(repository, safe='')}", missing=True)
-        return "".join(words_of(row.get("path_with_namespace")) for row in rows)
-
-    def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
-        query = {"state": "opened", "per_page": "100", **({"labels": ",".join(wanted.labels)} if wanted.labels else {})}
-        return self._asked(f"{self.repository}/issues?{urlencode(query, quote_via=quote)}")
+    def _path_of(self, repository: str) -> str:
+        return f"projects/{quote(repository, safe='')}"
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        links = self._asked(f"{self.repository}/issues/{row['iid']}/links", missing=True)
+        links = self._read(f"{self.repository}/issues/{row['iid']}/links", may_be_missing=True)
         return [link for link in links if link.get("link_type") == "is_blocked_by"]
 
 
@@ -207,13 +203,27 @@ class Gitea(Tracker):
     """Gitea, and Forgejo, which has the same API."""
 
     program = "tea"
+    paginates = False
 
-    def _open(self, wanted: Wanted) -> list[dict[str, Any]]:
-        labels = {"labels": ",".join(wanted.labels)} if wanted.labels else {}
-        return self._pages(f"{self.repository}/issues", state="open", type="issues", **labels)
+    def _open_issues(self, wanted: Wanted) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        for page in range(1, 10_000):
+            query = _query(wanted, state="open", type="issues", limit=str(_PAGE), page=str(page))
+            rows_of_page = self._read(f"{self.repository}/issues?{query}")
+            rows += rows_of_page
+            if len(rows_of_page) < _PAGE:
+                break
+        return rows
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        return self._asked(f"{self.repository}/issues/{row['number']}/dependencies", missing=True)
+        return self._read(f"{self.repository}/issues/{row['number']}/dependencies", may_be_missing=True)
+
+
+def _query(wanted: Wanted, **fields: str) -> str:
+    """Return a query with these fields and the wanted labels, as a part of a URL."""
+    if wanted.labels:
+        fields["labels"] = ",".join(wanted.labels)
+    return urlencode(fields, quote_via=quote)
 
 
 KINDS: dict[str, type[Tracker]] = {"github": GitHub, "gitlab": GitLab, "forgejo": Gitea, "gitea": Gitea}
@@ -225,10 +235,10 @@ def _key(url: str) -> str:
     Raises:
         TrackerFailed: The URL is not the address of an issue.
     """
-    parts = _ISSUE_URL.match(url)
-    if parts is None:
+    match = _ISSUE_URL.match(url)
+    if match is None:
         raise TrackerFailed(f"{url or 'nothing'} is not the address of an issue", "Give the number of an issue.")
-    return f"{parts['repository']}#{parts['number']}"
+    return f"{match['repository']}#{match['number']}"
 
 
 def _priority(labels: Sequence[str]) -> str:
@@ -243,12 +253,15 @@ def _documents(output: str, program: str) -> list[dict[str, Any]]:
     Raises:
         TrackerFailed: The output is not JSON.
     """
-    decoder, place = json.JSONDecoder(), 0
     rows: list[Any] = []
+    unread = output.strip()
     try:
-        while not place or place < len(output.rstrip()):  # a list without issues is `[]`, not empty output
-            page, place = decoder.raw_decode(output, place + len(output[place:]) - len(output[place:].lstrip()))
+        while True:  # at least once: a list without issues is `[]`, so that empty output is an error
+            page, end = json.JSONDecoder().raw_decode(unread)
             rows += page if isinstance(page, list) else [page]
+            unread = unread[end:].lstrip()
+            if not unread:
+                break
     except ValueError as error:
         raise TrackerFailed(f"{program} did not answer with JSON: {error}", "Look at what it prints.") from None
     return objects(json.loads(text.whole_characters(json.dumps(rows).encode())))
