@@ -13,6 +13,7 @@ from teams_cli import environment, errors
 from teams_cli.clients import environments, json_edits, known, permissions, plugins, profiles, settings_files
 from teams_cli.clients.contract import COMMON
 from teams_cli.clients.own_entries import HOLD, WAIT
+from teams_cli.doctor import finding
 from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.files.engine import FileStore
@@ -47,14 +48,14 @@ def examine(
         yield finding(client, "problem", f"there is no {profile.program} on PATH", "Install it.")
         return
     version = profiles.version_of(program, environ)
-    what, remedy = profiles.version_trouble(known.get(client), version)
-    yield finding(client, "warning" if what else "good", what or f"{program}: {version}", remedy)
+    trouble, remedy = profiles.version_trouble(known.get(client), version)
+    yield finding(client, "warning" if trouble else "good", trouble or f"{program}: {version}", remedy)
     commands = []
     if known.get(client).home:
-        of_user = settings_files.of_user(client, environ.get("HOME", "/"), environ)
-        places = (of_user[0], settings_files.of_project(client, directory)[0])
-        of_ours = [command for place in places for command in place.hook_commands()]
-        commands = [command for command in of_ours if not command.endswith((HOLD, WAIT))]  # those answer at once
+        of_user = settings_files.of_user(client, environ.get("HOME", "/"), environ)[0]
+        of_project = settings_files.of_project(client, directory)[0]
+        ours = of_user.hook_commands() + of_project.hook_commands()
+        commands = [command for command in ours if not command.endswith((HOLD, WAIT))]  # the others answer at once
     if plugins.is_installed(root, client):
         commands.append(f"teams hook {client}")
         if not plugins.is_current(root, client):
@@ -84,13 +85,13 @@ def _environment(store: FileStore) -> dict[str, str]:
 
 def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Finding:
     """Run the hook *command* as the client would after a tool call, with mail waiting. Return what was found."""
-    speaks = known.get(command.split()[-1]).dialect or COMMON
-    given = json.dumps({"hook_event_name": speaks.after_tool})
+    dialect = known.get(command.split()[-1]).dialect or COMMON
+    event = json.dumps({"hook_event_name": dialect.after_tool})
     with TemporaryDirectory() as top:
         done = subprocess.run(
             ["sh", "-c", command],
             env={**environments.unnamed(environ), **_environment(_scratch(top))},
-            input=given,
+            input=event,
             capture_output=True,
             text=True,
             timeout=_PATIENCE,
@@ -109,10 +110,10 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
         store = _scratch(top)
         values = {"prompt": _PROMPT, "session_id": str(uuid4()), "agent": _AGENT}
         values |= profiles.of_place(store.root, store.variables)
-        words = profiles.fill(profile.start, values, {"permissions": mode.words})
+        command = profiles.fill(profile.start, values, {"permissions": mode.words})
         try:
             done = subprocess.run(
-                words,
+                command,
                 env={**profile.environment(environ, _environment(store)), **mode.set},
                 cwd=directory,
                 input=_PROMPT,
@@ -123,16 +124,12 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return finding(client.name, "problem", f"took no turn: {error}", f"Try it: {profile.program}")
-        fired = os.path.exists(f"{store.root}/teams/{_TEAM}/inboxes/{_AGENT}.seen")
-    if fired:
+        has_fired = os.path.exists(f"{store.root}/teams/{_TEAM}/inboxes/{_AGENT}.seen")
+    if has_fired:
         return finding(client.name, "good", "a hook fired in a turn of the client")
     why = (done.stderr.strip() or done.stdout.strip())[-300:]
     what = f"no hook fired in a turn of the client (status {done.returncode}): {why}"
     return finding(client.name, "problem", what, client.remedy or f"teams install {client.name}")
-
-
-def finding(client: str, level: str, what: str, remedy: str = "") -> Finding:
-    return {"level": level, "where": client, "what": what, "remedy": remedy}
 
 
 _VARIABLES = ("TEAMS_HOME", "XDG_CONFIG_HOME")
@@ -141,9 +138,11 @@ _VARIABLES = ("TEAMS_HOME", "XDG_CONFIG_HOME")
 def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding for each client whose settings name another root for the teams."""
     for client in known.all_clients():
-        for place in settings_files.of_user(client.name, environ.get("HOME") or "/", environ) if client.home else ():
-            for variables in _environments(_document(place.path)):
-                where = f"{client.name}: {place.path}"
+        if not client.home:
+            continue
+        for file in settings_files.of_user(client.name, environ.get("HOME") or "/", environ):
+            for variables in _environments(_settings_in(file.path)):
+                where = f"{client.name}: {file.path}"
                 try:
                     theirs = environment.root_directory(None, {**environ, **variables})[0]
                 except errors.TeamsError as error:
@@ -154,7 +153,7 @@ def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
                     yield finding(where, "warning", what, f"Say the same in both: TEAMS_HOME={root}")
 
 
-def _document(path: str) -> Any:
+def _settings_in(path: str) -> Any:
     """Return the settings in the file at *path*; None if they can't be read, which another finding reports."""
     import json
     import tomllib
@@ -167,11 +166,12 @@ def _document(path: str) -> Any:
         return None
 
 
-def _environments(document: Any) -> Iterator[dict[str, str]]:
-    """Yield the variables of `teams` that the settings give to processes of the client."""
-    if isinstance(document, dict):
-        own = {key: document[key] for key in _VARIABLES if isinstance(document.get(key), str) and document[key]}
-        if own and not any("{" in value for value in own.values()):  # which the client fills in
-            yield own
-    for inner in document.values() if isinstance(document, dict) else document if isinstance(document, list) else ():
-        yield from _environments(inner)
+def _environments(settings: Any) -> Iterator[dict[str, str]]:
+    """Yield the variables of `teams` that the settings give to processes of the client, from each part with any."""
+    if isinstance(settings, dict):
+        variables = {key: settings[key] for key in _VARIABLES if isinstance(settings.get(key), str) and settings[key]}
+        if variables and not any("{" in value for value in variables.values()):  # the client fills in the braces
+            yield variables
+    parts = list(settings.values()) if isinstance(settings, dict) else settings
+    for part in parts if isinstance(parts, list) else ():
+        yield from _environments(part)

@@ -6,6 +6,7 @@ from teams_cli import extensions, kinds
 from teams_cli.agents import ending, isolation, worktrees
 from teams_cli.agents.seats import sitting
 from teams_cli.agents.sessions import SESSION
+from teams_cli.doctor import finding
 from teams_cli.messages.inboxes import INBOX, hold_to_log
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import Store
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from teams_cli.teams.config import Config
 
 
-_NAMED = 10
-_REASON = 100
+_MOST_NAMED = 10
+_LONGEST_REASON = 100
 
 
 def examine(
@@ -38,36 +39,36 @@ def examine(
     directory: str = "",
 ) -> list[Finding]:
     """Examine all teams, or *only* one, and the user's rules, including those in OpenCode's own directory, *opencode*.
-    With *fix*, make the repairs that lose nothing.
+    With *fix*, make the repairs that lose nothing. Names of workflows are looked up in the *directory*.
 
     Each finding has a level (`problem`, `warning` or `fixed`), where and what the problem is, and what to do about it.
     """
     if only and only not in store.teams():
         teams.get(store, only)
     findings = list(store.examine(kinds.ALL, fix, only))
-    defined = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
-    for team in teams.all_of(store, []):  # of those that are damaged the store has said so
+    defined_roles = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
+    for team in teams.all_of(store, []):  # without the damaged ones, for which the store has a finding
         if only in ("", team.name):
-            findings += _team(store, team, fix)
-            findings += _lost_roles(team, config) if team.state == "active" else ()
-            findings += _unattended(store, team, fix, environ or {}) if team.state == "closed" else ()
-        defined.update(team.roles)
-    findings += _rules(config, defined, directory)
-    for where, why in opencode_rules.passed_over(opencode) if opencode else ():
-        findings.append(_changes_nothing(where, why, "Correct it: what it was to forbid is allowed."))
-    for where in opencode_rules.refused_by_opencode(opencode) if opencode else ():
-        what, remedy = "OpenCode does not start with a rule by role", f"Move it to {store.root}/config.json."
-        findings.append({"level": "warning", "where": where, "what": what, "remedy": remedy})
+            findings += _team(store, team, config, fix, environ or {})
+        defined_roles.update(team.roles)
+    findings += _rules(config, defined_roles, directory)
+    if opencode:
+        for where, why in opencode_rules.passed_over(opencode):
+            findings.append(_without_effect(where, why, "Correct it: what it was to forbid is allowed."))
+        for where in opencode_rules.refused_by_opencode(opencode):
+            remedy = f"Move it to {store.root}/config.json."
+            findings.append(finding(where, "warning", "OpenCode does not start with a rule by role", remedy))
     return findings
 
 
-def _rules(config: Config, defined: set[str], directory: str) -> Iterator[Finding]:
+def _rules(config: Config, defined_roles: set[str], directory: str) -> Iterator[Finding]:
     """Yield a finding for each rule that has no effect, such as one for a misspelt command, which forbids nothing."""
     for operation, by_role in config.permission.get("tool", {}).items():
         place = f"permission.tool.{operation}"
         yield from _unknown_operations(place, [operation] if operation != "*" else [])
-        for role in sorted(roles.by_role(by_role).keys() - defined):
-            yield _idle_rule(f"{place}.{role}", f"there is no role {role!r}", "`teams define-role` makes one.")
+        for role in sorted(roles.by_role(by_role).keys() - defined_roles):
+            remedy = "`teams define-role` makes one."
+            yield _without_effect(f"config.json: {place}.{role}", f"there is no role {role!r}", remedy)
     for name, definition in config.agent.items():
         yield from _unknown_operations(f"agent.{name}", definition.get("allow", []) + definition.get("deny", []))
         if workflow := definition.get("workflow"):
@@ -77,25 +78,21 @@ def _rules(config: Config, defined: set[str], directory: str) -> Iterator[Findin
                 files.path_of(workflow, directory)
             except files.WorkflowNotFound as missing:
                 what = f"{missing.message}, which the role {name} is to follow"
-                yield {"level": "problem", "where": f"config.json: agent.{name}", "what": what, "remedy": missing.hint}
+                yield finding(f"config.json: agent.{name}", "problem", what, missing.hint)
 
 
 def _unknown_operations(place: str, names: list[str]) -> Iterator[Finding]:
     for name in names:
         if name not in roles.operations():
             remedy = f"Operations: {', '.join(roles.operations())}."
-            yield _idle_rule(place, f"there is no operation {name!r}", remedy)
+            yield _without_effect(f"config.json: {place}", f"there is no operation {name!r}", remedy)
 
 
-def _idle_rule(place: str, why: str, remedy: str) -> Finding:
-    return _changes_nothing(f"config.json: {place}", why, remedy)
+def _without_effect(where: str, why: str, remedy: str) -> Finding:
+    return finding(where, "warning", f"{why}, so this changes nothing", remedy)
 
 
-def _changes_nothing(where: str, why: str, remedy: str) -> Finding:
-    return {"level": "warning", "where": where, "what": f"{why}, so this changes nothing", "remedy": remedy}
-
-
-def _keepers(store: Store, team: Team) -> Iterator[Finding]:
+def _suspended_keepers(store: Store, team: Team) -> Iterator[Finding]:
     """Yield a finding for each supervisor on this machine that is suspended, so that its agent neither works nor
     ends.
     """
@@ -106,23 +103,32 @@ def _keepers(store: Store, team: Team) -> Iterator[Finding]:
             yield _finding(team.name, "problem", what, remedy)
 
 
-def _team(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
-    yield from _keepers(store, team)
+def _team(store: Store, team: Team, config: Config, fix: bool, environ: Mapping[str, str]) -> Iterator[Finding]:
+    yield from _suspended_keepers(store, team)
     by_id = {task.id: task for task in tasks.all_of(store, team.name, [])}
-    yield from _readers(store, team.name, fix)
+    yield from _inboxes(store, team.name, fix)
     yield from _blockers(team.name, by_id)
-    yield from _claims(store, team, by_id, fix)
+    yield from _expired_claims(store, team, by_id, fix)
     for check in extensions.checks():
         yield from check(store, team, fix)
-    yield from _worktrees(store, team)
+    if team.state == "closed":
+        yield from _left_worktrees(store, team)
     yield from _isolation(store, team)
-    for row in agents.agent_rows(store, team, []) if team.state == "active" else []:
+    if team.state == "active":
+        yield from _silent_members(store, team)
+        yield from _undefined_roles(team, config)
+    elif team.state == "closed":
+        yield from _unattended(store, team, fix, environ)
+
+
+def _silent_members(store: Store, team: Team) -> Iterator[Finding]:
+    for row in agents.agent_rows(store, team, []):
         if row["state"] == "stale" and row["name"] != team.leader:
             what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
             yield _finding(team.name, "warning", what, f"If it won't come back: teams leave-team --as {row['name']}")
 
 
-def _lost_roles(team: Team, config: Config) -> Iterator[Finding]:
+def _undefined_roles(team: Team, config: Config) -> Iterator[Finding]:
     """Yield a finding for each member whose role was removed from `config.json`. Such a member may change nothing."""
     for member in team.roster():
         if member.active and roles.role_for(member.role, team, config) is None:
@@ -135,38 +141,43 @@ def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str])
     """Yield a finding for each detached client that still runs in a closed team. Either somebody watched it when the
     team was closed, or it did not end. With *fix*, end these clients.
     """
-    there = sitting.unattended_agents(store, team.name, environ)
-    left = sitting.end_all_unattended(store, team.name, environ) if fix else there
-    for name in there:
+    unattended = sitting.unattended_agents(store, team.name, environ)
+    still_running = sitting.end_all_unattended(store, team.name, environ) if fix else unattended
+    for name in unattended:
         what = f"the client of {name} runs on in a detached terminal"
-        remedy = f"teams stop-agent {name} --team {team.name} --as human"
-        yield _finding(team.name, "warning" if name in left else "fixed", what, remedy if name in left else "")
+        if name in still_running:
+            yield _finding(team.name, "warning", what, f"teams stop-agent {name} --team {team.name} --as human")
+        else:
+            yield _finding(team.name, "fixed", what, "")
 
 
-def _worktrees(store: Store, team: Team) -> Iterator[Finding]:
+def _left_worktrees(store: Store, team: Team) -> Iterator[Finding]:
     """Yield a finding for each worktree of a closed team. Nobody works in it, and its branch would stay for ever."""
-    for tree in worktrees.all_of(store, team.name) if team.state == "closed" else []:
-        done = "remove" if tree.state == "empty" else "merge"
+    for tree in worktrees.all_of(store, team.name):
+        action = "remove" if tree.state == "empty" else "merge"
         what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
-        yield _finding(team.name, "warning", what, f"teams worktree {done} {tree.agent} --team {team.name} --as human")
+        yield _finding(
+            team.name, "warning", what, f"teams worktree {action} {tree.agent} --team {team.name} --as human"
+        )
 
 
 def _isolation(store: Store, team: Team) -> Iterator[Finding]:
     """Yield a finding for each running agent that shares its ports or worktree with another, or whose worktree has
     another branch checked out.
     """
-    every = [session for session, _ in store.scan(team.name, SESSION, [])]
-    for session, what in isolation.broken(every):
+    sessions = [session for session, _ in store.scan(team.name, SESSION, [])]
+    for session, what in isolation.broken(sessions):
         remedy = f"Stop it and look: teams stop-agent {session.agent}; teams worktree list --team {team.name}"
         yield _finding(team.name, "problem", f"{session.agent}: {what}", remedy)
 
 
-def _readers(store: Store, team: str, fix: bool) -> Iterator[Finding]:
+def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Finding]:
     """Yield a finding for each inbox that was read beyond the last message, which happens when messages are deleted by
     hand. With *fix*, correct the inbox.
     """
     for inbox, _ in store.scan(team, INBOX, []):
-        if inbox.furthest() > (last := store.last(team, MESSAGE)):
+        last = store.last(team, MESSAGE)
+        if inbox.furthest() > last:
             if fix:
                 hold_to_log(store, team, inbox, last)
             what = f"{inbox.agent} has read up to msg-{inbox.furthest()}, and the log ends with msg-{last}"
@@ -174,48 +185,48 @@ def _readers(store: Store, team: str, fix: bool) -> Iterator[Finding]:
             yield _finding(team, "fixed" if fix else "problem", what, "" if fix else remedy)
 
 
-def _blockers(team: str, known: dict[str, Task]) -> Iterator[Finding]:
-    for task in known.values():
-        if missing := [key for key in task.waits_for if key not in known]:
+def _blockers(team: str, by_id: dict[str, Task]) -> Iterator[Finding]:
+    for task in by_id.values():
+        if missing := [key for key in task.waits_for if key not in by_id]:
             remedy = f"teams update-task {task.id} --unblock {missing[0]}"
             yield _finding(team, "problem", f"{task.id} waits for {', '.join(missing)}, which there is not", remedy)
-    for key in sorted(_in_circles(known)):
-        yield _finding(
-            team, "problem", f"{key} waits for itself through others", f"teams update-task {key} --unblock …"
-        )
-    yield from _held_up(team, course.Graph(list(known.values())))
+    for key in sorted(_tasks_in_cycles(by_id)):
+        remedy = f"teams update-task {key} --unblock …"
+        yield _finding(team, "problem", f"{key} waits for itself through others", remedy)
+    yield from _blocking_failures(team, course.Graph(list(by_id.values())))
 
 
-def _held_up(team: str, graph: course.Graph) -> Iterator[Finding]:
+def _blocking_failures(team: str, graph: course.Graph) -> Iterator[Finding]:
     """Yield a finding for each failed or cancelled task that blocks others, with the tasks that it blocks."""
     for row in agents.failures(graph):
-        if held := sorted(graph.behind(row["id"]), key=TASK.number_in):
-            why = " ".join(row["reason"].split())[:_REASON] if row["status"] == "failed" else ""
-            count = "1 task waits" if len(held) == 1 else f"{len(held)} tasks wait"
-            named = ", ".join(held[:_NAMED]) + (", …" if len(held) > _NAMED else "")
-            what = f"{row['id']} {row['status']}{f' ({why})' if why else ''}: {count} for it: {named}"
+        if waiting := sorted(graph.behind(row["id"]), key=TASK.number_in):
+            why = " ".join(row["reason"].split())[:_LONGEST_REASON] if row["status"] == "failed" else ""
+            count = "1 task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
+            names = ", ".join(waiting[:_MOST_NAMED]) + (", …" if len(waiting) > _MOST_NAMED else "")
+            what = f"{row['id']} {row['status']}{f' ({why})' if why else ''}: {count} for it: {names}"
             remedy = f"teams update-task {row['id']} --status pending --reason WHY; or drop it: --unblock {row['id']}"
             yield _finding(team, "warning", what, remedy)
 
 
-def _in_circles(known: dict[str, Task]) -> set[str]:
+def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
     """Return the ids of the tasks that block themselves through others."""
-    circles = set()
-    for start in known if ordering.circle({key: task.waits_for for key, task in known.items()}) else ():
-        ahead, seen = list(known[start].waits_for), set[str]()
-        while ahead:
-            key = ahead.pop()
+    if not ordering.circle({key: task.waits_for for key, task in by_id.items()}):
+        return set()
+    in_cycles = set()
+    for start in by_id:
+        to_visit, visited = list(by_id[start].waits_for), set[str]()
+        while to_visit and start not in in_cycles:
+            key = to_visit.pop()
             if key == start:
-                circles.add(start)
-                break
-            if key not in seen and key in known:
-                seen.add(key)
-                ahead += known[key].waits_for
-    return circles
+                in_cycles.add(start)
+            elif key not in visited and key in by_id:
+                visited.add(key)
+                to_visit += by_id[key].waits_for
+    return in_cycles
 
 
-def _claims(store: Store, team: Team, known: dict[str, Task], fix: bool) -> Iterator[Finding]:
-    for task in known.values():
+def _expired_claims(store: Store, team: Team, by_id: dict[str, Task], fix: bool) -> Iterator[Finding]:
+    for task in by_id.values():
         if reason := leases.over(store, team, task):
             if fix:
                 leases.release_if_over(store, team, task.id)
@@ -224,4 +235,4 @@ def _claims(store: Store, team: Team, known: dict[str, Task], fix: bool) -> Iter
 
 
 def _finding(team: str, level: str, what: str, remedy: str) -> Finding:
-    return {"level": level, "where": f"team {team}", "what": what, "remedy": remedy}
+    return finding(f"team {team}", level, what, remedy)

@@ -112,15 +112,15 @@ def kinds() -> list[Any]:
 def settings() -> dict[str, Any]:
     """Return the settings that extensions bring, by their keys."""
     return {
-        key: _named(place, f"{name}.")
-        for name, extension in every().items()
+        key: _load(f"{folder}.{place}")
+        for folder, extension in every().items()
         for key, place in extension.settings.items()
     }
 
 
 def checks() -> list[Callable[..., Any]]:
     """Return the functions with which extensions examine a team for `teams doctor`."""
-    return [_named(place, f"{name}.") for name, extension in every().items() for place in extension.checks]
+    return [_load(f"{folder}.{place}") for folder, extension in every().items() for place in extension.checks]
 
 
 def after(what: str) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -129,11 +129,11 @@ def after(what: str) -> Iterator[tuple[str, Callable[..., Any]]]:
 
     The tables of extensions without a module `after` are not loaded, because every change comes here.
     """
-    names = [entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/after.py")]
-    for name in sorted(names):
-        for change, function in every()[name].after.items():
+    folders = [entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/after.py")]
+    for folder in sorted(folders):
+        for change, function in every()[folder].after.items():
             if change in (what, "*"):
-                yield name, _named(f"after:{function}", f"{name}.")
+                yield folder, _load(f"{folder}.after:{function}")
 
 
 def clients() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from teams_cli.doctor import finding
 from teams_cli.tasks import landings, tasks
 from teams_cli.teams import presence
 
@@ -20,4 +21,4 @@ def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
         task = known.get(agent.completing or "")
         if task and task.status == "completed" and landings.last_of(store, team.name, task.id) is None:
             what = f"{task.id} is completed, but it was not queued to land: the command was killed"
-            yield {"level": "warning", "where": f"team {team.name}", "what": what, "remedy": f"teams land {task.id}"}
+            yield finding(f"team {team.name}", "warning", what, f"teams land {task.id}")

@@ -5,6 +5,7 @@ store.
 from __future__ import annotations
 
 from teams_cli import errors
+from teams_cli.doctor import finding
 from teams_cli.extensions.postgres.line import POOLED
 from teams_cli.extensions.postgres.session import PASS
 from teams_cli.extensions.postgres.watches import is_direct
@@ -127,7 +128,7 @@ def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: st
     """
     for name, (level, what, remedy) in _SETTINGS.items():
         if session.server.look(f"SHOW {name}") == [("off",)]:
-            yield _finding(level, session.address, f"{name} is off: {what}", remedy)
+            yield finding(session.address, level, f"{name} is off: {what}", remedy)
     yield from _lack_of_connections(session)
     yield from _late_notifications(session)
     for team in [only] if only else store.teams():
@@ -141,7 +142,7 @@ def _lack_of_connections(session: Session) -> Iterator[Finding]:
     if most - used < max(_FEW, most * _SHARE_OF_FEW):
         what = f"{used} of the {most} available connections are in use; a command that gets none fails"
         remedy = "Raise max_connections, or put PgBouncer before the server: see docs/postgres.md."
-        yield _finding("warning", session.address, what, remedy)
+        yield finding(session.address, "warning", what, remedy)
 
 
 def _late_notifications(session: Session) -> Iterator[Finding]:
@@ -151,15 +152,15 @@ def _late_notifications(session: Session) -> Iterator[Finding]:
         try:
             if not is_direct(direct):
                 what = "listen= in the address names a pooler, not the server"
-                yield _finding("warning", session.address, what, "Name the server itself.")
+                yield finding(session.address, "warning", what, "Name the server itself.")
         except errors.TeamsError as problem:
             what = f"who waits is woken up to a second late: {problem.message}"
-            yield _finding("warning", session.address, what, "Correct what listen= names in the address of the store.")
+            yield finding(session.address, "warning", what, "Correct what listen= names in the address of the store.")
         finally:
             direct.close()
     elif not is_direct(session.server):
         late, _, remedy = POOLED.partition(". ")
-        yield _finding("warning", session.address, late, f"{remedy}.")
+        yield finding(session.address, "warning", late, f"{remedy}.")
 
 
 def _damaged_records(store: Store, team: str, kind: Kind[Any]) -> Iterator[Finding]:
@@ -169,8 +170,4 @@ def _damaged_records(store: Store, team: str, kind: Kind[Any]) -> Iterator[Findi
     else:
         list(store.scan(team, kind, problems))
     for problem in problems:
-        yield _finding("problem", f"team {team}", problem.message, "Correct its body with psql.")
-
-
-def _finding(level: str, where: str, what: str, remedy: str) -> Finding:
-    return {"level": level, "where": where, "what": what, "remedy": remedy}
+        yield finding(f"team {team}", "problem", problem.message, "Correct its body with psql.")

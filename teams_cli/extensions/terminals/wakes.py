@@ -20,7 +20,7 @@ from teams_cli.agents.seats import sitting, terminals
 from teams_cli.agents.seats.lines import plain
 from teams_cli.clients import known
 from teams_cli.clients.seats import IDLE
-from teams_cli.doctor.clients import finding
+from teams_cli.doctor import finding
 from teams_cli.extensions.terminals import opening
 from teams_cli.extensions.terminals.opening import Opened, OpenRequest
 from teams_cli.membership import joining
