@@ -9,7 +9,7 @@ from teams_cli import commands, errors
 from teams_cli.commands.call import Call, Outcome
 from teams_cli.commands.declaration import AS, TEAM
 
-# Loaded before another version is there: a server goes on for long.
+# Imported now, although needed only later: the program may be updated while a server runs.
 from teams_cli.questions import answering  # noqa: F401
 from teams_cli.teams import permission  # noqa: F401
 from teams_cli.teams.permission import Caller
@@ -37,7 +37,7 @@ _NAMES = "|".join(sorted((command.name for command in offered()), key=len, rever
 _COMMAND = re.compile(rf"\bteams ({_NAMES})\b(?!-)((?:{_WORD.pattern})*)")
 _ENDS = re.compile(r"$|[^\w ]| (or|and)\b| \(")
 """The text that may follow a command and its arguments; after other words it is part of a sentence."""
-_OF_ALL = {"--as": AS, "--team": TEAM}
+_OF_ALL_COMMANDS = {"--as": AS, "--team": TEAM}
 
 
 def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
@@ -45,29 +45,30 @@ def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
     sentence, only the name is replaced.
     """
 
-    def call(found: re.Match[str]) -> str:
-        command = commands.get(found[1])
-        arguments = _arguments(command, found[2]) if _ENDS.match(text, found.end()) else None
-        return written(command, ()) + found[2] if arguments is None else written(command, arguments)
+    def replacement(match: re.Match[str]) -> str:
+        command, words = commands.get(match[1]), match[2]
+        arguments = _arguments(command, words) if _ENDS.match(text, match.end()) else None
+        return written(command, ()) + words if arguments is None else written(command, arguments)
 
-    return _COMMAND.sub(call, text)
+    return _COMMAND.sub(replacement, text)
 
 
 def _arguments(command: Command, words: str) -> Arguments | None:
-    """Return the parameters that the words behind a command give, each with its value. None if the words are no
-    arguments.
+    """Return the parameters to which the words behind a command give a value, each with its value. None if the words
+    are not arguments of the command.
     """
-    places, arguments, tokens = command.places, [], _WORD.findall(words)
+    positional, arguments, tokens = command.places, [], _WORD.findall(words)
     while tokens:
         token = tokens.pop(0)
         if not token.startswith("--"):
-            if not places:
+            if not positional:
                 return None
-            arguments.append((places.pop(0), token))
-        elif (option := command.options.get(token, _OF_ALL.get(token))) and (option.flag or tokens):
-            arguments.append((option, "true" if option.flag else tokens.pop(0)))
-        else:
+            arguments.append((positional.pop(0), token))
+            continue
+        option = command.options.get(token, _OF_ALL_COMMANDS.get(token))
+        if option is None or (not option.flag and not tokens):
             return None
+        arguments.append((option, "true" if option.flag else tokens.pop(0)))
     return arguments
 
 
@@ -100,7 +101,8 @@ def schema(name: str, spelling: Spelling) -> dict[str, Any]:
 
 def _without_null(field: dict[str, Any]) -> None:
     """Remove null and its default from an optional field, because models read the schema with every call."""
-    field.pop("default", None) if field.get("default", ...) in (None, False, []) else None
+    if field.get("default", ...) in (None, False, []):
+        field.pop("default")
     options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) == 1:
         del field["anyOf"]
@@ -120,9 +122,8 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
     from teams_cli.records.validation import first_problem
 
     command = commands.get(name)
-    if isinstance(given, dict) and spelling is snake_case:  # answers have the names of the files: so may requests
-        in_files = _in_files(name)
-        given = {key if in_files.get(key, key) in given else in_files[key]: value for key, value in given.items()}
+    if isinstance(given, dict) and spelling is snake_case:
+        given = _in_snake_case(name, given)
     try:
         checked = _model(name, spelling).model_validate(given)
     except ValidationError as error:
@@ -134,15 +135,23 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
     }
 
 
+def _in_snake_case(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the values with the names of the command's parameters. A name may also be written as in files and answers,
+    unless the request has both.
+    """
+    names = _names_by_camel_case(name)
+    return {key if names.get(key, key) in given else names[key]: value for key, value in given.items()}
+
+
 @cache
-def _in_files(name: str) -> dict[str, str]:
-    """Return the names of the parameters in requests, by their names in files."""
+def _names_by_camel_case(name: str) -> dict[str, str]:
+    """Return the names of the command's parameters in requests, by their names in files."""
     return {camel_case(key): key for parameter in parameters(commands.get(name)) for key in parameter.spellings}
 
 
 @cache
 def _needs_something(name: str) -> bool:
-    """Whether a request of the command must have any value."""
+    """Return whether a request of the command must have any value."""
     return any(parameter.required or parameter.needed for parameter in parameters(commands.get(name)))
 
 
@@ -163,6 +172,7 @@ def _model(name: str, spelling: Spelling) -> type[BaseModel]:
 
 
 def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
+    """Return the type and the declaration of a parameter's field in the pydantic model."""
     from typing import Annotated, Literal
 
     from pydantic import AliasChoices, BeforeValidator, Field
@@ -171,19 +181,15 @@ def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
     if parameter.choices:
         kind = Literal[parameter.choices]
     if parameter.many:
-        kind = Annotated[list[kind], BeforeValidator(_several)]
+        kind = Annotated[list[kind], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
     alias = AliasChoices(*map(spelling, parameter.spellings))
-    # Where leaving it out means all, a program's list that came out empty must not be taken for that.
-    least = 1 if parameter.many and (parameter.else_all or parameter.required or parameter.needed) else None
-    if parameter.required or parameter.needed:
-        return kind, Field(validation_alias=alias, description=parameter.help, min_length=least)
+    is_required = parameter.required or parameter.needed
+    # If a list may be left out and then means all, a program may have made an empty list without meaning all.
+    min_length = 1 if parameter.many and (parameter.else_all or is_required) else None
+    if is_required:
+        return kind, Field(validation_alias=alias, description=parameter.help, min_length=min_length)
     default = [] if parameter.many else parameter.default
-    return kind | None, Field(default, validation_alias=alias, description=parameter.help, min_length=least)
-
-
-def _several(value: Any) -> Any:
-    """Return a single text as a list of one; any other value is returned unchanged."""
-    return [value] if isinstance(value, str) else value
+    return kind | None, Field(default, validation_alias=alias, description=parameter.help, min_length=min_length)
 
 
 class Sender:
@@ -199,18 +205,20 @@ class Sender:
         self.rest = dict(given)
         self.team = ""
         if command.in_team and all(parameter.key != "team_name" for parameter in command.own):
-            self.team = _word("teamName", self._taken("team_name"))
-        info = _INFO.get(command.name, "")
-        about = self._taken(info) if info else ""
-        known = about if isinstance(about, dict) else {"": about} if about else {}
-        named = {camel_case(key): value for key, value in known.items()}
-        if named.keys() - set(_OF_INFO):
-            raise errors.InvalidValue(f"{camel_case(info)} must be an object", f"It has {', '.join(_OF_INFO)}.")
-        self.agent, self.display, self.type = (_word(key, named.get(key, "")) for key in _OF_INFO)
+            self.team = _checked_text("teamName", self._take("team_name"))
+        info: dict[str, Any] = {}
+        if key := _KEY_OF_INFO.get(command.name):
+            value = self._take(key) or {}
+            info = {camel_case(name): field for name, field in value.items()} if isinstance(value, dict) else {}
+            if not isinstance(value, dict) or info.keys() - set(_FIELDS_OF_INFO):
+                hint = f"It has {', '.join(_FIELDS_OF_INFO)}."
+                raise errors.InvalidValue(f"{camel_case(key)} must be an object", hint)
+        self.agent, self.display, self.type = (_checked_text(name, info.get(name, "")) for name in _FIELDS_OF_INFO)
 
-    def _taken(self, key: str) -> Any:
-        found = [self.rest.pop(each, None) for each in (key, camel_case(key))]
-        return next((value for value in found if value is not None), "")
+    def _take(self, key: str) -> Any:
+        """Remove the value of a key, in both spellings, and return it; "" if there is none."""
+        values = [self.rest.pop(spelled, None) for spelled in (key, camel_case(key))]
+        return next((value for value in values if value is not None), "")
 
     def known_as(self, agent: str) -> str:
         """Return the name of the sender. *agent* is the name that the server knows by other means, or "".
@@ -225,26 +233,27 @@ class Sender:
         return agent or self.agent
 
 
-_INFO = {"spawn-team": "leader_info", "join-team": "member_info"}
-_OF_INFO = ("agentId", "agentName", "agentType")
+_KEY_OF_INFO = {"spawn-team": "leader_info", "join-team": "member_info"}
+_FIELDS_OF_INFO = ("agentId", "agentName", "agentType")
 
 
-def _word(key: str, value: Any) -> str:
+def _checked_text(key: str, value: Any) -> str:
     if not isinstance(value, str):
         raise errors.InvalidValue(f"{key} must be a string", "Give a name.")
     return value
 
 
 def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sender | None = None) -> Call:
-    """Return the call of one request by that agent. It has the store and the configuration of the server, *base*, and
-    by default its team. If a rule says `ask`, the human is asked.
+    """Return the call of one request by the *agent*, or by nobody if that is "". The call has the store and the
+    configuration of *base*, the call with which the server was started, and by default its team. If a rule says `ask`,
+    the human is asked.
     """
     team = team or base.said_team
     caller = None
     if agent:
         caller = Caller(agent, token=token, config=base.config)
         caller.display, caller.type = (sender.display, sender.type) if sender else ("", "")
-    sources = {**base.sources, **{key: _source(base, key, value) for key, value in (("team", team), ("agent", agent))}}
+    sources = {**base.sources, "team": _source(base, "team", team), "agent": _source(base, "agent", agent)}
     call = Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.said_directory)
     if caller:
         caller.approve = call.ask_human
@@ -253,8 +262,8 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
 
 def _source(base: Call, key: str, value: str) -> tuple[str, str]:
     """Return the value and where it came from: the request, unless the server was started with the same value."""
-    known = base.sources.get(key, ("", "unset"))
-    return known if value == known[0] else (value, "request")
+    of_server = base.sources.get(key, ("", "unset"))
+    return of_server if value == of_server[0] else (value, "request")
 
 
 def answer(call: Call, name: str, given: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:

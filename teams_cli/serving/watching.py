@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     Listener = Callable[[], None]
     Topics = Collection[str] | None
 
-_LOOK_AGAIN = 1.0
-_IDLE_ROUNDS = 30
+_ROUND = 1.0
+"""The most seconds between two looks at a team."""
+_MOST_IDLE_ROUNDS = 30
+"""Rounds without a listener, after which the thread of a team ends."""
 
 
 class Watchers:
@@ -40,7 +42,7 @@ class Watchers:
             self._listeners.setdefault(team, {})[listener] = topics
             if team not in self._running and not self.closed:
                 self._running.add(team)
-                threading.Thread(target=self._look_out, args=(team,), name=f"watch {team}", daemon=True).start()
+                threading.Thread(target=self._watch, args=(team,), name=f"watch {team}", daemon=True).start()
 
     def forget(self, team: str, listener: Listener) -> None:
         """Stop calling the listener."""
@@ -53,45 +55,49 @@ class Watchers:
         for team in list(self._listeners):
             self._tell(team, EVERY_TOPIC)
 
-    def _look_out(self, team: str) -> None:
+    def _watch(self, team: str) -> None:
+        """Tell the listeners of a team about changes, until there has been no listener for long."""
         watch: Watch | None = None
-        idle = 0
+        idle_rounds = 0
         try:
             while not self.closed:
-                watch, heard = self._looked(team, watch)
-                idle = 0 if self._tell(team, heard) else idle + 1
-                if idle > _IDLE_ROUNDS and self._retire(team):
+                watch, changed_topics = self._wait_for_change(team, watch)
+                has_listeners = self._tell(team, changed_topics)
+                idle_rounds = 0 if has_listeners else idle_rounds + 1
+                if idle_rounds > _MOST_IDLE_ROUNDS and self._retire(team):
                     return
         except BaseException:
-            self._running.discard(team)  # whoever listens next starts another
+            self._running.discard(team)  # so that the next listener starts another thread
             raise
         finally:
             if watch is not None:
                 watch.close()
 
-    def _looked(self, team: str, watch: Watch | None) -> tuple[Watch | None, frozenset[str]]:
+    def _wait_for_change(self, team: str, watch: Watch | None) -> tuple[Watch | None, frozenset[str]]:
         """Wait for a change, at most a second. Return the watch, or None while the store can't be read, and the changed
         topics: all topics if there was no watch before.
         """
         try:
             if watch is None:
                 return self.store.watch(team), EVERY_TOPIC
-            return watch, watch.heard if watch.wait(_LOOK_AGAIN) else frozenset()
+            return watch, watch.heard if watch.wait(_ROUND) else frozenset()
         except errors.TeamsError:
             if watch is not None:
                 watch.close()
-            time.sleep(_LOOK_AGAIN)
+            time.sleep(_ROUND)
             return None, EVERY_TOPIC
 
-    def _tell(self, team: str, heard: frozenset[str]) -> int:
+    def _tell(self, team: str, changed_topics: frozenset[str]) -> bool:
+        """Call the listeners that a change concerns; return whether the team has any listeners."""
         with self._lock:
             listeners = list(self._listeners.get(team, {}).items())
         for listener, topics in listeners:
-            if concerns(topics, heard):
+            if concerns(topics, changed_topics):
                 listener()
-        return len(listeners)
+        return bool(listeners)
 
     def _retire(self, team: str) -> bool:
+        """Note that the thread of the team ends, unless there is a listener again; return whether it ends."""
         with self._lock:
             if self._listeners.get(team):
                 return False
@@ -101,7 +107,7 @@ class Watchers:
 
 
 class Departed(Exception):
-    """Raised when nobody waits for the answer, because the client is gone or the server ends."""
+    """Raised when nobody waits for the answer to a request, because the client is gone or the server ends."""
 
 
 class Requester:
@@ -152,7 +158,7 @@ class SharedWatch:
     def wait(self, timeout: float) -> bool:
         """Block until anything may have changed since the last call. Return False if *timeout* seconds passed first."""
         happened = self._client.wait(self._event, timeout)
-        if happened:  # otherwise what happens right now is for the next time
+        if happened:  # after a timeout the event stays, so that a change at this moment ends the next wait
             self._event.clear()
         return happened
 
