@@ -138,8 +138,8 @@ def _undefined_roles(team: Team, config: Config) -> Iterator[Finding]:
 
 
 def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a finding for each detached client that still runs in a closed team. Either somebody watched it when the
-    team was closed, or it did not end. With *fix*, end these clients.
+    """Yield a finding for each detached client that still runs in a closed team. Either somebody watched the client
+    when the team was closed, or it did not end. With *fix*, end these clients.
     """
     unattended = sitting.unattended_agents(store, team.name, environ)
     still_running = sitting.end_all_unattended(store, team.name, environ) if fix else unattended

@@ -41,8 +41,8 @@ _OF_ALL_COMMANDS = {"--as": AS, "--team": TEAM}
 
 
 def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
-    """Return the text with every command and its arguments replaced by the result of *written*. Of a command in a
-    sentence, only the name is replaced.
+    """Return the text with every command and its arguments replaced by the result of *written*. If other words of a
+    sentence follow the command, only its name is replaced.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -127,12 +127,11 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
     try:
         checked = _model(name, spelling).model_validate(given)
     except ValidationError as error:
-        known = ", ".join(spelling(parameter.key) for parameter in parameters(command))
-        called = name.replace("-", "_") if spelling is snake_case else name
-        raise errors.InvalidValue(first_problem(error), f"{called} takes {known or 'nothing'}.") from None
-    return _defaults(name) | {
-        key: value for key, value in checked if key in checked.model_fields_set and value is not None
-    }
+        keys = ", ".join(spelling(parameter.key) for parameter in parameters(command))
+        shown_name = name.replace("-", "_") if spelling is snake_case else name
+        raise errors.InvalidValue(first_problem(error), f"{shown_name} takes {keys or 'nothing'}.") from None
+    stated = {key: value for key, value in checked if key in checked.model_fields_set and value is not None}
+    return _defaults(name) | stated
 
 
 def _in_snake_case(name: str, given: dict[str, Any]) -> dict[str, Any]:

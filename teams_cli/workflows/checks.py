@@ -90,7 +90,7 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def _lineage(role: str, roles: Roles) -> list[str]:
-    """Return the role and those that it extends, one after the other. The last is "" if they form a cycle."""
+    """Return the role and the roles that it extends, one after the other. The last is "" if they form a cycle."""
     lineage = [ALIASES.get(role, role)]
     while lineage[-1] in roles:
         parent = roles[lineage[-1]]["extends"]
@@ -130,7 +130,7 @@ def skills_of(role: str, specialty: str | None, roles: Roles) -> set[str]:
 
 
 def able(require: Iterable[str], agents: Iterable[AgentTemplate], roles: Roles) -> bool:
-    """Whether one of the agents has all these skills."""
+    """Return whether one of the agents has all the skills in *require*."""
     return any(skills_of(agent.role, agent.type, roles).issuperset(require) for agent in agents)
 
 

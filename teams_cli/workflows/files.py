@@ -121,7 +121,7 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
 
 def _located(document: yaml.Node | None) -> tuple[dict[KeyPath, int], list[tuple[KeyPath, int]]]:
     """Return the line of each key and value in the text, from 1; and the keys that are given again, with their lines.
-    YAML itself silently takes the last of them.
+    YAML itself would silently take the last value of such a key.
     """
     lines: dict[KeyPath, int] = {}
     repeated_keys: list[tuple[KeyPath, int]] = []

@@ -61,8 +61,8 @@ def checked_value(text: str) -> str:
     return text
 
 
-def _variable_name(text: str) -> str:
-    # Lower case, so that no variable replaces PATH, IFS, PYTHON or one of ours.
+def _checked_variable(text: str) -> str:
+    # Variables are in lower case, so that none of them replaces PATH, IFS, PYTHON or one of ours.
     if not (is_name(text) and text.replace("_", "a").isalnum() and text == text.lower() and text[0].isalpha()):
         raise ValueError("is not a valid variable name: use a-z, 0-9 and _, the first a letter")
     if text in TAKEN_VARIABLES:
@@ -70,20 +70,22 @@ def _variable_name(text: str) -> str:
     return text
 
 
-def _not_blank(text: str) -> str:
+def _checked_prose(text: str) -> str:
     if not text.strip():
         raise ValueError("is blank")
     return text
 
 
-def _line(text: str) -> str:
+def _checked_title(text: str) -> str:
     if len(text.splitlines()) > 1 or len(text) > 500:
         raise ValueError("must be one line of at most 500 characters")
     return text
 
 
 def _as_variable(value: object) -> object:
-    return value if isinstance(value, dict) else {} if value is None else {"default": value}
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else {"default": value}
 
 
 def _as_each(value: object) -> object:
@@ -94,7 +96,7 @@ def _as_verdict(value: object) -> object:
     return {"pattern": value} if isinstance(value, str) else value
 
 
-def _pattern(text: str) -> str:
+def _checked_pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
@@ -109,8 +111,8 @@ def _as_agents(value: object) -> object:
 Scalar = str | int | float | bool
 """The types that YAML reads texts as, for the schemas of editors."""
 Value = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=Scalar), AfterValidator(checked_value)]
-Prose = Annotated[Text, AfterValidator(_not_blank)]
-Title = Annotated[Prose, AfterValidator(_line)]
+Prose = Annotated[Text, AfterValidator(_checked_prose)]
+Title = Annotated[Prose, AfterValidator(_checked_title)]
 Script = Annotated[Prose, Field(max_length=MAX_SCRIPT)]
 
 
@@ -137,7 +139,7 @@ class Each(Form):
     run: Script | None = None
 
     @model_validator(mode="after")
-    def _one_of_two(self) -> Each:
+    def _has_items_or_run(self) -> Each:
         if (self.items is None) == (self.run is None):
             raise ValueError("give a list, or {run: COMMAND}")
         return self
@@ -185,7 +187,7 @@ class Verdict(Form):
     the whole match.
     """
 
-    pattern: Annotated[Prose, AfterValidator(_pattern)]
+    pattern: Annotated[Prose, AfterValidator(_checked_pattern)]
 
 
 class Synthesis(Form):
@@ -204,7 +206,7 @@ class Workflow(Form):
     pattern: Literal["leader", "swarm", "pipeline", "council"] = "leader"
     needs: list[Literal["git-checkout", "review"]] = []
     variables: dict[
-        Annotated[str, AfterValidator(_variable_name)],
+        Annotated[str, AfterValidator(_checked_variable)],
         Annotated[Variable, BeforeValidator(_as_variable, json_schema_input_type=Variable | Scalar | None)],
     ] = {}
     roles: dict[Name, RoleDefinition] = {}

@@ -55,7 +55,7 @@ class Outcome:
 
 
 def imported(store: Store, team: str, tracker: str) -> dict[str, Task]:
-    """Return the tasks that were imported from *tracker*, which may be a tool, by their ids there."""
+    """Return the tasks that were imported from *tracker*, by their ids there. Another tool counts as a tracker, too."""
     return {
         task.source["id"]: task
         for task in tasks.all_of(store, team, [])
@@ -182,7 +182,7 @@ class _Import:
         merge = _Merge(self, task, item, fields, source["seen"])
 
         def change(present: Task) -> Task:
-            nonlocal merge
+            nonlocal merge  # the task may have changed since it was read
             merge = _Merge(self, present, item, fields, source["seen"])
             changed = present
             if merge.edit.words:
@@ -219,8 +219,10 @@ class _Merge:
     import.
     """
 
-    def __init__(self, of: _Import, task: Task, item: Item, fields: dict[str, Any], seen_now: dict[str, Any]) -> None:
-        self._import = of
+    def __init__(
+        self, import_: _Import, task: Task, item: Item, fields: dict[str, Any], seen_now: dict[str, Any]
+    ) -> None:
+        self._import = import_
         self._item = item
         self.changed: list[str] = []
         self.kept: list[str] = []
@@ -233,7 +235,7 @@ class _Merge:
                 if is_changed and key in EDITABLE:
                     edits[key] = value or ""
         block, unblock = self._changed_blockers(task, seen.get("waits", ()), seen_now["waits"])
-        self.edit = Edit(block=block, unblock=unblock, reason=f"changed in {of.tracker}", **edits)
+        self.edit = Edit(block=block, unblock=unblock, reason=f"changed in {import_.tracker}", **edits)
         self.status = ""
         """The status to take over from the source; "" if it does not change."""
         self.status_there = ""
@@ -276,14 +278,14 @@ class _Merge:
         """Return the task with the status that it has in the source, if that status is to be taken over."""
         if not self.status:
             return task
-        of, store, why = self._import, self._import.store, self._item.why
-        now = teams.now(store)
+        store, standing, tracker = self._import.store, self._import.standing, self._import.tracker
+        now, why = teams.now(store), self._item.why
         if self.status == "pending":
-            return task.freed().noted(now, of.standing.name, "reopened", f"opened again in {of.tracker}")
+            return task.freed().noted(now, standing.name, "reopened", f"opened again in {tracker}")
         ended = task.having(status=self.status, completed_at=now)
         if self.status == "completed":
-            ended = owing(ended.having(result=why), *assigning.ready_notices(store, of.standing.team, ended))
-        return ended.noted(now, of.standing.name, self.status, why or f"because it is so in {of.tracker}")
+            ended = owing(ended.having(result=why), *assigning.ready_notices(store, standing.team, ended))
+        return ended.noted(now, standing.name, self.status, why or f"because it is so in {tracker}")
 
 
 def _skills_in_team(standing: Standing) -> set[str]:

@@ -69,7 +69,9 @@ class Tracker:
         name = self._name_of(self.repository) if imported else ""
         former_name = self._former_name(name, imported)
         items = {item.key: item for item in (self._item(row, name, former_name) for row in rows)}
-        for key in imported if not wanted.numbers else ():
+        if wanted.numbers:
+            return list(items.values())
+        for key in imported:
             repository, _, number = key.rpartition("#")
             if repository == (former_name or name) and key not in items:
                 row = self._issue(int(number), may_be_missing=True)
