@@ -109,23 +109,23 @@ def _without_null(field: dict[str, Any]) -> None:
         field.update(options[0])
 
 
-def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
-    """Return the values of the command's own parameters, from the JSON of a request, *given*.
+def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
+    """Return the values of the command's own parameters, from the JSON of a *request*.
 
     Raises:
         InvalidValue: A field is missing, unknown, or not of its type; the message names it.
     """
-    if given == {} and not _needs_something(name):
+    if request == {} and not _needs_something(name):
         return dict(_defaults(name))
     from pydantic import ValidationError
 
     from teams_cli.records.validation import first_problem
 
     command = commands.get(name)
-    if isinstance(given, dict) and spelling is snake_case:
-        given = _in_snake_case(name, given)
+    if isinstance(request, dict) and spelling is snake_case:
+        request = _in_snake_case(name, request)
     try:
-        checked = _model(name, spelling).model_validate(given)
+        checked = _model(name, spelling).model_validate(request)
     except ValidationError as error:
         keys = ", ".join(spelling(parameter.key) for parameter in parameters(command))
         shown_name = name.replace("-", "_") if spelling is snake_case else name
@@ -134,12 +134,16 @@ def values(name: str, given: object, spelling: Spelling) -> dict[str, Any]:
     return _defaults(name) | stated
 
 
-def _in_snake_case(name: str, given: dict[str, Any]) -> dict[str, Any]:
+def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
     """Return the values with the names of the command's parameters. A name may also be written as in files and answers,
     unless the request has both.
     """
     names = _names_by_camel_case(name)
-    return {key if names.get(key, key) in given else names[key]: value for key, value in given.items()}
+    renamed = {}
+    for key, value in request.items():
+        snake_case_key = names.get(key, key)
+        renamed[key if snake_case_key in request else snake_case_key] = value
+    return renamed
 
 
 @cache
@@ -194,14 +198,14 @@ def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
 class Sender:
     """The team and the caller, if the request itself names them, as requests of other systems do."""
 
-    def __init__(self, command: Command, given: Mapping[str, Any]) -> None:
-        """Take team and caller out of the values *given*. The attribute `rest` has the remaining values, for the
+    def __init__(self, command: Command, request: Mapping[str, Any]) -> None:
+        """Take team and caller out of a *request*. The attribute `rest` has the remaining values, which are for the
         command.
 
         Raises:
             InvalidValue: Team or caller are not valid.
         """
-        self.rest = dict(given)
+        self.rest = dict(request)
         self.team = ""
         if command.in_team and all(parameter.key != "team_name" for parameter in command.own):
             self.team = _checked_text("teamName", self._take("team_name"))
@@ -265,12 +269,12 @@ def _source(base: Call, key: str, value: str) -> tuple[str, str]:
     return of_server if value == of_server[0] else (value, "request")
 
 
-def answer(call: Call, name: str, given: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:
-    """Run the command with the values of a request, and return its document.
+def answer(call: Call, name: str, request: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:
+    """Run the command with the values of a *request*, and return its document.
 
     Raises:
         TeamsError: The command is refused.
     """
     command = commands.get(name)
-    document = command.answer(call, values(name, given, spelling))
+    document = command.answer(call, values(name, request, spelling))
     return document.document if isinstance(document, Outcome) else document

@@ -205,11 +205,14 @@ class _Import:
             return
         if merge.status_there:
             self.outcome.leave(f"{ended}, but {task.id} is {task.status} here", item.key)
+        changed = merge.changed
+        if not changed and len(after.notes) > len(before.notes):
+            changed = ["notes"]
         if merge.kept:
             self.outcome.kept[task.id] = merge.kept
-        if merge.changed or len(after.notes) > len(before.notes):
-            self.outcome.changed[task.id] = merge.changed or ["notes"]
-        elif not merge.kept:
+        if changed:
+            self.outcome.changed[task.id] = changed
+        if not changed and not merge.kept:
             self.outcome.unchanged += 1
 
 
@@ -226,21 +229,21 @@ class _Merge:
         self._item = item
         self.changed: list[str] = []
         self.kept: list[str] = []
-        seen = (task.source or {}).get("seen", {})
+        seen_before = (task.source or {}).get("seen", {})
         edits: dict[str, Any] = {}
         for key, value in fields.items():
             digest_here = _digest(getattr(task, key))
-            if seen_now[key] not in (seen.get(key), digest_here):
-                is_changed = self._note_change(key, was_edited_here=digest_here != seen.get(key))
+            if seen_now[key] not in (seen_before.get(key), digest_here):
+                is_changed = self._note_change(key, was_edited_here=digest_here != seen_before.get(key))
                 if is_changed and key in EDITABLE:
                     edits[key] = value or ""
-        block, unblock = self._changed_blockers(task, seen.get("waits", ()), seen_now["waits"])
+        block, unblock = self._changed_blockers(task, seen_before.get("waits", ()), seen_now["waits"])
         self.edit = Edit(block=block, unblock=unblock, reason=f"changed in {import_.tracker}", **edits)
         self.status = ""
         """The status to take over from the source; "" if it does not change."""
         self.status_there = ""
         """The status in the source, if it is not taken over because somebody does the task here; otherwise ""."""
-        self._merge_status(task, seen.get("status", "pending"))
+        self._merge_status(task, seen_before.get("status", "pending"))
 
     def _note_change(self, key: str, was_edited_here: bool) -> bool:
         """Note that a field changed in the source. Return whether to change it here, which an earlier edit prevents."""

@@ -55,7 +55,9 @@ _MAKE_ROOM = (
     "Nothing was changed: try again when others have ended. To make room raise max_connections of the server, or put "
     "PgBouncer before it: see docs/postgres.md."
 )
-_REMEDY = "When the server is back, look before you repeat it: teams get-tasks, teams sent, or what shows the record."
+_CHECK_FIRST = (
+    "When the server is back, look before you repeat it: teams get-tasks, teams sent, or what shows the record."
+)
 SOCKET = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -81,11 +83,6 @@ class Missing(Exception):
 
 class Taken(Exception):
     """Raised when a value that must be unique is already in use."""
-
-
-def number_taken(kind: str) -> errors.StorageFailed:
-    """Return the error for a next number that is already in use."""
-    return errors.StorageFailed(f"the next number of {kind} is taken", "Check the table counters.")
 
 
 class Connection:
@@ -146,10 +143,8 @@ class Connection:
 
     def close(self) -> None:
         """End the connection."""
-        try:
+        with suppress(psycopg2.Error):
             self.link.close()
-        except psycopg2.Error:
-            return
 
     def _translated(self, error: psycopg2.Error) -> Exception:
         """Return the exception to raise for an error of the client library; close a connection that is not usable."""
@@ -269,7 +264,7 @@ class Server:
                     self.give_back(connection)
             except errors.TeamsError as refusal:
                 if doubt:
-                    raise errors.OutcomeUnknown(f"the outcome is unknown: {refusal.message}", _REMEDY) from None
+                    raise errors.OutcomeUnknown(f"the outcome is unknown: {refusal.message}", _CHECK_FIRST) from None
                 raise
 
     def _pause(self, give_up: float, problem: str) -> None:
@@ -341,15 +336,11 @@ class Server:
         """Close connections that were idle for some seconds, so that a process that waits long leaves them to
         others.
         """
-        for _ in range(len(self._idle)):
-            try:
-                connection = self._idle.pop(0)
-            except IndexError:  # another thread was first
-                return
-            if time.monotonic() - connection.used_at < _IDLE_SECONDS:
-                self._idle.append(connection)
-            else:
-                connection.close()
+        for connection in list(self._idle):
+            if time.monotonic() - connection.used_at >= _IDLE_SECONDS:
+                with suppress(ValueError):  # another thread has taken it
+                    self._idle.remove(connection)
+                    connection.close()
 
     def close(self) -> None:
         """Close all idle connections."""

@@ -12,7 +12,7 @@ import os
 
 from teams_cli import errors
 from teams_cli.extensions.postgres import schema, whole_team
-from teams_cli.extensions.postgres.connections import Connection, Missing, Server, Taken, number_taken
+from teams_cli.extensions.postgres.connections import Connection, Missing, Server, Taken
 from teams_cli.extensions.postgres.session import PASS, TAKE, Session
 from teams_cli.names import is_name
 from teams_cli.records.json_text import dumps, loads
@@ -34,9 +34,11 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
     T = TypeVar("T")
 
-_INSERT = "INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)"
-_CREATE = f"{_INSERT} ON CONFLICT DO NOTHING RETURNING 1"
-_CREATE_NEXT = f"{_INSERT} RETURNING 1"
+_CREATE = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT DO NOTHING RETURNING 1"""
+_CREATE_ALL = """INSERT INTO records (team, kind, key, label, body)
+    SELECT %s, %s, new.key, new.label, new.body
+    FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, label, body) RETURNING 1"""
 _REPLACE = """UPDATE records SET label = %s, body = %s, changed_at = clock_timestamp()
     WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid RETURNING 1"""
 _LOCK_ALL = """SELECT 1 FROM records, unnest(%s::text[], %s::text[]) AS old (key, revision) WHERE team = %s
@@ -48,10 +50,6 @@ _APPEND = "INSERT INTO messages (team, number, uid, recipients, body) VALUES (%s
 _NEWS = """SELECT last, number, body FROM counters LEFT JOIN messages
     ON messages.team = counters.team AND number > %s AND %s = ANY (recipients)
     WHERE counters.team = %s AND kind = %s ORDER BY number"""
-
-_CREATE_ALL = """INSERT INTO records (team, kind, key, label, body)
-    SELECT %s, %s, new.key, new.label, new.body
-    FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, label, body) RETURNING 1"""
 _ADD_TO_HISTORY = f"""SET LOCAL synchronous_commit TO off;
     WITH next AS ({TAKE}) INSERT INTO history (team, position, entry) SELECT %s, last - %s + new.nth, new.entry::json
     FROM next, unnest(%s::text[]) WITH ORDINALITY AS new (entry, nth)
@@ -117,51 +115,41 @@ class PostgresStore(Store):
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, str]:
         if key is None:
             encode(kind.numbering(record, 1))  # refused before a number is taken
-            return self._create_numbered(team, kind, record)
+            records, revision = self._create_numbered(team, kind, 1, lambda keys: [record])
+            return records[0], revision
         label, body = _label(kind, record), encode(record).decode()
         values = [_checked(team), kind.name, _checked(key), label, body]
-        revision = self.session.change(team, kind, _CREATE, values, topics=topics_of(kind, key, label))
-        if revision is None:
+        created = self.session.change(team, kind, _CREATE, values, topics=topics_of(kind, key, label))
+        if created is None:
             raise errors.AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
-        return record, revision
-
-    def _create_numbered(self, team: str, kind: Kind[R], record: R) -> tuple[R, str]:
-        """Store a record under the next number of its kind; return it and its revision."""
-
-        def job(connection: Connection, change_id: str, sending: Callable[[tuple[R, str]], None]) -> tuple[R, str]:
-            take = f"{TAKE}, pg_current_xact_id()::xid::text"
-            number, revision = connection.begin(take, [_checked(team), kind.name, 1], kind.while_closed)[0]
-            numbered = kind.numbering(record, number)
-            key, label = getattr(numbered, kind.key), _label(kind, numbered)
-            values = [team, kind.name, key, label, encode(numbered).decode()]
-            sending((numbered, revision))
-            topics = topics_of(kind, key, label)
-            connection.commit(*self.session.as_change(_CREATE_NEXT, values, change_id, team, topics))
-            return numbered, revision
-
-        try:
-            created = self.session.prepared().do_once(job)
-        except Taken:
-            raise number_taken(kind.name) from None
-        self.session.changed += 1
-        return created
+        return record, created
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
+        return self._create_numbered(team, kind, count, make)[0]
+
+    def _create_numbered(
+        self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]
+    ) -> tuple[list[R], str]:
+        """Store records as `create_all` does. Return them, and the revision that all of them have."""
         _checked(team)
 
-        def job(connection: Connection, change_id: str, sending: Callable[[list[R]], None]) -> list[R]:
-            [(last,)] = connection.begin(TAKE, [team, kind.name, count], kind.while_closed)
+        def job(
+            connection: Connection, change_id: str, sending: Callable[[tuple[list[R], str]], None]
+        ) -> tuple[list[R], str]:
+            take = f"{TAKE}, pg_current_xact_id()::xid::text"
+            [(last, revision)] = connection.begin(take, [team, kind.name, count], kind.while_closed)
             records = kind.numbering_all(last - count + 1, count, make)
             keys, labels, bodies, topics = _columns(kind, records)
-            sending(records)
+            sending((records, revision))
             values = [team, kind.name, keys, labels, bodies]
             connection.commit(*self.session.as_change(_CREATE_ALL, values, change_id, team, topics))
-            return records
+            return records, revision
 
         try:
             created = self.session.prepared().do_once(job)
         except Taken:
-            raise number_taken(kind.name) from None
+            problem = f"the next number of {kind.name} is taken"
+            raise errors.StorageFailed(problem, "Check the table counters.") from None
         self.session.changed += 1
         return created
 
@@ -210,9 +198,9 @@ class PostgresStore(Store):
         records = list(self.scan(team, kind, [], keys))
         if not records:
             return
-        named = [getattr(record, kind.key) for record, _ in records]
+        found_keys = [getattr(record, kind.key) for record, _ in records]
         labels = [kind.label(record) for record, _ in records]
-        values = [named, labels, [revision for _, revision in records], _checked(team), kind.name]
+        values = [found_keys, labels, [revision for _, revision in records], _checked(team), kind.name]
         try:
             self.server.do(lambda connection: connection.change(_LABEL, values, also_closed=True))
         except (errors.TeamsError, Missing):  # an agent's login may not, or a record is being changed

@@ -172,7 +172,7 @@ def is_of_this_user(line: socket.socket) -> bool:
 
 
 class AttachedWatch:
-    """A watch that the watcher of this machine wakes, so that it needs no connection to the server."""
+    """A watch that the watcher of this machine wakes, so that the process needs no connection to the server."""
 
     heard: frozenset[str] = EVERY_TOPIC
 

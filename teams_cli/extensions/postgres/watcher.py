@@ -120,9 +120,10 @@ class Watcher:
         self._descriptor = -1
         self._listening: set[str] = set()
         self._counts: Counts | None = None
-        self._next_attempt_at = 0.0
+        self._due_at = 0.0
         """The time of the next count, or of the next attempt to connect."""
         self._beat_at = time.monotonic() + BEAT
+        # After a random part of the time, so that the watchers of several machines prune at different times.
         self._prune_at = time.monotonic() + _PRUNE_EVERY * os.urandom(1)[0] / 256
         self.alone_since = time.monotonic()
 
@@ -194,7 +195,7 @@ class Watcher:
         new = [waiter for waiter in self._waiters.values() if waiter.channels and not waiter.is_served]
         wanted = {channel for waiter in self._waiters.values() for channel in waiter.channels}
         if self._counts:
-            if new:
+            if new:  # a change is found only in a team that was counted before it
                 self._count(self._counts)
         elif self._connection and wanted != self._listening:
             statements = [f'LISTEN "{channel}"' for channel in sorted(wanted - self._listening)]
@@ -206,7 +207,7 @@ class Watcher:
 
     def _pass_on(self) -> None:
         """Notify the processes of changes that the server announced or that were counted."""
-        if self._counts and time.monotonic() >= self._next_attempt_at:
+        if self._counts and time.monotonic() >= self._due_at:
             self._count(self._counts)
         if self._connection is None:
             return
@@ -224,7 +225,7 @@ class Watcher:
 
     def _count(self, counts: Counts) -> None:
         """Count the changes, and notify the processes whose team changed."""
-        self._next_attempt_at = time.monotonic() + _ROUND
+        self._due_at = time.monotonic() + _ROUND
         teams = {waiter.team for waiter in self._waiters.values() if waiter.channels}
         changed = counts.changed(sorted(teams)) if teams else ()
         for waiter in self._waiters.values():
@@ -238,7 +239,7 @@ class Watcher:
             self._selector.unregister(self._descriptor)
             self._connection.close()
         self._connection, self._listening, self._counts = None, set(), None
-        self._next_attempt_at = time.monotonic() + _TRY_AGAIN
+        self._due_at = time.monotonic() + _TRY_AGAIN
         self._tell_all()
 
     def _stay_connected(self) -> bool:
@@ -246,9 +247,9 @@ class Watcher:
         new connection all processes look for changes, because nobody was notified of earlier commits.
         """
         if self._connection is None and self._counts is None:
-            if time.monotonic() < self._next_attempt_at:
+            if time.monotonic() < self._due_at:
                 return False
-            self._next_attempt_at = time.monotonic() + _TRY_AGAIN
+            self._due_at = time.monotonic() + _TRY_AGAIN
             try:
                 self.connect()
                 self._serve()

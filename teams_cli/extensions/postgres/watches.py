@@ -100,7 +100,7 @@ def watch(session: Session, place: Place, team: str, topics: Collection[str] | N
 class HostWatch:
     """A watch that connects to the server by itself until there is a watcher on this machine, which then serves it.
 
-    The change from one to the other also wakes it, since a commit in between may have reached neither.
+    Moving from one to the other also wakes the waiting process, since a commit in between may have reached neither.
     """
 
     def __init__(self, server: Server, place: Place, team: str, channels: list[str], topics: Collection[str] | None):

@@ -41,7 +41,7 @@ def pack(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, byte
         return
     rows = session.look("SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name])
     for key, body in sorted(rows, key=lambda row: (kind.number_in(row[0]), row[0])):
-        session.decode(team, kind, key, body)
+        session.decode(team, kind, key, body)  # refuses a damaged record
         yield key, body.encode()
 
 
@@ -95,7 +95,7 @@ _DROP = f"""gone AS (DELETE FROM records WHERE team = %s AND kind = %s AND key =
 
 def drop(session: Session, team: str, kind: Kind[R], revision: str) -> None:
     """Delete the team and its records, if the team's own record still has *revision*: see `Store.drop`."""
-    where = [team, kind.name, team]
+    where = [team, kind.name, team]  # the key of a team's own record is its name
     values = [*where, revision, *[team] * _DROP.count(_IF_GONE)]
     if session.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
         if not session.look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
