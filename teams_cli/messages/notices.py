@@ -45,11 +45,11 @@ def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
     try:
         record, _ = store.get(team, kind, key)
     except errors.NotFound:
-        return store.mark_anew(team, kind, [key])
+        return store.correct_hints(team, kind, [key])
     except errors.TeamsError:
         return None
     if not getattr(record, "owed", None):  # the change that was to owe it was not made
-        return store.mark_anew(team, kind, [key])
+        return store.correct_hints(team, kind, [key])
     try:
         store.confirm(team, kind, key)
     except errors.TeamsError:

@@ -180,7 +180,7 @@ class Store:
         """
         raise NotImplementedError
 
-    def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
+    def correct_hints(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
         """Correct the hints of `labelled`, `by_label` and `owing` about these records, unless they are locked.
 
         A caller that found a wrong hint, which a killed process left, calls it. Nothing else is changed.

@@ -158,7 +158,7 @@ def overview(store: Store, team: str) -> Overview:
     label_of_key = {key: label for label, keys in labels.items() for key in keys}
     found = [task for task, _ in store.scan(team, TASK, [], label_of_key)]
     if wrong := [task.id for task in found if tasks.label_of(task) != label_of_key[task.id]]:
-        store.mark_anew(team, TASK, wrong)
+        store.correct_hints(team, TASK, wrong)
     return Overview(found, unread)
 
 

@@ -94,7 +94,7 @@ def test_what_is_sent_is_taken_off_for_good_where_another_changes_the_task_and_i
 @pytest.mark.slow
 def test_marks_are_made_anew_by_what_no_power_cut_takes_back():
     def mark(store):
-        store.mark_anew(ALPHA, TASK, ["task-1"])
+        store.correct_hints(ALPHA, TASK, ["task-1"])
 
     assert _cut_after_kills(_in_progress, _release, mark, "in_progress") > 5
 

@@ -59,7 +59,7 @@ MUTANTS = [
     Mutant(
         "created together and not seen before all have files",
         "files/directories",
-        "data = _waiting(os.path.dirname(path), kind).get(key)",
+        "data = _committed_together(os.path.dirname(path), kind).get(key)",
         "data = None",
         CRASH,
     ),
@@ -159,7 +159,7 @@ MUTANTS = [
         "if not listed:",
         "tests/store/test_numbers.py",
     ),
-    Mutant("marks of others removed", "files/engine", "marks.clear(over, kept)", "marks.clear(over)", FILES),
+    Mutant("marks of others removed", "files/engine", "marks.clear(outdated, kept)", "marks.clear(outdated)", FILES),
     Mutant(
         "marks removed while a power cut may take the change back",
         "files/engine",
@@ -189,9 +189,7 @@ MUTANTS = [
         "if False:\n",
         SERVER,
     ),
-    Mutant(
-        "numbers by the files alone", "files/engine", "before, max(before, newest) + 1", "before, newest + 1", NUMBERS
-    ),
+    Mutant("numbers by the files alone", "files/engine", "noted, max(noted, newest) + 1", "noted, newest + 1", NUMBERS),
     Mutant(
         "numbers of what is put aside",
         "files/examination",
@@ -398,6 +396,6 @@ MUTANTS = [
         "handled=behind + ahead,",
         f"tests/{INBOXES}.py::test_an_inbox_behind_a_damaged_message_does_not_grow",
     ),
-    Mutant("what a crash left kept", "files/examination", "if old and name !=", "if False and name !=", DOCTOR),
+    Mutant("what a crash left kept", "files/examination", "if is_old and name !=", "if False and name !=", DOCTOR),
     Mutant("stale marks kept", "files/examination", "        if stale:\n", "        if False:\n", DOCTOR),
 ]

@@ -160,7 +160,7 @@ def test_what_has_no_mark_or_several_is_marked_anew(file_store, root):
     (index / "in_progress").mkdir()
     (index / "in_progress/task-2").touch()
     assert sorted(file_store.by_label("alpha", TASK)[""]) == ["task-1", "task-2"]
-    file_store.mark_anew("alpha", TASK, ["task-1", "task-2"])
+    file_store.correct_hints("alpha", TASK, ["task-1", "task-2"])
     assert sorted(file_store.by_label("alpha", TASK)["pending"]) == ["task-1", "task-2", "task-3"]
 
 

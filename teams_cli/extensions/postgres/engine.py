@@ -191,7 +191,7 @@ class PostgresStore(Store):
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         return dict(self._look(_BY_LABEL, [_checked(team), kind.name]))
 
-    def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
+    def correct_hints(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
         """Write the labels that records of an older version lack; do nothing if this login may not."""
         if kind.label is None:
             return

@@ -1,13 +1,13 @@
-"""The records of one directory: their numbers, several changed in one commit, and what was read or written before.
+"""The paths of a file store, and the records of one directory: their numbers, and several changed in one commit.
 
-No number is given again, also when the file that had it is gone. The highest stands in the name of an empty file,
-`.last.<number>`, which the listing of the directory shows for nothing and which becomes durable with the entry of the
-record itself. It is raised behind the record: where it is missing or late, as after a crash or with files of an older
-version, the records tell.
+No number is given twice, even when the file that had it is gone. The highest number is noted in the name of an empty
+file, `.last.<number>`: the listing of the directory, which is needed anyway, shows it, and it becomes durable together
+with the entry of the record. It is raised after the record was stored. Where it is missing or too low, as after a
+crash or with files of an older version, the records show the number.
 
-Records that are created or changed together are in one file, `.together`, until each is in its own. Its rename is the
-commit. The next change in the directory, mostly that by the same process, gives each its file and removes that one;
-until then readers find in it how they are. So it is all or none.
+Records that are created or changed together are first written into one file, `.together`. Its rename is the commit, so
+all of them are stored or none. The next change in the directory, mostly one by the same process, gives each record its
+own file and removes that one. Until then readers find the records in it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,17 @@ PACKED = "packed.json"
 """The file in which older versions packed the messages of a directory of the log."""
 OWED = "owed"
 """The directory of a team that has marks, but no records."""
+TOGETHER = ".together"
+"""The file with the records that were committed together and have no files of their own yet."""
+_LARGEST_TOGETHER = 1 << 30
+_LAST = ".last."
+_NEW = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
 _DIRECTORIES_REMEMBERED = 1000
 _PLURALS = {"inbox": "inboxes", "evidence": "evidence"}
 
 
 class Layout:
-    """The paths below a root. A name that could not be a name is refused, since it becomes a part of a path."""
+    """The paths below a root. A text that is no valid name is refused, since it would become a part of a path."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -49,7 +54,7 @@ class Layout:
         self._directories: dict[tuple[str, str], str] = {}
 
     def team(self, team: str) -> str:
-        """Return the directory of everything of a team but its tasks."""
+        """Return the directory with everything of a team except its tasks."""
         return f"{self.teams}/{_checked(team)}"
 
     def tasks(self, team: str) -> str:
@@ -65,19 +70,24 @@ class Layout:
         return {kind for kind in kinds if _is_there(self._directory(team, kind))}
 
     def _directory(self, team: str, kind: str) -> str:
-        if (found := self._directories.get((team, kind))) is None:
-            within = "" if kind == "team" else f"/{_PLURALS.get(kind) or f'{kind}s'}"
-            found = self.tasks(team) if kind == "task" else self.team(team) + within
-            if len(self._directories) >= _DIRECTORIES_REMEMBERED:
-                self._directories.clear()
-            self._directories[team, kind] = found
-        return found
+        if directory := self._directories.get((team, kind)):
+            return directory
+        if kind == "task":
+            directory = self.tasks(team)
+        elif kind == "team":
+            directory = self.team(team)
+        else:
+            directory = f"{self.team(team)}/{_PLURALS.get(kind) or f'{kind}s'}"
+        if len(self._directories) >= _DIRECTORIES_REMEMBERED:
+            self._directories.clear()
+        self._directories[team, kind] = directory
+        return directory
 
     def path(self, team: str, kind: Kind[R], key: str) -> str:
         """Return the file of a record.
 
         Raises:
-            DamagedRecord: The team's directory is a link, so that its lock would be that of another.
+            DamagedRecord: The team's directory is a link, so that its lock would be the lock of another team.
         """
         directory = self.directory(team, kind)
         if kind.name == "team":
@@ -101,49 +111,47 @@ class Layout:
         return f"{self.team(team)}/{OWED}"
 
     def index(self, team: str, kind: Kind[R]) -> str:
-        """Return the directory with the marks that find records by label."""
+        """Return the directory of the marks by which records are found by their label."""
         return f"{self.directory(team, kind)}/index"
 
-    def in_index(self, team: str, kind: Kind[R]) -> Sequence[str]:
-        """Return the names of the directories with marks, in no order."""
+    def names_in_index(self, team: str, kind: Kind[R]) -> Sequence[str]:
+        """Return the names of the directories with marks of labels, in no order."""
         return disk.names_in(self.index(team, kind))
 
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
         """Return the labels that have or had marks."""
-        return sorted({marks.label_of(name) for name in self.in_index(team, kind)}) if kind.label else []
+        return sorted({marks.label_of(name) for name in self.names_in_index(team, kind)}) if kind.label else []
 
-    def label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:
-        """Return the mark that finds a record by that label."""
-        return f"{self.index(team, kind)}/{marks.place(label, key)}"
+    def _label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:
+        return f"{self.index(team, kind)}/{marks.path_in_index(label, key)}"
 
-    def owed_mark(self, team: str, kind: Kind[R], key: str) -> str:
-        """Return the mark of a record that owes a notice."""
-        return f"{self.owed(team)}/{marks.owed(kind.name, key)}"
+    def _owed_mark(self, team: str, kind: Kind[R], key: str) -> str:
+        return f"{self.owed(team)}/{marks.name_of_owed(kind.name, key)}"
 
     def marks(self, team: str, kind: Kind[R], key: str, record: R) -> list[str]:
-        """Return all marks of the record as it is now."""
-        found = []
+        """Return the paths of all marks of the record as it is now."""
+        paths = []
         if kind.label and (label := kind.label(record)):
-            found.append(self.label_mark(team, kind, label, key))
+            paths.append(self._label_mark(team, kind, label, key))
         if getattr(record, "owed", None):
-            found.append(self.owed_mark(team, kind, key))
-        return found
+            paths.append(self._owed_mark(team, kind, key))
+        return paths
 
-    def marks_over(self, team: str, kind: Kind[R], key: str, former: list[str], now: list[str]) -> list[str]:
-        """Return those of the *former* marks of a record, and of earlier ones, that it does not have *now*.
+    def outdated_marks(self, team: str, kind: Kind[R], key: str, before: list[str], now: list[str]) -> list[str]:
+        """Return the marks to remove from a record that had the marks *before* its change and has the marks *now*.
 
-        A record that owes a notice keeps all of them: they are removed after the mark of the notice, and wake waiting
-        agents until then.
+        A record that owes a notice keeps the marks of its earlier labels, so that its change also wakes agents that
+        wait for these labels. The change that notes that the notice was sent removes them.
         """
-        owed = self.owed_mark(team, kind, key)
+        owed = self._owed_mark(team, kind, key)
         if owed in now:
             return []
-        every = self.all_marks(team, kind, key, self.labels(team, kind)) if owed in former else former
-        return [mark for mark in every if mark not in now]
+        paths = self.all_marks(team, kind, key, self.labels(team, kind)) if owed in before else before
+        return [path for path in paths if path not in now]
 
     def all_marks(self, team: str, kind: Kind[R], key: str, labels: Collection[str]) -> list[str]:
-        """Return all marks that a record of that key may have, given those labels."""
-        return [*(self.label_mark(team, kind, label, key) for label in labels), self.owed_mark(team, kind, key)]
+        """Return all marks that the record of that key could have if these are all *labels* of its kind."""
+        return [*(self._label_mark(team, kind, label, key) for label in labels), self._owed_mark(team, kind, key)]
 
 
 def _is_there(path: str) -> bool:
@@ -163,115 +171,97 @@ def _checked(name: str) -> str:
     return name
 
 
-_LAST = ".last."
-_NEW = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
+def noted_number(names: Iterable[str]) -> int:
+    """Return the highest number that is noted in a directory with these file names; 0 if none is."""
+    digits = [name[len(_LAST) :] for name in names if name.startswith(_LAST)]
+    return max(map(int, filter(is_number, digits)), default=0)
 
 
-def highest(names: Iterable[str]) -> int:
-    """Return the highest number that is noted in the names of a directory, or 0."""
-    said = [name[len(_LAST) :] for name in names if name.startswith(_LAST)]
-    return max((int(digits) for digits in said if is_number(digits)), default=0)
+def numbers_given(names: Collection[str], kind: Kind[Any]) -> tuple[int, int]:
+    """Return the highest number that is noted in a directory with these file names, and the highest that a record has.
+    Where the two differ, the higher one was given last.
+    """
+    numbers = (kind.number_in(name[:-5]) for name in names if name.endswith(".json"))
+    return noted_number(names), max(numbers, default=0)
 
 
-def given(names: Collection[str], kind: Kind[Any]) -> tuple[int, int]:
-    """Return the highest number that was given in a directory with these names, by the note and by the records."""
-    return highest(names), max((in_name(name, kind) for name in names), default=0)
-
-
-def in_name(file_name: str, kind: Kind[Any]) -> int:
-    """Return the number in the file name of a numbered record; 0 if it is not one."""
-    return kind.number_in(file_name[:-5]) if file_name.endswith(".json") else 0
-
-
-def keys_among(words: Iterable[str], kind: Kind[Any]) -> list[str]:
-    """Return the words that are keys of numbered records, lowest number first. Keys that are names come last."""
-    begin = f"{kind.prefix}-"
-    own = [word[len(begin) :] for word in words if word.startswith(begin)]
-    numbers = sorted(map(int, filter(is_number, own)))
-    named = () if len(numbers) == len(own) else sorted(f"{begin}{word}" for word in own if not is_number(word))
-    return [*(f"{begin}{number}" for number in numbers), *(key for key in named if is_id(key, kind.prefix))]
-
-
-def in_order(keys: Iterable[str], kind: Kind[Any]) -> list[str]:
-    """Return the keys by number or name."""
-    return sorted(sorted(keys), key=len) if kind.numbered else sorted(keys)
-
-
-def note(directory: str, before: int, number: int) -> None:
-    """Raise the noted highest number of the directory from *before* to *number*.
+def raise_note(directory: str, noted: int, number: int) -> None:
+    """Raise the *noted* highest number of the directory to *number*.
 
     The record with that number exists already, so errors of the disk are ignored.
     """
     try:
-        os.rename(f"{directory}/{_LAST}{before}", f"{directory}/{_LAST}{number}")
+        os.rename(f"{directory}/{_LAST}{noted}", f"{directory}/{_LAST}{number}")
     except FileNotFoundError:
-        keep(directory, number)
+        note_number(directory, number)
     except OSError:
         return
 
 
-def keep(directory: str, number: int) -> None:
-    """Note *number* as the highest of the directory unless it is higher already, if possible."""
+def note_number(directory: str, number: int) -> None:
+    """Note that *number* was given in the directory. Errors of the disk are ignored."""
     try:
         os.close(os.open(f"{directory}/{_LAST}{number}", _NEW, 0o600))
     except OSError:
         return
 
 
-def tidy(directory: str, names: Iterable[str]) -> None:
-    """Remove notes below the highest."""
-    top = f"{_LAST}{highest(names)}"
+def remove_lower_notes(directory: str) -> None:
+    """Remove all notes of numbers in the directory except the highest."""
+    names = disk.names_in(directory)
+    highest = f"{_LAST}{noted_number(names)}"
     for name in names:
-        if name.startswith(_LAST) and name != top:
+        if name.startswith(_LAST) and name != highest:
             disk.discard(f"{directory}/{name}")
 
 
-NAME = ".together"
-_LARGEST = 1 << 30
-
-
-def commit(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> None:
-    """Store all given records, or none. The caller holds the lock of their directory, and has settled it.
+def commit_together(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> None:
+    """Store all the records, or none. The caller holds the lock of their directory, and has called `settle`.
 
     Raises:
-        InvalidValue: One can't be stored.
-        StorageFailed: None is there.
-        OutcomeUnknown: All are, but the disk did not confirm it.
+        InvalidValue: A record can't be stored; none was.
+        StorageFailed: The system refused; no record was stored.
+        OutcomeUnknown: All records were stored, but the disk did not confirm it.
     """
     files = {getattr(record, kind.key): encode(record) for record in records}
     content = indented({key: data.decode() for key, data in files.items()}).encode()
     with disk.Written(layout.temp, content) as temp:
         for record in records:
             marks.make(layout.marks(team, kind, getattr(record, kind.key), record))
-        disk.commit(temp, f"{layout.directory(team, kind)}/{NAME}")
+        disk.commit(temp, f"{layout.directory(team, kind)}/{TOGETHER}")
     try:
         settle(layout, team, kind)
-    except errors.TeamsError:  # they are there: whoever comes next tries again
+    except errors.TeamsError:  # the records are stored: the next change in the directory tries again
         return
 
 
 def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
     """Give records that were committed together their own files. The caller holds the lock of their directory.
 
-    The first record comes last: a reader that goes by number and finds its own file finds those of the others too.
+    The last record gets its file first. So a reader that reads them by number, and finds the file of one record, finds
+    those of all later ones.
 
     Raises:
-        DamagedRecord: Nobody can tell which they are.
-        StorageFailed: The system refused; they are where they were.
+        DamagedRecord: It can't be told which records were committed together.
+        StorageFailed: The system refused; the records are still in the common file.
     """
     directory = layout.directory(team, kind)
-    if not (files := _waiting(directory, kind)):
+    if not (files := _committed_together(directory, kind)):
         return
     written: list[tuple[str, str]] = []
-    over: list[str] = []
+    outdated: list[str] = []
     for key, data in reversed([*files.items()]):
         path = f"{directory}/{key}.json"
-        if (former := _content(path)) != data:
-            now = layout.marks(team, kind, key, decode(data, kind, key, f"{directory}/{NAME}"))
-            marks.make(now)
-            if former is not None:
-                every = layout.all_marks(team, kind, key, layout.labels(team, kind))
-                over += layout.marks_over(team, kind, key, every, now)
+        try:
+            data_before = disk.read_file(path)
+        except FileNotFoundError:
+            data_before = None
+        if data_before != data:
+            marks_now = layout.marks(team, kind, key, decode(data, kind, key, f"{directory}/{TOGETHER}"))
+            marks.make(marks_now)
+            if data_before is not None:
+                marks_before = layout.all_marks(team, kind, key, layout.labels(team, kind))
+                outdated += layout.outdated_marks(team, kind, key, marks_before, marks_now)
             written.append((disk.write_temp(layout.temp, data), path))
     for temp, path in written:
         disk.put(temp, path)
@@ -279,56 +269,56 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
         disk.sync_directory(directory)
     except OSError as error:
         raise disk.failed("write", directory, error) from None
-    before, last = highest(disk.names_in(directory)), max(map(kind.number_in, files))
-    if last > before:
-        note(directory, before, last)
-    disk.discard(f"{directory}/{NAME}")
-    marks.clear(over)
-
-
-def _content(path: str) -> bytes | None:
-    """Return the content of the file; None if it does not exist."""
-    try:
-        return disk.read_file(path)
-    except FileNotFoundError:
-        return None
+    noted, number = noted_number(disk.names_in(directory)), max(map(kind.number_in, files))
+    if number > noted:
+        raise_note(directory, noted, number)
+    disk.discard(f"{directory}/{TOGETHER}")
+    marks.clear(outdated)
 
 
 def read(path: str, kind: Kind[R], key: str, read_file: Callable[[str], bytes] = disk.read_file) -> bytes:
-    """Read all bytes of a record, whose file at *path* may not exist yet.
+    """Read all bytes of the record at *path*, which may still be in the common file of records committed together.
 
     Raises:
         FileNotFoundError: There is no such record.
         DamagedRecord, StorageFailed: As for `disk.read_file`.
     """
-    data = _waiting(os.path.dirname(path), kind).get(key)
+    data = _committed_together(os.path.dirname(path), kind).get(key)
     return read_file(path) if data is None else data
 
 
 def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
-    """Return the JSON object of the record at *path*, with every field that has a value. A file of our own is only
-    parsed.
+    """Return the JSON object of the record at *path*, with every field that has a value. A file that this tool wrote
+    is only parsed, without making a record of it.
 
     Raises:
         FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
     """
-    is_waiting = os.path.lexists(f"{os.path.dirname(path)}/{NAME}")
-    own = None if is_waiting else own_document(disk.glance(path), kind, key)
-    return own or decode(read(path, kind, key), kind, key, path).having().to_json()
+    if not os.path.lexists(f"{os.path.dirname(path)}/{TOGETHER}") and (
+        document := own_document(disk.glance(path), kind, key)
+    ):
+        return document
+    record: Record = decode(read(path, kind, key), kind, key, path)
+    return record.having().to_json()
 
 
-def each(
+def each_record(
     directory: str,
     kind: Kind[R],
     problems: list[errors.TeamsError],
     keys: Collection[str] | None,
     look: Callable[[str, Kind[R], str], T],
 ) -> Iterator[T]:
-    """Yield `look(path, kind, key)` for each file of the directory, or only for *keys*, in order.
+    """Yield what *look* returns for the path, kind and key of each record of the directory, or only of those under
+    *keys*, by number or name.
 
     Missing files are skipped. The error of a file that cannot be read is appended to *problems*.
     """
-    for key in keys_in(directory, kind, problems) if keys is None else in_order(keys, kind):
+    if keys is None:
+        keys = keys_in(directory, kind, problems)
+    else:  # ids of equal length are sorted like their numbers, which have no leading zeros
+        keys = sorted(sorted(keys), key=len) if kind.numbered else sorted(keys)
+    for key in keys:
         try:
             yield look(f"{directory}/{key}.json", kind, key)
         except FileNotFoundError:
@@ -337,11 +327,11 @@ def each(
             problems.append(problem)
 
 
-def files(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-    """Yield the key and the bytes of each record of a kind.
+def pack(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
+    """Yield the key and the bytes of each record of a kind: see `Store.pack`.
 
     Raises:
-        DamagedRecord: One is not good, or nobody can tell which records there are; the others come first.
+        DamagedRecord: A record has the wrong shape. A file whose name no record has is reported after all records.
     """
     problems: list[errors.TeamsError] = []
     directory = layout.directory(team, kind)
@@ -350,51 +340,68 @@ def files(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes
         data = read(path, kind, key)
         decode(data, kind, key, path)
         yield key, data
-    for problem in problems:
-        raise problem
+    if problems:
+        raise problems[0]
 
 
 def names_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
-    """Return the names in the directory, with the names of records that have no file of their own yet. If these are
+    """Return the file names in the directory, with those of records that have no file of their own yet. If these are
     unknown, an error is appended to *problems*.
 
     Raises:
         StorageFailed: The system refused.
     """
-    while NAME in (names := disk.names_in(directory)):
+    while TOGETHER in (names := disk.names_in(directory)):
         try:
-            if files := _waiting(directory, kind):
+            if files := _committed_together(directory, kind):
                 return [*{*names, *(f"{key}.json" for key in files)}]
         except errors.DamagedRecord as damage:
             problems.append(damage)
             break
-    return names  # where there were any, all have their files by now, and this is a later look
+        # Another process has given the records their own files meanwhile, so the directory is listed again.
+    return names
 
 
 def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
     """Return the keys of the files in a directory, by number or name. For other files errors are appended to
     *problems*.
     """
-    found = [name[:-5] for name in names_in(directory, kind, problems) if name.endswith(".json")]
-    keys = keys_among(found, kind) if kind.numbered else sorted(filter(is_name, found))
-    if len(keys) < len(found):
-        known = {*keys}
+    stems = [name[:-5] for name in names_in(directory, kind, problems) if name.endswith(".json")]
+    keys = _numbered_keys(stems, kind.prefix) if kind.numbered else sorted(filter(is_name, stems))
+    if len(keys) < len(stems):
         hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
-        for word in found:
-            if word not in known:
+        valid = {*keys}
+        for stem in stems:
+            if stem not in valid:
                 problems.append(
-                    errors.DamagedRecord(f"{directory}/{word + '.json'!r}: no {kind.name} has that name", hint)
+                    errors.DamagedRecord(f"{directory}/{stem + '.json'!r}: no {kind.name} has that name", hint)
                 )
     return keys
 
 
-def _waiting(directory: str, kind: Kind[R]) -> dict[str, bytes]:
-    """Return the records in the file that have no file of their own yet, by name; empty if the file does not exist."""
-    path = f"{directory}/{NAME}"
+def _numbered_keys(stems: Iterable[str], prefix: str) -> list[str]:
+    """Return the file names, without their ending, that are ids with that *prefix*: first those with a number, lowest
+    first, then those with a name. Of thousands of tasks nearly all have a number.
+    """
+    begin = f"{prefix}-"
+    ends = [stem[len(begin) :] for stem in stems if stem.startswith(begin)]
+    numbers = sorted(map(int, filter(is_number, ends)))
+    keys = [f"{begin}{number}" for number in numbers]
+    if len(numbers) < len(ends):
+        named = sorted(f"{begin}{end}" for end in ends if not is_number(end))
+        keys += [key for key in named if is_id(key, prefix)]
+    return keys
+
+
+def _committed_together(directory: str, kind: Kind[R]) -> dict[str, bytes]:
+    """Return the bytes of the records that were committed together and have no file of their own yet, by key; empty if
+    there are none.
+    """
+    path = f"{directory}/{TOGETHER}"
     if not (kind.numbered and os.path.lexists(path)):
         return {}
     try:
-        files = loads(disk.read_file(path, _LARGEST).decode())
+        files = loads(disk.read_file(path, _LARGEST_TOGETHER).decode())
     except FileNotFoundError:
         return {}
     except (ValueError, RecursionError):

@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
 FILES = "files"
 """The address of the store in files below the root."""
-_A_MOMENT = 1.0
+_TIMEOUT_OF_MARKS = 1.0
+"""The seconds that a change waits at most for the lock under which it removes marks that are not needed any more."""
 
 
 class FileStore(Store):
@@ -64,13 +65,16 @@ class FileStore(Store):
         self._writable = False
         self._contents = Contents()
         self._durable = "", b""
-        """The path and the bytes of the last durable change, for changes that need not be lasting."""
-        self._sent: dict[str, tuple[int, Sequence[str]]] = {}
+        """The path and the bytes of the last change that was synced here. What is changed next need not be lasting."""
+        self._last_sent: dict[str, tuple[int, Sequence[str]]] = {}
+        """The number and the recipients of the last message sent to each team from here, which `glance` need not find.
+        """
         disk.check_owner(self.address)
 
     def teams(self) -> list[str]:
-        names = disk.names_in(self.layout.teams)
-        return sorted(n for n in names if is_name(n) and os.path.lexists(f"{self.layout.teams}/{n}/team.json"))
+        directory = self.layout.teams
+        names = filter(is_name, disk.names_in(directory))
+        return sorted(name for name in names if os.path.lexists(f"{directory}/{name}/team.json"))
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, bytes]:
         directory = self.layout.directory(team, kind)
@@ -97,31 +101,36 @@ class FileStore(Store):
     def _create_numbered(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
         directory = self.layout.directory(team, kind)
         with self._lock(directory):
-            before, number = self._next(team, kind, directory)
+            noted, number = self._next_number(team, kind, directory)
             record = kind.numbering(record, number)
             key = getattr(record, kind.key)
             with disk.Written(self.layout.temp, data := encode(record)) as temp:
                 marks.make(self.layout.marks(team, kind, key, record))
                 disk.put(temp, f"{directory}/{key}.json")
-            directories.note(directory, before, number)
+            directories.raise_note(directory, noted, number)
         disk.confirm(directory, f"{directory}/{key}.json")
         self.changed += 1
         return record, data
 
-    def _next(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
-        """Return the last number noted in a locked directory, and the next number to give."""
+    def _next_number(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
+        """Return the highest number noted in the directory, which the caller has locked, and the next number to give.
+
+        Raises:
+            WrongState: The team is closed.
+        """
         directories.settle(self.layout, team, kind)
         self._refuse_closed(team, kind)
-        before, newest = directories.given(disk.names_in(directory), kind)
-        return before, max(before, newest) + 1
+        noted, newest = directories.numbers_given(disk.names_in(directory), kind)
+        return noted, max(noted, newest) + 1
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
         directory = self.layout.directory(team, kind)
         self._prepare()
         disk.make_directories(directory, self.address)
         with self._lock(directory):
-            records = kind.numbering_all(self._next(team, kind, directory)[1], count, make)
-            directories.commit(self.layout, team, kind, records)
+            _, first = self._next_number(team, kind, directory)
+            records = kind.numbering_all(first, count, make)
+            directories.commit_together(self.layout, team, kind, records)
         self.changed += 1
         return records
 
@@ -136,21 +145,22 @@ class FileStore(Store):
     def scan(
         self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, bytes]]:
-        return directories.each(self.layout.directory(team, kind), kind, problems, keys, self._record_in)
+        return directories.each_record(self.layout.directory(team, kind), kind, problems, keys, self._record_in)
 
     def _record_in(self, path: str, kind: Kind[R], key: str) -> tuple[R, bytes]:
         data = directories.read(path, kind, key, self._contents.read)
         return self._contents.decode(data, kind, key, path), data
 
     def documents(self, team: str, kind: Kind[R], problems: list[errors.TeamsError]) -> Iterator[dict[str, Any]]:
-        return directories.each(self.layout.directory(team, kind), kind, problems, None, directories.document_in)
+        directory = self.layout.directory(team, kind)
+        return directories.each_record(directory, kind, problems, None, directories.document_in)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
-        return marks.labelled(self.layout.index(team, kind), self.layout.in_index(team, kind), labels)
+        return marks.labelled(self.layout.index(team, kind), self.layout.names_in_index(team, kind), labels)
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
         names = directories.names_in(self.layout.directory(team, kind), kind, [])
-        return marks.by_label(self.layout.index(team, kind), self.layout.in_index(team, kind), names)
+        return marks.by_label(self.layout.index(team, kind), self.layout.names_in_index(team, kind), names)
 
     def holds(self, team: str, *kinds: str) -> set[str]:
         return self.layout.holds(team, kinds)
@@ -161,32 +171,44 @@ class FileStore(Store):
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
         path = self.layout.path(team, kind, key)
-        if (former := self._contents.marks(path, revision)) is None:
-            if not self._contents.is_valid(path, revision):  # else it was there; under the lock is what counts
-                self._refuse_stale(path, kind, key, revision)
-            former = self.layout.marks(team, kind, key, self._contents.decode(revision, kind, key, path))
         directory = os.path.dirname(path)
+        marks_before = self._marks_of(team, kind, key, path, revision)
         lock = self._lock_for(team, kind, key, record, directory)
         self._prepare()
+        # A change need not be synced only if the record that it replaces is durable itself.
         lasting = lasting or self._durable != (path, revision)
-        now = self.layout.marks(team, kind, key, record)
-        over = self.layout.marks_over(team, kind, key, former, now)
+        marks_now = self.layout.marks(team, kind, key, record)
+        outdated = self.layout.outdated_marks(team, kind, key, marks_before, marks_now)
         with disk.Written(self.layout.temp, data := encode(record)) as temp, lock:
             directories.settle(self.layout, team, kind)
             self._refuse_stale(path, kind, key, revision)
             self._refuse_closed(team, kind)
-            marks.make(now)
+            marks.make(marks_now)
             disk.put(temp, path)
-            if not lasting:  # what a power cut brings back needs none of them, but that of what it owed
-                marks.clear(over)
+            if not lasting:
+                # Safe before the sync: if a power cut brings the former record back, it has the marks of its label,
+                # and the notice that it owes again was sent already.
+                marks.clear(outdated)
         if lasting:
             disk.confirm(directory, path)
             self._durable = path, data
-        self._contents.remember(path, data, now)
+        self._contents.remember(path, data, marks_now)
         self.changed += 1
-        if lasting and over:
-            self._clear_marks(team, kind, key, over, data, now)
+        if lasting and outdated:
+            self._clear_outdated(team, kind, key, outdated, data, marks_now)
         return data
+
+    def _marks_of(self, team: str, kind: Kind[R], key: str, path: str, revision: bytes) -> list[str]:
+        """Return the marks of the record with that revision.
+
+        Raises:
+            StaleRevision: It was never read or written here, or was forgotten, and the record has another by now.
+        """
+        if (known_marks := self._contents.marks(path, revision)) is not None:
+            return known_marks
+        if not self._contents.is_valid(path, revision):
+            self._refuse_stale(path, kind, key, revision)  # before the bytes, which may be anything, are decoded
+        return self.layout.marks(team, kind, key, self._contents.decode(revision, kind, key, path))
 
     def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, bytes]]) -> None:
         self._prepare()
@@ -196,7 +218,7 @@ class FileStore(Store):
                 key = getattr(record, kind.key)
                 self._refuse_stale(self.layout.path(team, kind, key), kind, key, revision)
             self._refuse_closed(team, kind)
-            directories.commit(self.layout, team, kind, [record for record, _ in changed])
+            directories.commit_together(self.layout, team, kind, [record for record, _ in changed])
         self.changed += 1
 
     def _lock_for(self, team: str, kind: Kind[R], key: str, record: R, directory: str) -> Lock | Closing:
@@ -207,12 +229,14 @@ class FileStore(Store):
         """
         if kind.closes and kind.closes(record):
             return self._closing(team)
-        if not self.layout.holds(team, (kind.name,)):  # nothing is said of one that can't be looked at
+        if not self.layout.holds(team, (kind.name,)):
             raise errors.NotFound(f"there is no {kind.name} {key}")
         return self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
-        """Refuse to change records of a closed team. A process that closes it waits for the lock that is held here."""
+        """Refuse to change records of a closed team. The caller holds a lock of the team: whoever closes the team waits
+        for that, so the team stays open until the change is made.
+        """
         if kind.while_closed:
             return
         path = f"{self.layout.team(team)}/team.json"
@@ -234,21 +258,23 @@ class FileStore(Store):
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
         if kind.name == "message":
             self.log(team).confirm(kind, key)
-        else:
-            path = self.layout.path(team, kind, key)
-            disk.confirm(os.path.dirname(path), path)
-            if kind.closes and says_closed(self._contents.read(path), path):
-                with self._closing(team):  # who closed it may have been killed before it waited
-                    pass
+            return
+        path = self.layout.path(team, kind, key)
+        disk.confirm(os.path.dirname(path), path)
+        if kind.closes and says_closed(self._contents.read(path), path):
+            # Changes that began before the team was closed may still follow. The process that closed it may have been
+            # killed before it waited for them, so wait here: they are over once all locks of the team were held.
+            with self._closing(team):
+                pass
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
-        log = self.log(team)  # first: a name that is none makes nothing
+        log = self.log(team)  # refuses what is no name of a team, before anything is made
         self._prepare()
-        stored, new = log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
-        if new:  # one of before may be for others than these
+        stored, is_new = log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
+        if is_new:  # an earlier message of that uid may have had other recipients
             self.changed += 1
-            self._sent[team] = kind.number_in(getattr(stored, kind.key)), to
-        return stored, new
+            self._last_sent[team] = kind.number_in(getattr(stored, kind.key)), to
+        return stored, is_new
 
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
@@ -258,11 +284,12 @@ class FileStore(Store):
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        found = self.log(team).news(kind, agent, after, problems)
-        return super().news(team, kind, agent, after, problems) if found is None else found
+        news = self.log(team).news(kind, agent, after, problems)
+        return super().news(team, kind, agent, after, problems) if news is None else news
 
     def glance(self, team: str, kind: Kind[R], agent: str, after: int) -> int | None:
-        return self.log(team).glance(agent, after, *self._sent.get(team, (0, ())))
+        sent, recipients = self._last_sent.get(team, (0, ()))
+        return self.log(team).glance(agent, after, sent, recipients)
 
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         return self.log(team).envelopes(kind, after)
@@ -280,22 +307,23 @@ class FileStore(Store):
     def last(self, team: str, kind: Kind[R]) -> int:
         if kind.name == "message":
             return self.log(team).last()
-        return max(directories.given(directories.names_in(self.layout.directory(team, kind), kind, []), kind))
+        names = directories.names_in(self.layout.directory(team, kind), kind, [])
+        return max(directories.numbers_given(names, kind))
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
         directory = self.layout.messages(team) if kind.name == "message" else self.layout.directory(team, kind)
-        if number <= directories.highest(disk.names_in(directory)):
+        if number <= directories.noted_number(disk.names_in(directory)):
             return
         self._prepare()
         disk.make_directories(directory, self.address)
         with self._lock(directory):
-            directories.keep(directory, number)
-            directories.tidy(directory, disk.names_in(directory))
+            directories.note_number(directory, number)
+            directories.remove_lower_notes(directory)
             disk.confirm(directory, directory)
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
         if kind.name != "message":
-            return directories.files(self.layout, team, kind)
+            return directories.pack(self.layout, team, kind)
         from teams_cli.store.files import whole_team
 
         return whole_team.pack_messages(self.log(team), kind)
@@ -350,28 +378,31 @@ class FileStore(Store):
 
         return examine(self, kinds, fix, only)
 
-    def mark_anew(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
+    def correct_hints(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
         def marks_of(key: str) -> list[str]:
             return self.layout.marks(team, kind, key, self.get(team, kind, key)[0])
 
-        marks.mark_anew(self.layout, self.lock, team, kind, keys, marks_of)
+        marks.correct_hints(self.layout, self.lock, team, kind, keys, marks_of)
 
-    def _clear_marks(self, team: str, kind: Kind[R], key: str, over: list[str], stored: bytes, kept: list[str]) -> None:
-        """Remove the marks that are *over*, unless the record has them again by now. The record as it was *stored* has
-        the marks *kept*. A mark too many does no harm.
+    def _clear_outdated(
+        self, team: str, kind: Kind[R], key: str, outdated: list[str], stored: bytes, kept: list[str]
+    ) -> None:
+        """Remove the *outdated* marks of a record, unless another change has given the record some of them again since
+        it was *stored*, with the marks *kept*. If that can't be told now, they stay: a mark too many does no harm.
         """
         path = self.layout.path(team, kind, key)
+        directory = self.layout.directory(team, kind)
         try:
-            with self.lock(self.layout.directory(team, kind), _A_MOMENT):
+            with self.lock(directory, _TIMEOUT_OF_MARKS):
                 try:
                     data = directories.read(path, kind, key, self._contents.read)
                     if data != stored:
-                        disk.confirm(os.path.dirname(path), path)
+                        disk.confirm(directory, path)
                         kept = self.layout.marks(team, kind, key, self._contents.decode(data, kind, key, path))
                 except FileNotFoundError:
                     kept = []
-                marks.clear(over, kept)
-        except errors.TeamsError:  # somebody is changing it, or its right content is unknown
+                marks.clear(outdated, kept)
+        except errors.TeamsError:  # another process changes the record, or it can't be read
             return
 
     def _prepare(self) -> None:

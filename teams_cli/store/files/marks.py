@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 
-def place(label: str, key: str) -> str:
-    """Return the path of a record's mark below the index."""
+def path_in_index(label: str, key: str) -> str:
+    """Return the path, below the index, of the mark with which a record shows its label."""
     thousand = _thousand(key)
     return f"{label}.{thousand}/{key}" if thousand else f"{label}/{key}"
 
@@ -42,64 +42,65 @@ def label_of(directory: str) -> str:
     return directory.partition(".")[0]
 
 
-def owed(kind: str, key: str) -> str:
-    """Return the name of the mark of a record that owes a notice."""
+def name_of_owed(kind: str, key: str) -> str:
+    """Return the file name of the mark with which a record shows that it owes a notice."""
     return f"{kind}~{key}"
 
 
-def labelled(index: str, marked_in: Collection[str], labels: Collection[str]) -> Iterator[str]:
-    """Yield the keys that have marks of these labels in the directories *marked_in*, lowest number first. A directory
-    is only read once its keys are asked for.
+def labelled(index: str, directories: Collection[str], labels: Collection[str]) -> Iterator[str]:
+    """Yield the keys that have marks of these *labels*, lowest number first. *directories* are the names of those in
+    the index. A directory of a further thousand is only read once its keys are asked for.
     """
-    keys: dict[str, set[str]] = {"": set()}
-    later: dict[str, list[str]] = {}
-    for name in marked_in:
-        if label_of(name) in labels:
-            later.setdefault(name.partition(".")[2], []).append(name)
-    for name in later.pop("", ()):
-        for key in disk.names_in(f"{index}/{name}"):
-            keys.setdefault(_thousand(key), set()).add(key)
-    for thousand in sorted(sorted({*keys, *later}), key=len):
-        found = keys.get(thousand, set()).union(*(disk.names_in(f"{index}/{name}") for name in later.get(thousand, ())))
-        yield from sorted(sorted(found), key=len)  # without leading zeros this is the order of the numbers
+    directories_by_thousand: dict[str, list[str]] = {}
+    for directory in directories:
+        label, _, thousand = directory.partition(".")
+        if label in labels:
+            directories_by_thousand.setdefault(thousand, []).append(directory)
+    # The directories without a thousand may have keys of any: version 0.1 put all marks into them.
+    keys_by_thousand: dict[str, set[str]] = {}
+    for directory in directories_by_thousand.pop("", ()):
+        for key in disk.names_in(f"{index}/{directory}"):
+            keys_by_thousand.setdefault(_thousand(key), set()).add(key)
+    # Sorted by length and then as texts, numbers without leading zeros are in their order, and so are ids.
+    for thousand in sorted(sorted({*keys_by_thousand, *directories_by_thousand}), key=len):
+        keys = keys_by_thousand.get(thousand, set())
+        for directory in directories_by_thousand.get(thousand, ()):
+            keys.update(disk.names_in(f"{index}/{directory}"))
+        yield from sorted(sorted(keys), key=len)
 
 
-def by_label(index: str, marked_in: Collection[str], names: Collection[str]) -> dict[str, Collection[str]]:
-    """Return the keys of the records with files of these *names*, by the label of their mark in one of the directories
-    *marked_in*. Records without a mark, or with several, are under "".
+def by_label(index: str, directories: Collection[str], names: Collection[str]) -> dict[str, Collection[str]]:
+    """Return the keys of the records with files of these *names*, by the label of their mark. Records without a mark,
+    or with marks of several labels, are under "". *directories* are the names of those in the index.
     """
-    found: dict[str, list[str]] = {}
-    for name in marked_in:
-        if name.startswith("."):  # as file managers leave them
+    marked_by_label: dict[str, list[str]] = {}
+    for directory in directories:
+        if directory.startswith("."):  # file managers leave such
             continue
-        found.setdefault(label_of(name), []).extend(disk.names_in(f"{index}/{name}"))
-    others = set(names)
-    for marked in found.values():
-        others.difference_update([f"{key}.json" for key in marked])
-    unmarked = _keys(others)
-    if sum(map(len, found.values())) == len(names) - len(others):  # so each mark is of another record
-        return {"": unmarked, **found}
-    return _each_once(found, _keys(names))
+        marked_by_label.setdefault(label_of(directory), []).extend(disk.names_in(f"{index}/{directory}"))
+    unmarked = set(names)
+    for keys in marked_by_label.values():
+        unmarked.difference_update([f"{key}.json" for key in keys])
+    if sum(map(len, marked_by_label.values())) == len(names) - len(unmarked):
+        # Mostly, and fast also with thousands of tasks: each mark belongs to a record, and no record has two.
+        return {"": _keys(unmarked), **marked_by_label}
+    labels_of: dict[str, set[str]] = {key: set() for key in _keys(names)}
+    for label, keys in marked_by_label.items():
+        for key in keys:
+            if key in labels_of:  # else the record of the mark is gone
+                labels_of[key].add(label)
+    keys_by_label: dict[str, list[str]] = {label: [] for label in ("", *marked_by_label)}
+    for key, labels in labels_of.items():
+        keys_by_label[labels.pop() if len(labels) == 1 else ""].append(key)
+    return {**keys_by_label}
 
 
 def _keys(names: Collection[str]) -> set[str]:
     return {name[:-5] for name in names if name.endswith(".json")}
 
 
-def _each_once(found: dict[str, list[str]], keys: set[str]) -> dict[str, Collection[str]]:
-    """Return *found* without what is no key, and with the keys under "" that have no label or several."""
-    labels: dict[str, set[str]] = {key: set() for key in keys}
-    for label, marked in found.items():
-        for key in keys.intersection(marked):
-            labels[key].add(label)
-    named: dict[str, list[str]] = {label: [] for label in ("", *found)}
-    for key, of_key in labels.items():
-        named[of_key.pop() if len(of_key) == 1 else ""].append(key)
-    return {**named}
-
-
 def make(paths: Collection[str]) -> None:
-    """Mark a record before it is stored: a mark too many does no harm, but one too few might.
+    """Make the marks of a record, before the record is stored: a mark too many does no harm, but one too few might.
 
     Raises:
         StorageFailed: The system refused.
@@ -107,24 +108,21 @@ def make(paths: Collection[str]) -> None:
     for path in paths:
         try:
             try:
-                _enter(path)
+                _make_file(path)
             except FileNotFoundError:
-                _make_directories(os.path.dirname(path))
-                _enter(path)
+                directory = os.path.dirname(path)
+                for missing in (os.path.dirname(directory), directory):
+                    try:
+                        os.mkdir(missing, 0o700)
+                    except FileExistsError:  # or another process makes it at the same time
+                        continue
+                _make_file(path)
         except OSError as error:
             raise disk.failed("write", path, error) from None
 
 
-def _enter(path: str) -> None:
+def _make_file(path: str) -> None:
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-
-
-def _make_directories(path: str) -> None:
-    for made in (os.path.dirname(path), path):
-        try:
-            os.mkdir(made, 0o700)
-        except FileExistsError:  # or another makes it just now
-            continue
 
 
 def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
@@ -137,11 +135,11 @@ def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
             disk.discard(f"{index}/{label}/{key}")
 
 
-_AT_ONCE = 500
+_UNDER_ONE_LOCK = 500
 """The number of records that are marked before other processes get a turn."""
 
 
-def mark_anew(
+def correct_hints(
     layout: Layout,
     lock: type[Lock],
     team: str,
@@ -149,26 +147,25 @@ def mark_anew(
     keys: Collection[str],
     marks_of: Callable[[str], list[str]],
 ) -> None:
-    """Give the records exactly the marks that *marks_of* returns, as far as possible at once."""
-    waiting, labels = list(keys), layout.labels(team, kind)
-    directory = layout.directory(team, kind)
+    """Give the records under *keys* exactly the marks that *marks_of* returns for a key. Give up as soon as a lock is
+    held: another process is changing one of the records.
+    """
+    labels, directory = layout.labels(team, kind), layout.directory(team, kind)
+    remaining = list(keys)
     try:
-        while waiting:
+        while remaining:
             with lock(directory, 0.0):
-                disk.confirm(directory, directory)  # or a power cut brings back what had the marks that go
-                for key in waiting[:_AT_ONCE]:
-                    _mark(layout.all_marks(team, kind, key, labels), key, marks_of)
-            del waiting[:_AT_ONCE]
-    except errors.TeamsError:  # somebody is changing one
+                # Otherwise a power cut could bring back records that need the marks that are removed here.
+                disk.confirm(directory, directory)
+                for key in remaining[:_UNDER_ONE_LOCK]:
+                    try:
+                        right_marks = marks_of(key)
+                    except errors.NotFound:
+                        right_marks = []
+                    except errors.TeamsError:  # the record can't be read, so its marks are unknown
+                        continue
+                    make(right_marks)
+                    clear(layout.all_marks(team, kind, key, labels), right_marks)
+            del remaining[:_UNDER_ONE_LOCK]
+    except errors.TeamsError:
         return
-
-
-def _mark(every: list[str], key: str, marks_of: Callable[[str], list[str]]) -> None:
-    try:
-        kept = marks_of(key)
-    except errors.NotFound:
-        kept = []
-    except errors.TeamsError:  # nobody can tell what belongs there
-        return
-    make(kept)
-    clear(every, kept)

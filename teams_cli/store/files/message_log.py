@@ -3,8 +3,8 @@
 A thousand messages share a directory. Each is written once and never changed. The history has one JSON object a line;
 it is derived from changes and never decides anything.
 
-Older versions packed the messages of a closed team, one directory into one file, `packed.json`, which they wrote before
-they removed the messages. So that file is looked for after the directory was listed.
+Older versions packed the messages of a closed team: those of each directory into one file, `packed.json`, which was
+written before the messages were removed. So that file is looked for after the directory was listed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 _SEGMENT = 1000
 _SEVERAL = "@"
-_NAME = b'\n"'
-_BEHIND = b'"\n'
+"""Stands in a file name instead of the recipient if there are several."""
+_BEFORE_NAME = b'\n"'
+_AFTER_NAME = b'"\n'
 _CORRECT = "Correct the file or its name."
 
 
@@ -56,27 +57,31 @@ class MessageLog:
         """See the contract. *check* is called under the lock and may refuse the message.
 
         Numbers are given under the lock, and many messages are sent at the same time, so slow work is done outside of
-        it. Only messages behind the numbers that were given before can have the same uid.
+        it. An earlier message with the *uid* is looked for in full directories before the lock is taken, and in those
+        to which others may add messages meanwhile under it.
 
-        The file is synced before it gets its number, which is in its name and is filled in for people; then the entry
-        of the directory is synced, also by whoever gives the next number.
+        The file is synced before it gets its number, which is in its name and is filled in for people. Then the entry
+        of the directory is synced, also by the process that gives the next number.
         """
         check_addressees(to, uid)
         addressee = _SEVERAL if getattr(record, "recipients", None) else to[0]
         ending = f"{addressee}.{uid or os.urandom(8).hex()}.json"
         disk.make_directories(self.directory, self.root)
-        look = _Look(self)
-        number, path = directories.highest(look.names) + 1, ""
+        listing = _Listing(self)
+        number, path = directories.noted_number(listing.names) + 1, ""
         segment = (number - 1) // _SEGMENT
-        earlier = self._find(look, f".{uid}.json", 0, segment) if uid is not None else None
-        while not path and not earlier:  # mostly once: as long as the number has the digits that there is room for
+        earlier = self._path_with_uid(listing, uid, 0, segment)
+        # The number is only known under the lock. The file has room for the digits of the number that is expected; if
+        # others have sent so many messages meanwhile that the number has more digits, the file is written once more.
+        while not path and not earlier:
             digits = len(str(number))
             with disk.Written(f"{self.root}/tmp", encode_unnumbered(record, kind, digits)) as temp:
                 with self.lock(self.directory):
-                    look = _Look(self)
-                    if uid is None or not (earlier := self._find(look, f".{uid}.json", segment)):
+                    listing = _Listing(self)
+                    earlier = self._path_with_uid(listing, uid, segment)
+                    if not earlier:
                         check()
-                        number, path = self._put_next(kind, look, temp, digits, ending)
+                        number, path = self._put_next(kind, listing, temp, digits, ending)
                 if not path:
                     disk.discard(temp)
         if earlier:
@@ -85,73 +90,77 @@ class MessageLog:
         disk.confirm(os.path.dirname(path), path)
         return kind.numbering(record, number), True
 
-    def _put_next(self, kind: Kind[R], look: _Look, temp: str, digits: int, ending: str) -> tuple[int, str]:
-        """Make the file the next message if its number has so many *digits*. Return the number, and the path if it was
-        made.
+    def _put_next(self, kind: Kind[R], listing: _Listing, temp: str, digits: int, ending: str) -> tuple[int, str]:
+        """Make the file *temp* the next message if its number has so many *digits*. Return the number and the path of
+        the message; the path is empty if the number has more digits.
         """
-        before, newest = self._given(look)
-        number = max(before, newest) + 1
+        noted, newest = self._numbers_given(listing)
+        number = max(noted, newest) + 1
         kind.refuse_too_high(number)
         if len(str(number)) != digits:
             return number, ""
         path = f"{self._segment_for(number, newest)}/{number}.{ending}"
         disk.begin(temp, heading(kind, number))
         disk.put(temp, path)
-        directories.note(self.directory, before, number)
+        directories.raise_note(self.directory, noted, number)
         return number, path
 
     def _segment_for(self, number: int, newest: int) -> str:
-        """Return the directory for the message after the *newest*. All messages in earlier directories are durable."""
+        """Return the directory for the message with that number, which follows the *newest* message (0: none). If it is
+        the first there, make the directory and all messages in the one before durable.
+        """
         segment = f"{self.directory}/{number // _SEGMENT}"
-        first = not newest or newest // _SEGMENT != number // _SEGMENT
-        if first or not os.path.isdir(segment):  # who made it may have been killed before it was durable
-            before = f"{self.directory}/{newest // _SEGMENT}"
-            if os.path.isdir(before):
-                disk.confirm(before, before)
+        is_first = not newest or newest // _SEGMENT != number // _SEGMENT
+        if is_first or not os.path.isdir(segment):  # one that exists may not be durable: its maker may have been killed
+            previous = f"{self.directory}/{newest // _SEGMENT}"
+            if os.path.isdir(previous):
+                disk.confirm(previous, previous)
             disk.make_directories(segment, self.root)
         return segment
 
     def fetch(self, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
-        found: list[R] = []
+        messages: list[R] = []
         wanted = frozenset(numbers)
         for segment in sorted({number // _SEGMENT for number in wanted}):
-            for number, name in self._names(segment, None):
+            for number, path in self.files(segment):
                 if number in wanted:
-                    self._take(kind, f"{self.directory}/{segment}/{name}", None, found, problems)
-        return found
+                    self._add_message(kind, path, None, messages, problems)
+        return messages
 
     def read(
         self, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
-        found: list[R] = []
+        messages: list[R] = []
         for segment in self.segments():
             if segment >= (after + 1) // _SEGMENT:
                 for _, name in self._names(segment, agent, after):
-                    self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
-                    if limit and len(found) == limit:
-                        return found
-        return found
+                    self._add_message(kind, f"{self.directory}/{segment}/{name}", agent, messages, problems)
+                    if limit and len(messages) == limit:
+                        return messages
+        return messages
 
     def news(
         self, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int] | None:
-        """See the contract. None if older directories would have to be read too.
+        """See the contract. None if older directories than the newest would have to be read too.
 
-        A directory that is listed while messages arrive may show a later message but not an earlier one. If a number is
-        missing, it is listed once more.
+        A directory that is listed while messages arrive may show a later message but not an earlier one. So it is
+        listed once more if a number is missing.
         """
         names = disk.names_in(self.directory)
         segment = max(_segments(names), default=0)
         if (after + 1) // _SEGMENT < segment:
             return None
         listed = self._names(segment, None, after)
-        last = max([after, directories.highest(names), *(number for number, _ in listed[-1:])])
+        last = max(after, directories.noted_number(names))
+        if listed:
+            last = max(last, listed[-1][0])
         if len(listed) < last - after:
-            listed = [each for each in self._names(segment, None, after) if each[0] <= last]
-        found: list[R] = []
+            listed = [(number, name) for number, name in self._names(segment, None, after) if number <= last]
+        messages: list[R] = []
         for name in _names_for(agent, [name for _, name in listed]):
-            self._take(kind, f"{self.directory}/{segment}/{name}", agent, found, problems)
-        return found, last
+            self._add_message(kind, f"{self.directory}/{segment}/{name}", agent, messages, problems)
+        return messages, last
 
     def envelopes(self, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         """See the contract. Messages to several agents are read for this."""
@@ -165,13 +174,17 @@ class MessageLog:
 
     def _recipients(self, kind: Kind[R], path: str) -> Sequence[str]:
         """Return the recipients of a message to several agents; none if it cannot be read."""
-        found: list[R] = []
-        self._take(kind, path, None, found, [])
-        return found[0].recipients or () if found else ()  # type: ignore[attr-defined]
+        try:
+            return self.decode(kind, path).recipients or ()  # type: ignore[attr-defined]
+        except (FileNotFoundError, errors.TeamsError):
+            return ()
 
-    def _take(
-        self, kind: Kind[R], path: str, agent: str | None, found: list[R], problems: list[errors.TeamsError]
+    def _add_message(
+        self, kind: Kind[R], path: str, agent: str | None, messages: list[R], problems: list[errors.TeamsError]
     ) -> None:
+        """Read a listed message, and append it to *messages* if it is for *agent*, or *agent* is None. If it can't be
+        read, append the error to *problems*.
+        """
         try:
             record = self.decode(kind, path)
         except FileNotFoundError:
@@ -182,7 +195,7 @@ class MessageLog:
             problems.append(problem)
             return
         if agent is None or record.to == agent or agent in (record.recipients or ()):  # type: ignore[attr-defined]
-            found.append(record)
+            messages.append(record)
 
     def get(self, kind: Kind[R], key: str) -> tuple[R, bytes]:
         path = self._path_of(kind, key)
@@ -197,43 +210,38 @@ class MessageLog:
 
     def last(self) -> int:
         """See the contract."""
-        return max(self._given(_Look(self)))
+        return max(self._numbers_given(_Listing(self)))
 
-    def glance(self, agent: str, after: int, sent: int, to: Sequence[str]) -> int | None:
-        """See the contract. The message that was *sent* last from here, *to* these agents, needs no look either.
+    def glance(self, agent: str, after: int, sent: int, recipients: Sequence[str]) -> int | None:
+        """See the contract. *sent* is the number of the message that was last sent from here, to these *recipients*: it
+        need not be looked at either.
 
         If a sender was killed before it noted the number, its message is seen with the next one, and by `news`.
         """
-        noted = self._noted()
-        none_came = noted == after or (noted == after + 1 == sent and agent not in to)
-        return noted if noted and none_came else None  # older versions noted none
+        noted = directories.noted_number(disk.names_in(self.directory))
+        if noted == 0:  # there is no message, or an older version, which noted nothing, wrote them
+            return None
+        is_own_to_others = noted == after + 1 == sent and agent not in recipients
+        return noted if noted == after or is_own_to_others else None
 
-    def _noted(self) -> int:
-        """Return the noted highest number."""
-        return directories.highest(disk.names_in(self.directory))
-
-    def _given(self, look: _Look) -> tuple[int, int]:
-        """Return the highest number that was given, by the note and by the existing messages."""
-        noted = directories.highest(look.names)
-        return noted, self._newest(look, noted)
-
-    def _newest(self, look: _Look, noted: int) -> int:
-        """Return the highest number of a message. In the directory of the *noted* number, mostly only later names are
-        looked at.
+    def _numbers_given(self, listing: _Listing) -> tuple[int, int]:
+        """Return the highest number that is noted, and the highest that a message has. Where the two differ, the higher
+        one was given last.
         """
-        for segment in reversed(_segments(look.names)):
-            names = _without_most_before(noted, segment, look.of(segment))
-            if number := _number(max(names, key=_place, default="")):
-                return number
+        noted = directories.noted_number(listing.names)
+        for segment in reversed(_segments(listing.names)):
+            names = _without_most_before(noted, segment, listing.messages_in(segment))
+            if number := _number(max(names, key=_sort_key, default="")):
+                return noted, number
             if number := max(map(_number, names), default=0):  # the last by name was no message
-                return number
-        return 0
+                return noted, number
+        return noted, 0
 
     def place_of(self, key: str) -> tuple[int, str]:
-        """Return the number of the message that is packed under the key, and the path of its file.
+        """Return the number of the message that `pack` yielded under the key, and the path of its file.
 
         Raises:
-            DamagedRecord: It is the key of none.
+            DamagedRecord: No message can have that key.
         """
         if number := _number(f"{key}.json"):
             return number, f"{self.directory}/{number // _SEGMENT}/{key}.json"
@@ -247,37 +255,42 @@ class MessageLog:
                 return f"{self.directory}/{segment}/{name}"
         raise errors.NotFound(f"there is no {kind.name} {key}")
 
-    def _find(self, look: _Look, ending: str, first: int, end: int | None = None) -> str | None:
-        """Return the newest message whose file name has that end, in the directories from *first* to before *end*: a
-        repeated message comes soon after the first.
+    def _path_with_uid(self, listing: _Listing, uid: str | None, first: int, end: int | None = None) -> str:
+        """Return the path of the message with the *uid*, in the directories from number *first* to before *end*; empty
+        if there is none, or *uid* is None. The newest directory is looked at first: messages are mostly repeated soon.
         """
-        for segment in reversed(_segments(look.names)):
+        if uid is None:
+            return ""
+        ending = f".{uid}.json"
+        for segment in reversed(_segments(listing.names)):
             if segment < first or (end is not None and segment >= end):
                 continue
-            names = look.of(segment)
-            if f"{ending}/" not in "/".join([*names, ""]):  # as of nearly all: sooner said of all than of each
+            names = listing.messages_in(segment)
+            if f"{ending}/" not in "/".join([*names, ""]):  # one search for all names is faster than one for each
                 continue
             for name in names:
                 if name.endswith(ending) and _number(name):
                     return f"{self.directory}/{segment}/{name}"
-        return None
+        return ""
 
     def segments(self) -> list[int]:
         """Return the numbers of the existing directories, in order."""
         return _segments(disk.names_in(self.directory))
 
     def files(self, segment: int) -> list[tuple[int, str]]:
-        """Yield the numbers and paths of the messages in a directory, in order."""
+        """Return the numbers and paths of the messages in a directory, in order."""
         return [(number, f"{self.directory}/{segment}/{name}") for number, name in self._names(segment, None)]
 
     def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
-        """Yield the numbers and file names of messages after that number that may be for *agent*, in order."""
+        """Return the numbers and file names of the messages with a number above *after* that may be for *agent*, or of
+        all if None, in order.
+        """
         names = _without_most_before(after, segment, self.listed(segment))
         if agent is not None:
             names = _names_for(agent, names)
-        if after:  # most are not, and are left out without a closer look
-            last = (len(str(after)), f"{after}/")
-            names = [name for name in names if _place(name) > last]
+        if after:  # leave most names out before the rest are taken apart; "/" comes after the "." behind a number
+            key_of_after = (len(str(after)), f"{after}/")
+            names = [name for name in names if _sort_key(name) > key_of_after]
         return sorted((number, name) for name in names if (number := _number(name)))
 
     def listed(self, segment: int) -> list[str]:
@@ -288,15 +301,14 @@ class MessageLog:
         return [*{*names, *packed}] if packed else names
 
     def _look_for_packed(self, directory: str) -> Packed | None:
-        """Read the packed messages of the directory."""
+        """Read the packed messages of the directory; None if it has none."""
         self._packed.pop(directory, None)
         if not os.path.lexists(f"{directory}/{PACKED}"):
             return None
-
         return self._packed.setdefault(directory, Packed(directory))
 
     def content(self, path: str) -> bytes:
-        """Read the file of a listed message, which may have been packed since.
+        """Return the bytes of a listed message, which may be packed.
 
         Raises:
             FileNotFoundError: There is no such message.
@@ -305,7 +317,7 @@ class MessageLog:
         return self._read(path)[0]
 
     def _read(self, path: str) -> tuple[bytes, str]:
-        """Read a listed message, and return it with the file in which it is: packed messages share one."""
+        """Return the bytes of a listed message, and its path; that of a packed message shows in which file it is."""
         directory, _, name = path.rpartition("/")
         packed = self._packed.get(directory)
         if packed is None or (data := packed.get(name)) is None:
@@ -321,9 +333,10 @@ class MessageLog:
         """Return the message in a listed file.
 
         Raises:
-            FileNotFoundError, DamagedRecord, StorageFailed: As for `content`; or it is not one of that name.
+            FileNotFoundError, DamagedRecord, StorageFailed: As for `content`.
+            DamagedRecord: The message does not have the number or the recipient in the name of the file.
         """
-        number, to = _number(os.path.basename(path)), os.path.basename(path).split(".")[1]
+        number, to, _ = _parts(os.path.basename(path))
         data, path = self._read(path)
         record = self.contents.decode(data, kind, f"{kind.prefix}-{number}", path)
         if getattr(record, "number", number) != number:
@@ -333,27 +346,27 @@ class MessageLog:
         return record
 
 
-class _Look:
+class _Listing:
     """The names in the directory of a log and in the directories below it. Each of these is listed when it is first
-    needed: listing a large one takes long, while others may wait for the lock.
+    needed: listing a large one takes long, while other processes may wait for the lock.
     """
 
     def __init__(self, log: MessageLog) -> None:
         self._log = log
         self.names = disk.names_in(log.directory)
-        self._below: dict[int, list[str]] = {}
+        self._messages: dict[int, list[str]] = {}
 
-    def of(self, segment: int) -> list[str]:
-        """Return the names of the messages in the directory of that number."""
-        if segment not in self._below:
-            self._below[segment] = self._log.listed(segment)
-        return self._below[segment]
+    def messages_in(self, segment: int) -> list[str]:
+        """Return the file names of the messages in the directory of that number."""
+        if segment not in self._messages:
+            self._messages[segment] = self._log.listed(segment)
+        return self._messages[segment]
 
 
 class Packed:
-    """The messages of a directory that an older version packed, by their file names; empty without such a file.
+    """The messages of a directory that an older version packed, by their former file names; empty if there are none.
 
-    It is a list of JSON values: a heading, then each message after the name of its former file:
+    The file of packed messages is a list of JSON values: a heading, then each message after its former file name:
 
         "messages to number 999, 999 of them"
         "1.bob.4f0c9d21a7b3e865.json"
@@ -366,11 +379,13 @@ class Packed:
     def __init__(self, directory: str) -> None:
         self.path = f"{directory}/{PACKED}"
         try:
-            self.heading, *parts = disk.read_file(self.path).split(_NAME)
+            self.heading, *parts = disk.read_file(self.path).split(_BEFORE_NAME)
         except FileNotFoundError:
             self.heading, parts = b"", []
-        named = (part.partition(_BEHIND) for part in parts)
-        self._files = {name.decode("ascii", "replace"): text.rstrip(b"\n") + b"\n" for name, _, text in named}
+        self._files: dict[str, bytes] = {}
+        for part in parts:
+            name, _, data = part.partition(_AFTER_NAME)
+            self._files[name.decode("ascii", "replace")] = data.rstrip(b"\n") + b"\n"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._files)
@@ -379,12 +394,12 @@ class Packed:
         return len(self._files)
 
     def get(self, name: str) -> bytes | None:
-        """Return the bytes of the file that had that name; None if it is not here."""
+        """Return the bytes of the message whose file had that name; None if it is not packed here."""
         return self._files.get(name)
 
     @property
     def announced(self) -> int:
-        """Return the number of messages in the heading; 0 without one."""
+        """Return how many messages there are according to the heading; 0 if it does not say."""
         words = self.heading.decode("ascii", "replace").split(" ")
         return int(words[4]) if len(words) > 4 and words[4].isdecimal() else 0
 
@@ -400,37 +415,42 @@ def check_addressees(to: Sequence[str], uid: str | None) -> None:
 
 
 def _segments(names: list[str]) -> list[int]:
+    """Return the numbers of the directories of messages that are among the names, in order."""
     return sorted(int(name) for name in names if is_number(name) or name == "0")
 
 
 def _without_most_before(number: int, segment: int, names: list[str]) -> list[str]:
-    """Return the file names in a directory without most of those before that number. This uses the order of names, so
-    it needs numbers with equally many digits, which all directories but the first have.
+    """Return the file names in the directory number *segment* without most of those of messages before that number.
+
+    Names are compared as texts, so the number must be in that directory and have as many digits as all later numbers in
+    it, which in the first directory only those from 100 have.
     """
     if number // _SEGMENT != segment or number < _SEGMENT // 10:
         return names
-    behind = f"{number}."
-    return [name for name in names if name >= behind]
+    begin = f"{number}."
+    return [name for name in names if name >= begin]
 
 
 def _names_for(agent: str, names: list[str]) -> list[str]:
-    """Return the file names of messages to the agent or to several agents."""
-    alone, among_several = f".{agent}.", f".{_SEVERAL}."
-    return [name for name in names if alone in name or among_several in name]
+    """Return the file names of messages to the agent or to several agents, who may include the agent."""
+    to_agent, to_several = f".{agent}.", f".{_SEVERAL}."
+    return [name for name in names if to_agent in name or to_several in name]
 
 
-def _place(file_name: str) -> tuple[int, str]:
-    """Return the sort key of file names with numbers, without checking them."""
+def _sort_key(file_name: str) -> tuple[int, str]:
+    """Return a key that sorts the file names of messages by number, without taking them apart."""
     return file_name.find("."), file_name
 
 
 def _number(file_name: str) -> int:
-    """Return the number in the file name of a message; 0 if it is no message."""
+    """Return the number in the file name of a message; 0 if no message can have that name."""
     return _parts(file_name)[0]
 
 
 def _parts(file_name: str) -> tuple[int, str, str]:
-    """Return the number, the addressee and the uid in a message's file name; for other files the number is 0."""
+    """Return the number, the recipient (`@` for several) and the uid in the file name of a message; 0 and empty texts
+    if no message can have that name.
+    """
     parts = file_name.split(".")
     if len(parts) != 4 or parts[3] != "json" or not is_number(parts[0]):
         return 0, "", ""
@@ -441,8 +461,8 @@ def _parts(file_name: str) -> tuple[int, str, str]:
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MAX_LINE = 1 << 20
-_PART = 1 << 16
-"""The number of bytes that are read at once from the end."""
+_BLOCK = 1 << 16
+"""The number of bytes that are read at once from the end of a history."""
 
 
 def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:
@@ -461,7 +481,7 @@ def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:
 
 
 def _at_line_start(descriptor: int) -> bool:
-    """Whether the last line is whole. A power failure may have left a part of one."""
+    """Whether the file ends with a whole line. A power failure may have left a part of one."""
     end = os.lseek(descriptor, 0, os.SEEK_END)
     return end == 0 or os.pread(descriptor, 1, end - 1) == b"\n"
 
@@ -484,35 +504,38 @@ def read_history(path: str, after: int, backwards: bool = False) -> Iterator[tup
 
 
 def _forwards(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    begins = True
+    at_line_start = True
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         file.seek(position)
-        while part := file.readline(_MAX_LINE):
-            ends = part.endswith(b"\n")
-            if not ends and len(part) < _MAX_LINE:  # being written, or cut off
+        while part := file.readline(_MAX_LINE):  # a line, or a part of one that is too long and therefore skipped
+            at_line_end = part.endswith(b"\n")
+            if not at_line_end and len(part) < _MAX_LINE:  # the last line is being written, or was cut off
                 return
             position += len(part)
-            if begins and ends and (entry := _parsed_entry(part)) is not None:
+            if at_line_start and at_line_end and (entry := _parsed_entry(part)) is not None:
                 yield position, entry
-            begins = ends
+            at_line_start = at_line_end
 
 
 def _backwards(descriptor: int, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    at = os.lseek(descriptor, 0, os.SEEK_END)
-    data, is_whole = b"", False
-    while at > after:
-        begin = max(after, at - _PART)
-        data, at = os.pread(descriptor, at - begin, begin) + data, begin
-        if not is_whole:  # what stands behind the last line is being written, or cut off
-            data = data[: data.rfind(b"\n") + 1] or data
-            is_whole = data.endswith(b"\n")
-        first = data.find(b"\n") + 1 if at > after else 0  # of this line the beginning is not here yet
-        position = at + len(data)
-        for line in reversed(data[first:].split(b"\n")[:-1] if is_whole else ()):
+    begin = os.lseek(descriptor, 0, os.SEEK_END)
+    data, has_line_end = b"", False
+    while begin > after:  # data has the bytes from begin on that were not yielded yet
+        end, begin = begin, max(after, begin - _BLOCK)
+        data = os.pread(descriptor, end - begin, begin) + data
+        if not has_line_end:
+            if b"\n" not in data:
+                continue
+            has_line_end = True
+            data = data[: data.rfind(b"\n") + 1]  # after the last line end, a line is being written, or was cut off
+        # The first line in the data may have begun earlier: it waits for the block before.
+        first_length = data.find(b"\n") + 1 if begin > after else 0
+        position = begin + len(data)
+        for line in reversed(data[first_length:].split(b"\n")[:-1]):
             if len(line) < _MAX_LINE and (entry := _parsed_entry(line)) is not None:
                 yield position, entry
             position -= len(line) + 1
-        data = data[:first] if is_whole else data
+        data = data[:first_length]
 
 
 def _parsed_entry(line: bytes) -> dict[str, Any] | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import select
-import sys
+import struct
 import time
 
 from teams_cli.store.contract import EVERY_TOPIC, concerns
-from teams_cli.store.files import directories
-from teams_cli.store.files.marks import label_of, owed
+from teams_cli.store.files.directories import OWED, TOGETHER
+from teams_cli.store.files.marks import label_of, name_of_owed
 from teams_cli.store.pace import PollingWatch
 
 TYPE_CHECKING = False
@@ -21,80 +21,86 @@ if TYPE_CHECKING:
     from teams_cli.store.contract import Watch
 
 _CREATE, _MODIFY, _MOVED_TO, _DELETE = 0x100, 0x2, 0x80, 0x200
-_NAMES = _CREATE | _MOVED_TO | _DELETE
+_CHANGED_NAMES = _CREATE | _MOVED_TO | _DELETE
 _OVERFLOW, _GONE, _IS_DIRECTORY = 0x4000, 0x8000, 0x40000000
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 _PAUSE = 0.02
 _GRAIN = 1.0
 """The step in seconds of the coarsest common file times. Most steps are some milliseconds."""
-_HEAD = 16
-"""The bytes of an event before its name: descriptor, mask, cookie and length of the name, four each."""
+_HEAD = struct.Struct("iIII")
+"""The beginning of an inotify event: the watch, the mask, a cookie, and the length of the name that follows."""
 _KINDS = {"inboxes": "inbox"}
+"""The kinds of directories whose name is more than the kind with an `s`."""
 _TOO_MANY = (
     "the system has no more watches for this user, so changes are seen up to a second late: "
     "raise fs.inotify.max_user_instances and max_user_watches"
 )
 _LOOK_AGAIN = 1.0
-_SETTLING = 1.0
-"""The seconds within which a change from one label to another is finished, unless its writer is killed."""
+_CHANGE_OF_LABEL = 1.0
+"""The seconds within which a change from one label to another ends, unless its process is killed in between."""
 
 
 def watch_directories(tree: str, flat: str, topics: Collection[str] | None = None) -> Watch:
-    """Return a watch over the directory *tree* of a team with everything below it, and over *flat*, which has its
-    tasks. With *topics*, only changes on these wake.
+    """Return a watch over the directory *tree* of a team with everything below it, and over the directory *flat* of its
+    tasks. With *topics*, only changes on these wake, else all changes.
     """
     try:
         import ctypes
 
         libc = ctypes.CDLL(None, use_errno=True)
         descriptor = libc.inotify_init1(_FLAGS)
-    except (ImportError, OSError, AttributeError):
+    except (ImportError, OSError, AttributeError):  # no inotify on this system
         return polling_watch(tree, flat)
-    if descriptor < 0:  # 128 instances a user is a usual limit
+    if descriptor < 0:  # often a user may have 128 instances
         return polling_watch(tree, flat, _TOO_MANY)
     return InotifyWatch(tree, flat, topics, libc, descriptor)
 
 
 def is_exhausted() -> bool:
-    """Whether the user has no inotify watch left, so that a waiting process has to poll."""
+    """Whether the user may make no further inotify watch, so that a process that waits has to poll."""
     watch = watch_directories("/", "/", ())
     watch.close()
     return bool(watch.slow)
 
 
 class InotifyWatch:
-    """Wakes within a fraction of a millisecond. The names of files tell which changes are wanted."""
+    """Wakes within a fraction of a millisecond. The names of changed files show whether a change is on the topics."""
 
     def __init__(self, tree: str, flat: str, topics: Collection[str] | None, libc: CDLL, descriptor: int) -> None:
         self.slow = ""
-        self._places = (tree, flat)
+        self._tree = tree
+        self._flat = flat
         self._topics = None if topics is None else _with_several(topics)
         self._watches_labels = topics is not None and any(topic.startswith("task:") for topic in topics)
         self._libc = libc
         self._descriptor = descriptor
         self._watched: set[str] = set()
+        """The paths of the watched directories, with those for which the system had no watch left."""
         self._paths: dict[int, str] = {}
-        self._unsettled: dict[str, float] = {}
-        """The tasks that have the marks of two labels, and when that has lasted too long."""
+        """The directory of each inotify watch."""
+        self._changing_label: dict[str, float] = {}
+        """The tasks that have the marks of two labels, since their label is being changed, and the time by which the
+        change ends unless its process was killed.
+        """
         self.heard: frozenset[str] = EVERY_TOPIC
-        self._add_new()
+        self._watch_new_directories()
 
     def wait(self, timeout: float) -> bool:
         """Block until a wanted change may have happened since the last call; False after *timeout* seconds."""
         give_up = time.monotonic() + timeout
-        if not self._is_told_of_directories() and self._add_new():
+        if not self._hears_of_new_directories() and self._watch_new_directories():
             self.heard = EVERY_TOPIC
             return True
-        if self.slow:
+        if self.slow:  # some directories are not watched: have the caller look at everything each second
             select.select([self._descriptor], [], [], min(_LOOK_AGAIN, max(timeout, 0)))
-            self.heard = self._take() | EVERY_TOPIC
+            self.heard = self._topics_of_events() | EVERY_TOPIC
             return timeout > 0
         while True:
-            due = min(give_up, *self._unsettled.values()) if self._unsettled else give_up
+            due = min([give_up, *self._changing_label.values()])
             if select.select([self._descriptor], [], [], max(due - time.monotonic(), 0))[0]:
-                self.heard = self._take()
-            elif found := self._left_unsettled():
-                self.heard = found
+                self.heard = self._topics_of_events()
+            elif interrupted := self._topics_of_interrupted_changes():
+                self.heard = interrupted
             elif time.monotonic() >= give_up:
                 return False
             else:
@@ -111,22 +117,24 @@ class InotifyWatch:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _take(self) -> frozenset[str]:
-        """Return the topics of all changes that the system reported."""
-        heard: set[str] = set()
+    def _topics_of_events(self) -> frozenset[str]:
+        """Return the topics of all changes that the system reported since the last call."""
+        topics: set[str] = set()
         for watch, mask, name in self._events():
             if mask & _GONE:
-                self._watched.discard(self._paths.pop(watch, ""))  # one of that name may come again
+                self._watched.discard(self._paths.pop(watch, ""))  # a directory of that name may be made again
             if mask & _OVERFLOW:  # more happened than the system keeps
-                self._add_new()
-                heard.update(EVERY_TOPIC)
+                self._watch_new_directories()
+                topics.update(EVERY_TOPIC)
             elif mask & (_IS_DIRECTORY | _GONE):
-                heard.update(EVERY_TOPIC if self._add_new() else ())
+                if self._watch_new_directories():
+                    topics.update(EVERY_TOPIC)
             elif watch in self._paths:
-                heard.update(self._topics_of(self._paths[watch], mask, name))
-        return frozenset(heard)
+                topics.update(self._topics_of_file(self._paths[watch], mask, name))
+        return frozenset(topics)
 
     def _events(self) -> Iterator[tuple[int, int, str]]:
+        """Yield the watch, the mask and the file name of each event that the system holds ready."""
         while True:
             try:
                 data = os.read(self._descriptor, 1 << 16)
@@ -134,126 +142,132 @@ class InotifyWatch:
                 return
             if not data:
                 return
-            at = 0
-            while at + _HEAD <= len(data):
-                length = int.from_bytes(data[at + 12 : at + _HEAD], sys.byteorder)
-                name = data[at + _HEAD : at + _HEAD + length].rstrip(b"\0")
-                watch = int.from_bytes(data[at : at + 4], sys.byteorder, signed=True)
-                yield watch, int.from_bytes(data[at + 4 : at + 8], sys.byteorder), os.fsdecode(name)
-                at += _HEAD + length
+            position = 0
+            while position + _HEAD.size <= len(data):
+                watch, mask, _, length = _HEAD.unpack_from(data, position)
+                position += _HEAD.size
+                yield watch, mask, os.fsdecode(data[position : position + length].rstrip(b"\0"))
+                position += length
 
-    def _topics_of(self, directory: str, mask: int, name: str) -> set[str]:
-        """Return the topics of a change of that file."""
-        tree, flat = self._places
-        if directory.startswith(f"{flat}/index/"):
-            return self._of_task(name, settled=True) if mask & _DELETE else set()
-        if name == directories.NAME:
+    def _topics_of_file(self, directory: str, mask: int, name: str) -> set[str]:
+        """Return the topics of a change of the file *name* in the directory; *mask* says how it changed."""
+        if directory.startswith(f"{self._flat}/index/"):  # the file is a mark of a task
+            return self._topics_of_task(name, has_final_label=True) if mask & _DELETE else set()
+        if name == TOGETHER:  # of these records the names are not known
             return {*EVERY_TOPIC} if mask & _MOVED_TO else set()
         if not name.endswith(".json"):
             return {"history"} if name.startswith("history") else set()
-        if directory == flat:
-            return self._of_task(name[:-5], settled=False)
-        if directory == tree:
-            return {"team", f"team/{os.path.basename(tree)}"}
-        place = directory[len(tree) + 1 :]
-        if place.startswith("messages/"):
-            return {"message", f"message/{[*name.split('.'), ''][1]}"}
-        kind = _KINDS.get(place) or place.removesuffix("s")
+        if directory == self._flat:
+            return self._topics_of_task(name[:-5], has_final_label=False)
+        if directory == self._tree:
+            return {"team", f"team/{os.path.basename(self._tree)}"}
+        if directory.startswith(f"{self._tree}/messages/"):
+            parts = name.split(".")  # <number>.<to>.<uid>.json
+            return {"message", f"message/{parts[1]}"}
+        kind = self._kind_in(directory)
         return {kind, f"{kind}/{name[:-5]}"}
 
-    def _of_task(self, key: str, settled: bool) -> set[str]:
-        """Return the topics of a changed task, with the labels of its marks.
+    def _kind_in(self, directory: str) -> str:
+        """Return the kind of the records in a directory below the tree, also of one below that."""
+        name = directory[len(self._tree) + 1 :].partition("/")[0]
+        return _KINDS.get(name) or name.removesuffix("s")
 
-        While its label changes, the task has the marks of both labels; it is *settled* when one is removed. A task that
-        owes a notice keeps both until the notice is sent.
+    def _topics_of_task(self, key: str, has_final_label: bool) -> set[str]:
+        """Return the topics of a changed task, with those of its labels unless its label is just being changed.
+
+        During such a change the task has the marks of both labels. It *has_final_label* once a mark was removed. A task
+        that owes a notice keeps both marks until the notice is sent, so agents that wait for either are woken at once.
         """
-        labels = _labels(f"{self._places[1]}/index", key)
-        found = {"task", f"task/{key}"}
-        if settled or len(labels) < 2 or os.path.lexists(f"{self._places[0]}/owed/{owed('task', key)}"):
-            self._unsettled.pop(key, None)
-            found.update(f"task:{label}" for label in labels or [""])
+        labels = _labels(f"{self._flat}/index", key)
+        topics = {"task", f"task/{key}"}
+        owes_notice = os.path.lexists(f"{self._tree}/{OWED}/{name_of_owed('task', key)}")
+        if has_final_label or len(labels) < 2 or owes_notice:
+            self._changing_label.pop(key, None)
+            topics.update(f"task:{label}" for label in labels or [""])
         elif self._watches_labels:
-            self._unsettled[key] = time.monotonic() + _SETTLING
-        return found
+            self._changing_label[key] = time.monotonic() + _CHANGE_OF_LABEL
+        return topics
 
-    def _left_unsettled(self) -> frozenset[str]:
-        """Return the topics of tasks whose change of label was interrupted, because its process was killed: those of
-        the old and of the new label.
+    def _topics_of_interrupted_changes(self) -> frozenset[str]:
+        """Return the topics of the tasks whose change from one label to another was interrupted, because its process
+        was killed. Both labels are among them.
         """
         now = time.monotonic()
-        found: set[str] = set()
-        for key in [key for key, due in self._unsettled.items() if due <= now]:
-            found |= self._of_task(key, settled=True)
-        return frozenset(found)
+        topics: set[str] = set()
+        for key in [key for key, due in self._changing_label.items() if due <= now]:
+            topics |= self._topics_of_task(key, has_final_label=True)
+        return frozenset(topics)
 
-    def _is_told_of_directories(self) -> bool:
+    def _hears_of_new_directories(self) -> bool:
         """Whether the system reports each new directory, so that there is no need to look for them."""
-        return not self.slow and all(place in self._watched for place in self._places if self._is_wanted(place))
+        if self.slow:
+            return False
+        return all(path in self._watched for path in (self._tree, self._flat) if self._is_wanted(path))
 
-    def _add_new(self) -> bool:
-        """Watch the directories that are not watched yet; False if there were none. Nothing reports a directory that is
-        made inside a new one before this is watched, so new directories are looked through once more.
+    def _watch_new_directories(self) -> bool:
+        """Watch the wanted directories that are not watched yet; False if there were none. A directory that is made in
+        a new one before this is watched is not reported, so all are looked through until there is no new one.
         """
-        is_new = False
-        while new := [path for path in self._wanted() if path not in self._watched]:
+        any_new = False
+        while new := [path for path in self._wanted_directories() if path not in self._watched]:
             for path in new:
-                self._add(path)
-            is_new = True
-        return is_new
+                self._watch(path)
+            any_new = True
+        return any_new
 
-    def _wanted(self) -> list[str]:
+    def _wanted_directories(self) -> list[str]:
         try:
-            return [path for path in _directories(*self._places) if self._is_wanted(path)]
+            return [path for path in _directories(self._tree, self._flat) if self._is_wanted(path)]
         except OSError as error:
             self.slow = f"changes are seen up to a second late: {error.strerror}; raise the limit with ulimit -n"
             return []
 
-    def _add(self, path: str) -> None:
-        watch = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), self._mask(path))
+    def _watch(self, path: str) -> None:
+        """Watch a directory. If the system has no watch left, the whole watch becomes a slow one."""
+        if self._is_above_tree(path):
+            mask = _CREATE | _MOVED_TO
+        elif path == self._tree and self._topics is not None:
+            mask = _CHANGED_NAMES  # nobody who waits for certain topics need wake for the history, which is appended to
+        else:
+            mask = _CHANGED_NAMES | _MODIFY
+        watch = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), mask)
         if watch >= 0:
             self._paths[watch] = path
-        elif os.path.isdir(path):  # the system has no more; it is looked at again and again
+        elif os.path.isdir(path):
             self.slow = _TOO_MANY
-        else:
+        else:  # it was removed meanwhile
             return
         self._watched.add(path)
 
-    def _mask(self, path: str) -> int:
-        """Return the inotify events to watch for in a directory. The history, which is appended to, is in the team's
-        own directory; a process that waits for certain topics need not wake for that.
-        """
-        if self._is_above(path):
-            return _CREATE | _MOVED_TO
-        return _NAMES if self._topics is not None and path == self._places[0] else _NAMES | _MODIFY
-
-    def _is_above(self, path: str) -> bool:
-        """Whether the tree will be made in the directory, which has nothing else of interest."""
-        return self._places[0].startswith(f"{path.rstrip('/')}/")
+    def _is_above_tree(self, path: str) -> bool:
+        """Whether the tree will be made somewhere in the directory, where nothing else is of interest."""
+        return self._tree.startswith(f"{path.rstrip('/')}/")
 
     def _is_wanted(self, path: str) -> bool:
-        tree, flat = self._places
-        topics = self._topics
-        if path.startswith(f"{flat}/index"):
+        """Whether changes in the directory may be on the topics."""
+        if path.startswith(f"{self._flat}/index"):
             return self._watches_labels
-        if topics is None or path == tree or self._is_above(path):
+        if self._topics is None or path == self._tree or self._is_above_tree(path):
             return True
-        kind = "task" if path == flat else path[len(tree) + 1 :].partition("/")[0]
-        kind = _KINDS.get(kind) or kind.removesuffix("s")
-        return any(topic == kind or topic.startswith((f"{kind}/", f"{kind}:")) for topic in topics)
+        kind = "task" if path == self._flat else self._kind_in(path)
+        return any(topic == kind or topic.startswith((f"{kind}/", f"{kind}:")) for topic in self._topics)
 
 
 def _with_several(topics: Collection[str]) -> frozenset[str]:
-    """Return the topics, with the topic of messages to several agents, whose names do not list them."""
-    several = {"message/@"} if any(topic.startswith("message/") for topic in topics) else set()
-    return frozenset({*topics, *several})
+    """Return the topics. If messages to certain agents are among them, add the topic of messages to several agents: the
+    names of their files do not say to which.
+    """
+    if any(topic.startswith("message/") for topic in topics):
+        return frozenset({*topics, "message/@"})
+    return frozenset(topics)
 
 
-def _labels(index: str, key: str) -> list[str]:
+def _labels(index: str, key: str) -> set[str]:
     """Return the labels of which the record has a mark."""
     try:
-        return list({label_of(name) for name in os.listdir(index) if os.path.lexists(f"{index}/{name}/{key}")})
+        return {label_of(name) for name in os.listdir(index) if os.path.lexists(f"{index}/{name}/{key}")}
     except OSError:
-        return []
+        return set()
 
 
 def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
@@ -262,48 +276,51 @@ def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
 
 
 def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
-    found = {}
+    """Return the time of the last change and the inode of each directory, by path."""
     try:
-        directories = _directories(tree, flat)
-    except OSError:  # nobody can tell: looked for anew each second
+        paths = _directories(tree, flat)
+    except OSError:  # the directories are unknown: another result each second, as if something had changed
         return {"": (int(time.monotonic()), 0)}
-    for path in directories:
-        if path.startswith(f"{flat}/index"):
-            continue  # what is found there changed beside it too
+    states = {}
+    for path in paths:
+        if path.startswith(f"{flat}/index"):  # a change of a mark goes with one in the directory of the records
+            continue
         try:
             state = os.stat(path)
         except OSError:
             continue
-        found[path] = (state.st_mtime_ns, state.st_ino)
-    return found
+        states[path] = (state.st_mtime_ns, state.st_ino)
+    return states
 
 
 def _directories(tree: str, flat: str) -> list[str]:
-    """Return the existing directories: *flat* with its index, and *tree* with two levels below it (the segments of the
-    log). If *tree* does not exist yet, the nearest directory above it.
+    """Return the existing directories: *flat* with its index, and *tree* with two levels below it, the second of which
+    has the segments of the log. If *tree* does not exist yet, return the nearest directory above it instead.
     """
     index = f"{flat}/index"
-    found = [path for path in (flat, index, *_below(index)) if os.path.isdir(path)]
+    paths = [path for path in (flat, index, *_subdirectories(index)) if os.path.isdir(path)]
     if not os.path.isdir(tree):
-        return [*found, _nearest(os.path.dirname(tree))]
-    inner = _below(tree)
-    return [*found, tree, *inner, *(path for directory in inner for path in _below(directory))]
+        above = os.path.dirname(tree)
+        while not os.path.isdir(above):
+            above = os.path.dirname(above)
+        return [*paths, above]
+    paths.append(tree)
+    for path in _subdirectories(tree):
+        paths += [path, *_subdirectories(path)]
+    return paths
 
 
-def _nearest(path: str) -> str:
-    """Return the directory, or the first existing one above it."""
-    while not os.path.isdir(path):
-        path = os.path.dirname(path)
-    return path
+def _subdirectories(path: str) -> list[str]:
+    """Return the directories in the directory, but of the log's segments only the newest: the others are full.
 
-
-def _below(path: str) -> list[str]:
-    """Return the directories in a directory that has few other entries. Of the log's segments only the newest grows."""
+    Raises:
+        OSError: Too many files are open to look; there may be directories.
+    """
     try:
         with os.scandir(path) as entries:
-            names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     except OSError as error:
-        if error.errno in (errno.EMFILE, errno.ENFILE):  # what is in it is not known, and may well be something
+        if error.errno in (errno.EMFILE, errno.ENFILE):
             raise
         return []
     segments = [name for name in names if name.isascii() and name.isdigit()]

@@ -194,7 +194,7 @@ class TestLabels:
     def test_all_keys_by_their_label(self, store):
         for status in ("pending", "in_progress", "failed", "pending"):
             store.create("alpha", TASK, None, Task(title="t", status=status))
-        store.mark_anew("alpha", TASK, ["task-1", "task-2", "task-9"])
+        store.correct_hints("alpha", TASK, ["task-1", "task-2", "task-9"])
         by_label = {label: {*keys} for label, keys in store.by_label("alpha", TASK).items() if keys}
         assert by_label == {"pending": {"task-1", "task-4"}, "in_progress": {"task-2"}, "": {"task-3"}}
         assert list(store.labelled("alpha", TASK, "in_progress", "pending")) == ["task-1", "task-2", "task-4"]
