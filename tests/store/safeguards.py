@@ -203,7 +203,7 @@ MUTANTS = [
     Mutant(
         "locks of what was moved away",
         "files/locks",
-        "if _still_there(descriptor, opened, path):  # else",
+        "if _is_still_at(path, descriptor, opened):  # else",
         "if True:  #",
         LOCKS,
     ),

@@ -1,5 +1,5 @@
-"""Single files and directories: reading with suspicion, writing so that a crash leaves the old or the new file, and
-remembering what was read.
+"""Single files and directories: reading that refuses what is no plain file, writing that leaves the old or the new file
+after a crash, and remembering what was read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from teams_cli.store.documents import MAX_RECORD, decode, decode_checked, says_a
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import TypeVar
 
     from teams_cli.store.contract import Kind
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_BEGIN = os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_OVERWRITE = os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _TEMP = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-_USUAL = 8192
+_USUAL_SIZE = 8192
 """A size in bytes that most records do not exceed."""
-_made = 0
+_files_made = 0
 
 
 def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
@@ -54,8 +54,8 @@ def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_
             raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.", path) from None
         raise failed("read", path, error) from None
     try:
-        found = os.fstat(descriptor)
-        return _read_all(descriptor, found, path, limit), found
+        state = os.fstat(descriptor)
+        return _read_all(descriptor, state, path, limit), state
     except OSError as error:
         raise failed("read", path, error) from None
     finally:
@@ -63,26 +63,26 @@ def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_
 
 
 def glance(path: str) -> bytes:
-    """Read a small file; empty if it is larger than usual or cannot be read.
+    """Return the bytes of a small file; empty if it is larger than usual or cannot be read.
 
-    It does not check whether this is a regular file, which takes as long as reading it. So use it only for files whose
-    content proves that they are complete.
+    Whether it is a regular file is not checked, because that takes as long as reading it. So this is only for files
+    whose content proves that they are complete.
     """
     try:
         descriptor = os.open(path, _READ)
     except OSError:
         return b""
     try:
-        data = os.read(descriptor, _USUAL)
+        data = os.read(descriptor, _USUAL_SIZE)
     except OSError:
         return b""
     finally:
         release(descriptor)
-    return data if len(data) < _USUAL else b""
+    return data if len(data) < _USUAL_SIZE else b""
 
 
 def read_named(path: str, most: int) -> bytes:
-    """Read at most so many bytes of a file that a person named. A pipe would block, and a device never end.
+    """Read at most so many bytes of a file that a person named. A pipe could block, and a device might never end.
 
     Raises:
         OSError: It can't be read, or is no regular file.
@@ -101,16 +101,17 @@ def release(descriptor: int) -> None:
         return
 
 
-def _read_all(descriptor: int, found: os.stat_result, path: str, limit: int) -> bytes:
-    if not stat.S_ISREG(found.st_mode):
+def _read_all(descriptor: int, state: os.stat_result, path: str, limit: int) -> bytes:
+    if not stat.S_ISREG(state.st_mode):
         raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.", path)
-    if found.st_size > limit:
+    if state.st_size > limit:
         raise errors.DamagedRecord(
-            f"{path}: has {found.st_size} bytes, more than the {limit} allowed", "Make it smaller.", path
+            f"{path}: has {state.st_size} bytes, more than the {limit} allowed", "Make it smaller.", path
         )
-    data = os.read(descriptor, found.st_size + 1)
-    if len(data) == found.st_size:  # one byte more was asked for, so this was the end
+    data = os.read(descriptor, state.st_size + 1)
+    if len(data) == state.st_size:  # one byte more was asked for, so this was the end
         return data
+    # The file has grown since, or the system returned only a part of it.
     while len(data) <= limit and (more := os.read(descriptor, 1 << 20)):
         data += more
     if len(data) > limit:
@@ -124,9 +125,9 @@ def write_temp(directory: str, data: bytes) -> str:
     Raises:
         StorageFailed: The system refused; nothing is left behind.
     """
-    global _made
-    _made += 1
-    path = f"{directory}/{os.getpid()}.{_made}.{os.urandom(6).hex()}"
+    global _files_made
+    _files_made += 1
+    path = f"{directory}/{os.getpid()}.{_files_made}.{os.urandom(6).hex()}"
     try:
         descriptor = os.open(path, _TEMP, 0o600)
     except OSError as error:
@@ -148,10 +149,10 @@ def write_temp(directory: str, data: bytes) -> str:
 
 class Written:
     """A new file in *directory* with *data*, synced to the disk. A `with` block gets its path and moves it to its
-    place.
+    place. If the block fails, the file is removed.
 
     Raises:
-        StorageFailed: The system refused; nothing is left behind, nor when the block fails.
+        StorageFailed: The system refused; nothing is left behind.
     """
 
     def __init__(self, directory: str, data: bytes) -> None:
@@ -165,14 +166,14 @@ class Written:
             discard(self.path)
 
 
-def begin(temp: str, data: bytes) -> None:
+def overwrite_beginning(temp: str, data: bytes) -> None:
     """Overwrite the beginning of the file *temp* with *data*, without syncing it.
 
     Raises:
         StorageFailed: The system refused.
     """
     try:
-        descriptor = os.open(temp, _BEGIN)
+        descriptor = os.open(temp, _OVERWRITE)
         try:
             write_all(descriptor, data)
         finally:
@@ -182,7 +183,7 @@ def begin(temp: str, data: bytes) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Write all data, however little the system takes at a time."""
+    """Write all of *data*, even if the system takes only a part of it at a time."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
@@ -200,8 +201,8 @@ def commit(temp: str, path: str) -> None:
     """Move the file *temp* to *path*, durably.
 
     Raises:
-        StorageFailed: It was not put there.
-        OutcomeUnknown: It was, but the disk did not confirm it.
+        StorageFailed: The system refused to move the file.
+        OutcomeUnknown: The file was moved, but the disk did not confirm it.
     """
     put(temp, path)
     confirm(os.path.dirname(path), path)
@@ -211,7 +212,7 @@ def put(temp: str, path: str) -> None:
     """Move the file *temp* to *path*. It is durable once `confirm` returns.
 
     Raises:
-        StorageFailed: It was not put there.
+        StorageFailed: The system refused; the file is removed.
     """
     try:
         os.rename(temp, path)
@@ -301,7 +302,7 @@ def refuse_taken(directory: str, file_name: str, what: str) -> None:
 
 
 def failed(doing: str, path: str, error: OSError) -> errors.StorageFailed:
-    """Return the refusal that says what the system refused, where, and what helps."""
+    """Return the error that says what the system refused, at which path, and what helps. *doing* is a verb."""
     return errors.StorageFailed(f"can't {doing} {path}: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
 
 
@@ -337,19 +338,19 @@ def check_owner(root: str) -> None:
     """Refuse a root that another user owns or may write to. A missing root is accepted.
 
     Raises:
-        NotAllowed: Others could have put in it what would be believed here.
+        NotAllowed: Other users can write files there that this process would trust.
     """
     try:
-        found = os.stat(root)
+        state = os.stat(root)
     except FileNotFoundError:
         return
     except OSError as error:
         raise failed("read", root, error) from None
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(state.st_mode):
         raise errors.StorageFailed(f"{root} is not a directory", "Choose another with --root.")
-    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+    if hasattr(os, "geteuid") and state.st_uid != os.geteuid():
         raise errors.NotAllowed(f"{root} belongs to another user", "Choose your own with --root.")
-    if found.st_mode & 0o022:
+    if state.st_mode & 0o022:
         raise errors.NotAllowed(f"others may write to {root}", f"Run: chmod go-w {root}")
 
 
@@ -362,9 +363,8 @@ def prepare_root(root: str) -> None:
     if not os.path.isdir(f"{root}/tmp") or not os.path.lexists(f"{root}/README"):
         make_directories(f"{root}/tmp", root)
         make_directories(f"{root}/teams", root)
-        commit(write_temp(f"{root}/tmp", _README.encode()), f"{root}/README")  # last: all else is there
-    network = network_file_system(root)
-    if network:
+        commit(write_temp(f"{root}/tmp", _README.encode()), f"{root}/README")  # last, since it shows that all is made
+    if network := network_file_system(root):
         raise errors.StorageFailed(
             f"{root} is on {network}, where locks do not exclude other machines", "Choose a local disk with --root."
         )
@@ -373,7 +373,7 @@ def prepare_root(root: str) -> None:
 def network_file_system(path: str) -> str:
     """Return the type of the file system at *path* if it is a network file system; else empty."""
     try:
-        if os.major(os.stat(path).st_dev):  # a device of this machine: what is mounted is only asked for what has none
+        if os.major(os.stat(path).st_dev):  # on a device of this machine; network file systems have none
             return ""
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
             table = file.read()
@@ -381,21 +381,23 @@ def network_file_system(path: str) -> str:
         return ""
     if not any(mark in table for mark in _NETWORK):
         return ""
-    real, best, found = os.path.realpath(path), -1, ""
+    # The path is on the file system with the longest mount point above it; of several at one point, on the last.
+    real_path, longest, its_line = os.path.realpath(path), -1, ""
     for line in table.splitlines():
-        point = line.split(" ")[4].replace("\\040", " ")
-        if len(point) >= best and (real + "/").startswith(point.rstrip("/") + "/"):
-            best, found = len(point), line
-    return found.partition(" - ")[2].split(" ")[0] if any(mark in found for mark in _NETWORK) else ""
+        mount_point = line.split(" ")[4].replace("\\040", " ")
+        if len(mount_point) >= longest and f"{real_path}/".startswith(mount_point.rstrip("/") + "/"):
+            longest, its_line = len(mount_point), line
+    if not any(mark in its_line for mark in _NETWORK):
+        return ""
+    return its_line.partition(" - ")[2].split(" ")[0]
 
 
 _STEP = 20_000_000
-"""Two changes that are so many nanoseconds apart surely differ in their file times: kernels count these in steps of up
+"""Two changes that are at least so many nanoseconds apart have different file times: kernels count these in steps of up
 to 10 ms.
 """
 _COARSE_STEP = 2_100_000_000
-"""The same for file systems without fractions of a second: some note whole seconds, some every other one."""
-_UNKNOWN: tuple[bytes | None, list[str] | None] = None, None
+"""The same for file systems without fractions of a second, whose times are whole or even seconds."""
 _REMEMBERED = 1024
 _LARGEST = 64 * 1024
 """The size in bytes of the largest file that is remembered, so that all together take at most 64 MB."""
@@ -413,7 +415,7 @@ class Contents:
         self._read: dict[str, tuple[tuple[int, ...], bytes]] = {}
         """The state and the bytes of each file that had been unchanged for a while when it was read."""
         self._valid: dict[str, tuple[bytes, list[str] | None]] = {}
-        """The bytes of each valid record, and the marks of those that were written here."""
+        """The bytes of each valid record, and its marks if it was written here, else None."""
 
     def read(self, path: str) -> bytes:
         """Read all bytes of a file, as it is now.
@@ -425,19 +427,19 @@ class Contents:
         if state and state == _state_of(path):
             return data
         began = time.time_ns()
-        data, found = read_with_state(path)
-        step = _STEP if found.st_ctime_ns % 1_000_000_000 else _COARSE_STEP
-        if len(data) <= _LARGEST and found.st_ctime_ns + step < began:
+        data, stat_result = read_with_state(path)
+        step = _STEP if stat_result.st_ctime_ns % 1_000_000_000 else _COARSE_STEP
+        if len(data) <= _LARGEST and stat_result.st_ctime_ns + step < began:
             if len(self._read) >= _REMEMBERED:
                 self._read.clear()
-            self._read[path] = _state(found), data
+            self._read[path] = _state(stat_result), data
         return data
 
     def decode(self, data: bytes, kind: Kind[R], key: str, path: str) -> R:
-        """Return the record in a file. It is checked unless its bytes are the ones that were last checked or written.
+        """Return the record that is in a file as *data*. It is checked unless it was last read or written as the same.
 
         Raises:
-            DamagedRecord: They have the wrong shape.
+            DamagedRecord: It has the wrong shape.
         """
         if self.is_valid(path, data):
             return decode_checked(data, kind)
@@ -448,12 +450,13 @@ class Contents:
 
     def is_valid(self, path: str, data: bytes) -> bool:
         """Whether these are the bytes of the file that were last checked or written."""
-        return self._valid.get(path, _UNKNOWN)[0] == data
+        remembered = self._valid.get(path)
+        return remembered is not None and remembered[0] == data
 
     def marks(self, path: str, data: bytes) -> list[str] | None:
-        """Return the marks of the record that was written with these bytes; None if the bytes are others."""
-        valid, marks = self._valid.get(path, _UNKNOWN)  # once: another thread may forget it meanwhile
-        return marks if valid == data else None
+        """Return the marks of the record that was written here with these bytes; None if they are unknown."""
+        remembered = self._valid.get(path)
+        return remembered[1] if remembered and remembered[0] == data else None
 
     def remember(self, path: str, data: bytes, marks: list[str] | None = None) -> None:
         """Note that these bytes of the file are valid, and that the record in them has these *marks*."""
@@ -466,9 +469,9 @@ class Contents:
 def _state_of(path: str) -> tuple[int, ...] | None:
     try:
         return _state(os.lstat(path))
-    except OSError:  # reading it says what is wrong
+    except OSError:  # the attempt to read the file says what is wrong
         return None
 
 
-def _state(found: Any) -> tuple[int, ...]:
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+def _state(result: os.stat_result) -> tuple[int, ...]:
+    return result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns

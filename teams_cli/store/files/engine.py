@@ -349,9 +349,9 @@ class FileStore(Store):
             self._refuse_stale(path, kind, team, revision)
             if not says_closed(revision, path):
                 raise errors.StaleRevision(f"{kind.name} {team} is not closed", "Close it first.")
-            trash = whole_team.take_away(self.address, team)
+            trash = whole_team.move_to_trash(self.address, team)
         self.changed += 1
-        whole_team.empty(trash)
+        whole_team.delete_trash(trash)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         note_history(self.layout.history(team), [entry])

@@ -74,7 +74,7 @@ def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
         if is_old and name != "config.checked":
             if fix:
                 if os.path.isdir(path) and not os.path.islink(path):
-                    whole_team.empty(path)
+                    whole_team.delete_trash(path)
                 else:
                     disk.discard(path)
             yield _finding(path, "is left over from a crash", "Remove it, or use --fix.", "fixed" if fix else "warning")

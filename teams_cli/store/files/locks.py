@@ -16,36 +16,37 @@ try:
 except ImportError:  # no flock here: filelock knows what the platform has
     fcntl = None  # type: ignore[assignment]
 
-_LONGEST = 0.005
+_LONGEST_PAUSE = 0.005
 """The most seconds between two tries for a lock."""
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def hold(path: str, root: str) -> int | None:
-    """Lock a file below *root* as long as the descriptor is open. Return None if another process holds it.
+    """Lock a file below *root*, and return the descriptor, which holds the lock as long as it is open. Return None if
+    another process holds the lock.
 
     Raises:
-        StorageFailed: It can't be opened or locked, or the directories above it can't be made.
+        StorageFailed: The file can't be opened or locked, or the directories above it can't be made.
     """
     make_directories(os.path.dirname(path), root)
     descriptor, _ = _open(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _try_lock(descriptor):
+            return descriptor
     except OSError as error:
         release(descriptor)
-        if isinstance(error, BlockingIOError):
-            return None
         raise failed("lock", path, error) from None
-    return descriptor
+    release(descriptor)
+    return None
 
 
 class Lock:
-    """A `with` block that may change the content of a directory.
+    """The lock of a directory, held by a `with` block, which may change what is in the directory.
 
-    Start no process in it: the child would hold the lock too.
+    The block must not start a process: the child would hold the lock too.
 
     Raises:
-        Busy: Another process had it for all of *timeout* seconds; names the file and, where known, the holder.
+        Busy: Another process held the lock for *timeout* seconds. The error names the file and, if known, the process.
         StorageFailed: The lock file can't be opened.
     """
 
@@ -54,14 +55,14 @@ class Lock:
         self.timeout = timeout
 
     def __enter__(self) -> None:
-        self._held = _flock(self.path, self.timeout)
+        self._descriptor = _flock(self.path, self.timeout)
 
     def __exit__(self, *_: object) -> None:
-        release(self._held)
+        release(self._descriptor)
 
 
 class PortableLock(Lock):
-    """The same lock by `filelock`, for every platform. Where there is `flock`, each excludes the other."""
+    """The same lock by `filelock`, for every platform. On a platform with `flock`, the two locks exclude each other."""
 
     def __enter__(self) -> None:
         self._lock = _filelock(self.path, self.timeout)
@@ -75,35 +76,36 @@ LOCK = Lock if fcntl else PortableLock
 
 
 def _flock(path: str, timeout: float) -> int:
-    """Lock as `filelock` does on this platform, with the same exclusion. Importing `filelock` takes longer than an
-    everyday command.
+    """Lock the file, and return its descriptor. This is what `filelock` does on this platform, but importing `filelock`
+    takes longer than an everyday command.
 
-    A change holds the lock for about a millisecond, so the first tries come soon and later ones more rarely, which
-    leaves the processor to the holder.
+    A change holds the lock for about a millisecond. So the first tries follow each other quickly, and later ones more
+    slowly, which leaves the processor to the holder.
     """
     give_up = time.monotonic() + timeout
     pause = 0.0002
     while True:
         descriptor, opened = _open(path)
         try:
-            while not _try(descriptor):
+            while not _try_lock(descriptor):
                 if time.monotonic() >= give_up:
                     release(descriptor)
                     raise _busy(path, timeout)
                 time.sleep(pause / 2 + jitter(pause))
-                pause = min(pause * 1.5, _LONGEST)
+                pause = min(pause * 1.5, _LONGEST_PAUSE)
         except OSError as error:
             release(descriptor)
             raise failed("lock", path, error) from None
-        except BaseException:  # interrupted: nobody has it
+        except BaseException:  # interrupted while it waited
             release(descriptor)
             raise
-        if _still_there(descriptor, opened, path):
+        if _is_still_at(path, descriptor, opened):
             return descriptor
-        release(descriptor)  # somebody removed the file: others lock its successor
+        release(descriptor)  # the file was removed, so other processes lock the one that was made after it
 
 
-def _try(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
+    """Lock the open file; False if another process holds the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -112,7 +114,7 @@ def _try(descriptor: int) -> bool:
 
 
 def _busy(path: str, timeout: float) -> errors.Busy:
-    """Return the refusal after waiting for a lock. It names the holder if the system tells it."""
+    """Return the error for a lock that was waited for in vain. It names the holder if the system tells it."""
     holder = holder_of(path)
     if holder is None:
         return errors.Busy(f"{path} was held for {timeout:g} seconds", "Nothing was changed; try again.")
@@ -123,33 +125,32 @@ def _busy(path: str, timeout: float) -> errors.Busy:
 
 
 def holder_of(path: str) -> int | None:
-    """Return the process that holds the lock file, if the system tells it."""
+    """Return the process that holds the lock file; None if there is none, or the system does not tell it."""
     try:
-        found = os.stat(path)
-        inode = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+        state = os.stat(path)
+        inode = f"{os.major(state.st_dev):02x}:{os.minor(state.st_dev):02x}:{state.st_ino}"
         with open("/proc/locks", encoding="ascii") as table:
-            for line in table:
-                words = line.split()
-                if inode in words and "->" not in words:
-                    return int(words[words.index(inode) - 1])
+            for line in table:  # such as "7: FLOCK ADVISORY WRITE 4711 fd:01:1835017 0 EOF"; "->" marks who waits
+                fields = line.split()
+                if inode in fields and "->" not in fields:
+                    return int(fields[fields.index(inode) - 1])
     except (OSError, ValueError):
         return None
     return None
 
 
 def _open(path: str) -> tuple[int, os.stat_result]:
-    """Open the lock file, which is made if it is missing, and return it with its identity.
+    """Open the lock file, make it if it is missing, and return its descriptor and its state.
 
     Raises:
-        StorageFailed: It can't be opened, or is no file that can be locked.
+        StorageFailed: It can't be opened, or is no regular file.
     """
+    no_lock_file = errors.StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.")
     try:
         descriptor = os.open(path, _FLAGS, 0o600)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
-            raise errors.StorageFailed(
-                f"{path} is not a lock file", "Remove it; the next command makes a new one."
-            ) from None
+            raise no_lock_file from None
         raise failed("open", path, error) from None
     try:
         opened = os.fstat(descriptor)
@@ -159,11 +160,11 @@ def _open(path: str) -> tuple[int, os.stat_result]:
         release(descriptor)
         raise failed("lock", path, error) from None
     release(descriptor)
-    raise errors.StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.")
+    raise no_lock_file
 
 
-def _still_there(descriptor: int, opened: os.stat_result, path: str) -> bool:
-    """Whether the opened file is still the file at that path."""
+def _is_still_at(path: str, descriptor: int, opened: os.stat_result) -> bool:
+    """Whether the open file, which had the state *opened*, is still the one at that path. On an error it is closed."""
     try:
         return os.path.samestat(opened, os.lstat(path))
     except FileNotFoundError:
@@ -173,11 +174,12 @@ def _still_there(descriptor: int, opened: os.stat_result, path: str) -> bool:
         raise failed("lock", path, error) from None
 
 
-def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # only where there is no flock
+def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # filelock is not imported to check types
+    """Lock the file as `_flock` does, and return the lock of `filelock`."""
     from filelock import FileLock, Timeout
 
     while True:
-        descriptor, opened = _open(path)  # made with what is refused told: it only says that it can't
+        descriptor, opened = _open(path)  # its errors say why a file can't be opened; those of filelock do not
         lock = FileLock(path, timeout=timeout, poll_interval=0.005, mode=0o600, fallback_to_soft=False)
         try:
             lock.acquire()
@@ -187,7 +189,7 @@ def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # onl
         except OSError as error:
             release(descriptor)
             raise failed("lock", path, error) from None
-        if _still_there(descriptor, opened, path):  # else the directory was moved away before it was locked
+        if _is_still_at(path, descriptor, opened):  # else the directory was moved away before it was locked
             release(descriptor)
             return lock
         lock.release()

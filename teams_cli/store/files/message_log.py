@@ -100,7 +100,7 @@ class MessageLog:
         if len(str(number)) != digits:
             return number, ""
         path = f"{self._segment_for(number, newest)}/{number}.{ending}"
-        disk.begin(temp, heading(kind, number))
+        disk.overwrite_beginning(temp, heading(kind, number))
         disk.put(temp, path)
         directories.raise_note(self.directory, noted, number)
         return number, path

@@ -1,8 +1,8 @@
-"""Finding records by words: records by looking into their files, old messages by an index.
+"""Finding records and messages by words. The files of records are read, and messages are found by indexes.
 
 A thousand messages share a directory, which no longer changes once it is full. Its index is one file with a line for
-each message, below `<root>/index/<team>/`. The index is derived: whoever searches first makes it, it may be removed at
-any time, and one that does not fit its directory is made again.
+each message, below `<root>/index/<team>/`. The first search makes it. It may be removed at any time, and is made again
+if it does not fit its directory.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 _LARGEST = 1 << 30
-_AT_ONCE = 50
+_READ_AT_ONCE = 50
 _END = b"# end\n"
 """The mark at the end of a whole index. An index is not synced to the disk, so a power failure may leave a part of it.
 """
 
 
 def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-    """Yield the records in a directory that may have the words, the last first. A file that was edited by hand is
-    always yielded, since its text may leave out what it means.
+    """Yield the records in a directory that may have the words, the last first. A record that was edited by hand is
+    always yielded, since it may lack fields whose defaults have the words.
     """
     for key in reversed(directories.keys_in(directory, kind, problems)):
-        path, has_them = f"{directory}/{key}.json", True
+        path = f"{directory}/{key}.json"
+        may_match = True  # also a record that can't be read
         try:
             data = disk.glance(path)
-            if not (is_ours := is_as_written(data)):
+            if not is_as_written(data):
                 data = directories.read(path, kind, key)
-                is_ours = is_as_written(data)
-            has_them = _has(_folded(data), words)
-            if has_them or not is_ours:
+            may_match = _has(_folded(data), words)
+            if may_match or not is_as_written(data):
                 yield decode(data, kind, key, path)
         except FileNotFoundError:
             continue
         except errors.TeamsError as problem:
-            if has_them:
+            if may_match:
                 problems.append(problem)
 
 
 class MessageSearch:
-    """Finds messages of one log. Its indexes are in *directory*."""
+    """Finds messages of a log by words. The indexes are in *directory*."""
 
     def __init__(self, log: MessageLog, directory: str) -> None:
         self.log = log
@@ -64,17 +64,13 @@ class MessageSearch:
         """Yield the messages that may have the words, newest first."""
         segments = self.log.segments()
         for segment in reversed(segments):
-            numbers = self._numbers(segment, words, full=segment < segments[-1])
+            index = self._made_index(segment) if segment == segments[-1] else self._stored_index(segment)
+            numbers = [number for number, line in _lines(index, words) if _has(line, words)]
             while numbers:
-                yield from reversed(self.log.fetch(kind, numbers[-_AT_ONCE:], problems))
-                del numbers[-_AT_ONCE:]
+                yield from reversed(self.log.fetch(kind, numbers[-_READ_AT_ONCE:], problems))
+                del numbers[-_READ_AT_ONCE:]
 
-    def _numbers(self, segment: int, words: Sequence[str], full: bool) -> list[int]:
-        """Yield the numbers of the messages in a directory that have the words."""
-        index = self._index(segment) if full else self._made(segment)
-        return [number for number, line in _lines(index, words) if _has(line, words)]
-
-    def _index(self, segment: int) -> bytes:
+    def _stored_index(self, segment: int) -> bytes:
         """Return the index of a full directory: the stored one, or one that is made and stored now."""
         stamp = _stamp(f"{self.log.directory}/{segment}")
         path = f"{self.directory}/{segment}"
@@ -84,12 +80,12 @@ class MessageSearch:
                 return index
         except (FileNotFoundError, errors.TeamsError):
             pass
-        index = stamp + self._made(segment) + _END
-        _keep(path, index)
+        index = stamp + self._made_index(segment) + _END
+        _store_index(path, index)
         return index
 
-    def _made(self, segment: int) -> bytes:
-        """Return a line for each message, with its number and text; unreadable messages have none."""
+    def _made_index(self, segment: int) -> bytes:
+        """Return an index: a line for each readable message of the directory, with its number and its whole file."""
         lines = []
         for number, path in self.log.files(segment):
             try:
@@ -100,13 +96,13 @@ class MessageSearch:
 
 
 def _stamp(directory: str) -> bytes:
-    """Return the state of a directory as a value that changes when a file is added, removed or replaced."""
-    found = os.stat(directory)
-    return f"# {found.st_ino} {found.st_mtime_ns}\n".encode()
+    """Return the first line of the directory's index. It changes when a file is added, removed or replaced."""
+    state = os.stat(directory)
+    return f"# {state.st_ino} {state.st_mtime_ns}\n".encode()
 
 
-def _keep(path: str, index: bytes) -> None:
-    """Write the index at once. If the disk refuses, the next search is slow, and nothing else happens."""
+def _store_index(path: str, index: bytes) -> None:
+    """Store the index. If the disk refuses, only the next search is slow."""
     temp = f"{path}.{os.getpid()}"
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
@@ -118,22 +114,22 @@ def _keep(path: str, index: bytes) -> None:
 
 
 def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of an index that have the longest of the words, each with its number."""
-    wanted = max(words, key=len).encode()
-    place = index.find(wanted)
-    while place >= 0:
-        start, end = index.rfind(b"\n", 0, place) + 1, index.find(b"\n", place)
-        number, _, line = index[start:end].partition(b" ")
-        if is_number(number.decode("ascii", "replace")):
-            yield int(number), line
-        place = index.find(wanted, end)
+    """Yield the number and the text of each message whose line in the index has the longest of the words."""
+    longest = max(words, key=len).encode()
+    position = index.find(longest)
+    while position >= 0:
+        start, end = index.rfind(b"\n", 0, position) + 1, index.find(b"\n", position)
+        number, _, text = index[start:end].partition(b" ")
+        if is_number(number.decode("ascii", "replace")):  # else it is the first line
+            yield int(number), text
+        position = index.find(longest, end)
 
 
 def _folded(data: bytes) -> bytes:
-    """Return the text in the form in which texts are compared. Most texts are ASCII, which needs no decoding."""
+    """Return the text in lower case. Most texts are ASCII, which needs no decoding."""
     return data.lower() if data.isascii() else data.decode(errors="replace").lower().encode()
 
 
 def _has(text: bytes, words: Sequence[str]) -> bool:
-    """Whether all words are in the text. A text with escaped characters may have any word."""
+    """Whether all words are in the text, or may be in it because it has escaped characters."""
     return b"\\u" in text or all(word.encode() in text for word in words)

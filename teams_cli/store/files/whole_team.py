@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 def create_team(layout: Layout, team: str, record: Record, lock: Lock) -> bytes:
-    """Make the file of a team, under the *lock* of the directory of all teams. An empty directory that a crashed
-    creation left is used.
+    """Store the record of a new team, and return its bytes. *lock* is that of the directory of all teams. A directory
+    without a record, as a crash leaves it, is used.
 
     Raises:
-        AlreadyExists: There is one of that name, but for the case of its letters.
+        AlreadyExists: There is a team of that name, perhaps in another case.
     """
     parent, directory = layout.teams, layout.team(team)
     disk.make_directories(parent, layout.root)
@@ -47,7 +47,7 @@ def pack_messages(log: MessageLog, kind: Kind[R]) -> Iterator[tuple[str, bytes]]
     """Yield the messages of a team, packed for a copy: see `Store.pack`."""
     for segment in log.segments():
         for number, path in log.files(segment):
-            log.decode(kind, path)
+            log.decode(kind, path)  # only to check it
             yield os.path.basename(path).removesuffix(".json"), headed(log.content(path), kind, number)
 
 
@@ -71,26 +71,26 @@ def put_messages(log: MessageLog, kind: Kind[R], packed: Sequence[tuple[str, byt
         by_directory.setdefault(os.path.dirname(path), []).append((path, data))
     for directory, files in by_directory.items():
         disk.make_directories(directory, log.root)
-        there = frozenset(log.listed(int(os.path.basename(directory))))
+        present = frozenset(log.listed(int(os.path.basename(directory))))
         for path, data in files:
-            if os.path.basename(path) not in there:
+            if os.path.basename(path) not in present:
                 disk.put(disk.write_temp(f"{log.root}/tmp", data), path)
         disk.confirm(directory, directory)
 
 
 _PARTS = ("tasks", "index", "teams")
-"""The directories of a team's files, in the order of removal. A crash in between leaves a closed team with fewer files,
-which can be removed again.
+"""The directories with the files of a team, in the order of removal. A crash in between leaves a closed team with fewer
+files, which can be removed again.
 """
 
 
-def take_away(root: str, team: str) -> str:
-    """Move the team's directories to a place where nobody looks for them, and return that place. The caller holds all
-    its locks.
+def move_to_trash(root: str, team: str) -> str:
+    """Move the team's directories into a new directory for temporary files, and return its path. The caller holds all
+    locks of the team.
 
     Raises:
-        StorageFailed: One can't be moved; all are where they were.
-        OutcomeUnknown: The disk did not confirm, or some are gone.
+        StorageFailed: A directory can't be moved; all are where they were.
+        OutcomeUnknown: The disk did not confirm the change, or some directories could not be moved back.
     """
     trash = f"{root}/tmp/dropped-{team}-{os.urandom(6).hex()}"
     moved: list[str] = []
@@ -121,23 +121,22 @@ def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
         os.rmdir(trash)
 
 
-def empty(trash: str) -> None:
-    """Delete the directory into which a team was moved to be removed. A file that can't be deleted now only takes
-    space.
-    """
+def delete_trash(directory: str) -> None:
+    """Delete a directory of temporary files. A file that can't be deleted now only takes space."""
     import shutil
 
-    shutil.rmtree(trash, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
 
 
 class Closing:
-    """A `with` block that holds all locks of a team; locks that were made meanwhile are taken before it ends.
+    """All locks of a team, held by a `with` block. Before the block ends, those of directories that were made meanwhile
+    are taken too: so all changes that began before the team was closed are over.
 
-    The lock file of a directory is made if it does not exist, so that whoever comes later waits for it.
+    Missing lock files are made, so that later changes wait.
 
     Raises:
-        Busy: Another process had one of them too long; none is held.
-        OutcomeUnknown: The same, of one that came meanwhile; what was done in the block is done.
+        Busy: Another process held a lock too long; none is held.
+        OutcomeUnknown: The same at the end of the block, whose change was made.
     """
 
     def __init__(self, root: str, team: str, lock: Callable[[str], Lock]) -> None:
@@ -148,26 +147,29 @@ class Closing:
 
     def __enter__(self) -> None:
         try:
-            self._take()
+            self._take_missing_locks()
         except BaseException:
             self._release()
             raise
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, failure: object, *_: object) -> None:
         try:
-            if kind is None:
-                self._take()
-        except errors.TeamsError as failure:
+            if failure is None:
+                self._take_missing_locks()
+        except errors.TeamsError as error:
             raise errors.OutcomeUnknown(
-                f"team {self._team} is closed, but {failure.message}",
+                f"team {self._team} is closed, but {error.message}",
                 "An earlier change may still follow. Repeat the command: it waits.",
             ) from None
         finally:
             self._release()
 
-    def _take(self) -> None:
-        """Take the locks that are not held yet, in the order in which everybody takes several."""
-        for directory in sorted(filter(os.path.isdir, self._directories())):
+    def _take_missing_locks(self) -> None:
+        """Take the locks that are not held yet, in the same order as every process, so that none waits for another."""
+        team_directory = f"{self._root}/teams/{self._team}"
+        directories = [team_directory, f"{self._root}/tasks/{self._team}"]
+        directories += [f"{team_directory}/{name}" for name in disk.names_in(team_directory) if name != OWED]
+        for directory in sorted(filter(os.path.isdir, directories)):
             if directory not in self._held:
                 lock = self._lock(directory)
                 lock.__enter__()
@@ -175,9 +177,5 @@ class Closing:
 
     def _release(self) -> None:
         while self._held:
-            self._held.popitem()[1].__exit__()
-
-    def _directories(self) -> list[str]:
-        own = f"{self._root}/teams/{self._team}"
-        parts = (f"{own}/{name}" for name in disk.names_in(own) if name != OWED)
-        return [own, f"{self._root}/tasks/{self._team}", *parts]
+            _, lock = self._held.popitem()
+            lock.__exit__()
