@@ -3,8 +3,8 @@
 Terms:
 
 * A *record* is one JSON object of a *kind* (task, inbox, plan …) under a *key*, in a *team*.
-* A *revision* stands for the content of a record. It is compared for equality, and nothing else.
-* *Numbered* kinds get their keys from the store: `task-1`, `task-2`, … Each team counts on its own, and no number is
+* A *revision* stands for the content of a record. Revisions are only compared for equality.
+* *Numbered* kinds get their keys from the store: `task-1`, `task-2`, … Each team has its own numbers, and no number is
   given twice.
 * The *log* holds the messages. They are only appended, and numbered in the order of their commits.
 * A *label* is a word computed from a record, such as `in_progress`. It finds the keys of such records without reading
@@ -24,7 +24,7 @@ What an engine promises:
 4. If several processes `create` the same key, one succeeds. Keys that differ only in case are the same key.
 5. Records are checked when they are read. A record of the wrong shape raises `DamagedRecord`, which names the place and
    the field; where many are read, it is reported beside the others. It is never overwritten.
-6. Reading takes no lock and changes nothing. It does not even make missing directories.
+6. Reading takes no lock and changes nothing; it does not even make missing directories.
 7. A change that waits longer for its turn than `lock_timeout` raises `Busy`.
 8. In a closed team only kinds that are `also_closed` can be changed. Once the change that closes the team has returned,
    no other change can follow, even if its process looked at the team long before.
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     Revision = Any
     Finding = dict[str, str]
 
-else:
+else:  # enough to run without `typing`, which takes 10 ms to import
     R = None
-    Protocol = object  # `typing` costs 10 ms to import
+    Protocol = object
 
     class Generic:
         def __class_getitem__(cls, _parameter):
@@ -74,7 +74,7 @@ class Watch(Protocol):
         """Return the descriptor that `select` reports as readable after a change; None if the watch has none."""
 
     def close(self) -> None:
-        """Stop looking out."""
+        """Stop watching."""
 
 
 class Store:
@@ -120,10 +120,10 @@ class Store:
         raise NotImplementedError
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
-        """Store *count* records under the next numbers of their kind, in one commit; returns the records as stored.
+        """Store *count* records under the next numbers of their kind, in one commit. Returns the records as stored.
 
-        *make* is given their keys, since one record may name another, and returns the records in the same order. It may
-        be called twice.
+        *make* returns the records for a list of their keys, in the same order: one record may name another by its key.
+        It may be called twice.
 
         Raises:
             WrongState: The team is closed.
@@ -156,34 +156,35 @@ class Store:
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         """Yield the keys of records with one of these labels, lowest number first.
 
-        The keys are hints. A record may have lost the label meanwhile, and a record that was edited by hand may be
-        missing. So callers look at each record, and read all records before they say that there is none. A wait, which
-        looks again later, need not.
+        The keys are hints. A record may have lost the label meanwhile, and the key of a record that was edited by hand
+        may be missing. So callers check each record, and read all records before they report that there is none. Only
+        callers that wait and will ask again need not do so.
         """
         raise NotImplementedError
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
-        """Return the keys of all records by label, under "" if there is none or it is unknown. They are hints, as
-        those of `labelled`.
+        """Return the keys of all records by label. Under "" are those without a label and those whose label is unknown.
+        They are hints, as in `labelled`.
         """
         raise NotImplementedError
 
     def holds(self, team: str, *kinds: str) -> set[str]:
-        """Return which of the *kinds* the team may have records of. A kind without records may be among them, but none
-        with records is missing.
+        """Return those of the *kinds* of which the team may have records. A kind without records may be among them, but
+        no kind with records is missing.
         """
         raise NotImplementedError
 
     def owing(self, team: str) -> list[tuple[str, str]]:
-        """Return the kind and key of each record that owes a notice. Some may owe nothing any more, but none is
-        missing.
+        """Return the kind and key of each record that owes a notice. Some may owe nothing any more, but no record that
+        does is missing.
         """
         raise NotImplementedError
 
     def correct_hints(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        """Correct the hints of `labelled`, `by_label` and `owing` about these records, unless they are locked.
+        """Correct the hints that `labelled`, `by_label` and `owing` give about these records, and change nothing else.
 
-        A caller that found a wrong hint, which a killed process left, calls it. Nothing else is changed.
+        To be called after a wrong hint was found, which a killed process left. If the records are locked, the hints
+        stay as they are.
         """
         return None
 
@@ -192,8 +193,8 @@ class Store:
     ) -> Revision:
         """Replace the record that has the given revision.
 
-        A change that is not *lasting* may be undone by a power cut until the next lasting change. It suits changes that
-        are safe to repeat, such as noting that a notice was sent.
+        A change that is not *lasting* may be undone by a power cut until the next lasting change. This is for changes
+        that are safe to repeat, such as noting that a notice was sent.
 
         Raises:
             StaleRevision: The record has another revision by now.
@@ -204,7 +205,7 @@ class Store:
         raise NotImplementedError
 
     def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, Revision]]) -> None:
-        """Store records of a numbered kind, each in place of the one that has that revision, in one commit.
+        """Replace records of a numbered kind in one commit. Each of *changed* is a new record with its old revision.
 
         Raises:
             StaleRevision: A record has another revision by now; none is stored.
@@ -215,17 +216,17 @@ class Store:
         raise NotImplementedError
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Make durable what `get` returned, before the caller relies on it. Of the log, all messages up to that one
-        become durable.
+        """Make the record that `get` returned durable, before the caller relies on it. For a message, all messages up
+        to that one become durable.
         """
         raise NotImplementedError
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
-        """Append a message to the log, for the agents in *to*: for all of them or none.
+        """Append a message to the log. Either all agents in *to* get it, or none.
 
         Returns the message as stored, with its number, and whether it is new. If the *uid* was used before in the team,
-        nothing is added, and the earlier message is returned. Without a uid the store makes one. A uid consists of
-        names with `~` between them.
+        nothing is added, and the earlier message is returned. A uid consists of names with `~` between them; for None
+        the store makes one.
 
         Raises:
             InvalidValue: A recipient or the uid is not valid.
@@ -237,41 +238,43 @@ class Store:
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
-        """Return the messages to *agent*, or all if None, with a number above *after*, in order; at most *limit* of
-        them, unless that is 0.
+        """Return the messages to *agent*, or to anybody if None, with a number above *after*, in order. A *limit* other
+        than 0 is the most that are returned.
         """
         raise NotImplementedError
 
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """Return the messages to *agent* with a number above *after*, in order, and the number up to which they are
-        complete: at least the highest that was given when this began, but never below *after*.
+        """Return the messages to *agent* with a number above *after*, in order, and the number up to which no message
+        is missing: at least the highest that was given before the call, but never below *after*.
         """
         last = self.last(team, kind)
-        found = self.read(team, kind, agent, after, problems) if last > after else []
-        return [message for message in found if message.number <= last], max(last, after)  # type: ignore[attr-defined]
+        messages = self.read(team, kind, agent, after, problems) if last > after else []
+        return [each for each in messages if each.number <= last], max(last, after)  # type: ignore[attr-defined]
 
     def glance(self, team: str, kind: Kind[R], agent: str, after: int) -> int | None:
-        """Return the highest number given, if it shows that no message after *after* is for *agent*; else None."""
+        """Return the highest number given if a quick look shows that no message above *after* is for *agent*. None
+        means that there may be such a message, and that `news` is needed.
+        """
         return None
 
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         """Yield the number, uid and recipients of each message with a number above *after*, in no order.
 
-        Damaged messages are included if the engine knows these facts without reading the message.
+        Damaged messages are among them if the engine knows these facts without reading the message.
         """
         raise NotImplementedError
 
     def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
-        """Return the messages with these numbers, in order. Unknown numbers are passed over."""
+        """Return the messages with these numbers, in order. Numbers that no message has are skipped."""
         raise NotImplementedError
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
         """Yield the records or messages that may match all the words, highest number first.
 
-        Words consist of lower-case letters and digits. A record matches if each word begins a word in one of its
-        strings. Records that do not match may be yielded too, so callers check each one.
+        The *words* consist of lower-case letters and digits. A record matches if each of them begins a word in one of
+        its texts. Records that do not match may be yielded too, so callers check each one.
         """
         raise NotImplementedError
 
@@ -292,30 +295,30 @@ class Store:
         raise NotImplementedError
 
     def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
-        """Add entries to the history of a team that is being copied here and may have no directory yet."""
+        """Add entries to the history of a team that is being copied to this store."""
         for entry in entries:
             self.journal(team, entry)
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the entries of the history from position *after* on, or *backwards* from the last one to it. Each comes
-        with the position that follows it.
+        """Yield the entries of the history from position *after* on, or *backwards* from the last entry to that
+        position. Each entry comes with the position that follows it.
         """
         raise NotImplementedError
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-        """Yield all records of a kind, by number or name, as key and bytes as they are stored.
+        """Yield the key and the stored bytes of all records of a kind, by number or name.
 
         The key of a message is `<number>.<recipient>.<uid>`, with `@` for several recipients.
 
         Raises:
-            DamagedRecord: A record has the wrong shape, so that another store could not keep it.
+            DamagedRecord: A record has the wrong shape, so another store could not keep it.
         """
         raise NotImplementedError
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
-        """Store a record that `pack` yielded; it replaces one of the same key.
+        """Store a record that `pack` yielded, in place of a record with the same key.
 
-        For a team in which nobody works, closed or not. Later numbers follow the highest one stored.
+        Nobody may work in the team meanwhile, which may be closed. Later numbers follow the highest one stored.
 
         Raises:
             DamagedRecord: The record has the wrong shape.
@@ -323,7 +326,7 @@ class Store:
         raise NotImplementedError
 
     def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-        """Store messages that `pack` yielded, as `put` does, unless they are there."""
+        """Store messages that `pack` yielded, as `put` does, but skip those that are stored already."""
         raise NotImplementedError
 
     def drop(self, team: str, kind: Kind[R], revision: Revision) -> None:
@@ -336,24 +339,24 @@ class Store:
         raise NotImplementedError
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
-        """Watch for changes in the team on the *topics*, or on all. Changes on other topics may wake, too."""
+        """Return a watch for changes in the team on the *topics*, or on all if None. Others may wake it too."""
         raise NotImplementedError
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         """Give each agent of a team a login of its own, and return the addresses of new logins by agent.
 
-        *agents* says for each whether it `leads` the team, `manages` its tasks, or is another member. A login may make
-        the changes that each of the *kinds* declares, and no others.
+        The values of *agents* say whether the agent `leads` the team, `manages` its tasks, or is another member. A
+        login may make the changes that each of the *kinds* declares, and no others.
 
         Raises:
-            InvalidValue: The engine knows no logins.
-            NotAllowed: Our own login may not make logins.
+            InvalidValue: The engine has no logins.
+            NotAllowed: The login of this process may not make logins.
         """
         raise NotImplementedError
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
-        """Yield what is wrong with the files or tables of the engine, or of *only* one team. With *fix*, repair what
-        can be repaired without losing anything.
+        """Yield what is wrong with the files or tables of the engine, of all teams or of the team *only*. With *fix*,
+        repair what can be repaired without losing anything.
         """
         raise NotImplementedError
 
@@ -362,7 +365,7 @@ class Store:
         return self.clock.now()
 
     def steady(self) -> tuple[str, float]:
-        """Return the store's steady clock: an epoch, and the seconds in it. Times of other epochs are past."""
+        """Return the time by the store's steady clock: an epoch, and the seconds in it. Other epochs are over."""
         return self.clock.steady()
 
     def close(self) -> None:
@@ -391,25 +394,25 @@ class Kind(Generic[R]):
         self.key = key
         """The attribute that holds the key."""
         self.closes = closes
-        """Whether the team is closed, by its own record; None for all kinds but that of teams."""
+        """Returns whether the team's own record says that it is closed; None for all kinds but that of teams."""
         self.while_closed = while_closed
         """Whether such records may be changed in a closed team."""
         self.logins = logins
-        """The rights of the agents' logins: `own`, if an agent may change the record under its own name, or a rule that
-        the engine knows. The default is none.
+        """What the logins of agents may change: `own` for the record under the agent's name, or a rule that the engine
+        knows; empty for nothing.
         """
         self.prefix = prefix or name
         """The word before the number in the id of a numbered record."""
         self.numbered = numbered
         self.label = label
-        """Returns the label by which a record is found without reading all; None if it has no label."""
+        """Returns the label of a record, or None if it has none. The kind has no labels if this is None."""
 
     @property
     def also_closed(self) -> Kind[R]:
         """Return the same kind for changes that are allowed in a closed team, because they end something."""
-        made: Kind[R] = Kind.__new__(Kind)
-        made.__dict__.update(self.__dict__, while_closed=True)
-        return made
+        kind: Kind[R] = Kind.__new__(Kind)
+        kind.__dict__.update(self.__dict__, while_closed=True)
+        return kind
 
     def numbering(self, record: R, number: int) -> R:
         """Return the record with its id and its number set to *number*.
@@ -436,20 +439,20 @@ class Kind(Generic[R]):
 
     def number_in(self, key: str) -> int:
         """Return the number in the id of a numbered record; 0 if the key is not such an id."""
-        before, _, digits = key.rpartition("-")
-        return int(digits) if before == self.prefix and is_number(digits) else 0
+        prefix, _, digits = key.rpartition("-")
+        return int(digits) if prefix == self.prefix and is_number(digits) else 0
 
 
 EVERY_TOPIC = frozenset("*")
-"""The topics of a change of which nothing is known."""
+"""The topics of a change about which nothing is known."""
 
 
 def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:
-    """Return the topics of a change of a record that has *label* now."""
+    """Return the topics of a change of a record that now has the *label*, or none."""
     labels = {f"{kind.name}:{label or ''}"} if kind.label else set()
     return frozenset({kind.name, f"{kind.name}/{key}", *labels})
 
 
 def concerns(topics: Collection[str] | None, heard: frozenset[str]) -> bool:
-    """Whether a change on the topics *heard* is on one of *topics*, or *topics* is None for all."""
+    """Whether a change on the topics *heard* concerns who waits for one of *topics*, or for all if None."""
     return topics is None or "*" in heard or not heard.isdisjoint(topics)

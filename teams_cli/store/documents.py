@@ -1,4 +1,4 @@
-"""Records as JSON text: indented for people, with a checksum that shows who wrote it."""
+"""Records as JSON text: indented for people, with a checksum that shows whether this tool wrote it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from teams_cli.records.json_text import indented, loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any, TypeVar
 
     from teams_cli.records.records import Record
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
 
 MAX_RECORD = 16 * 1024 * 1024
 """The size in bytes of the largest record that is read or written."""
-_MARK = b',\n  "checksum": "'
-_END = b'"\n}\n'
+_BEFORE_CHECKSUM = b',\n  "checksum": "'
+_AFTER_CHECKSUM = b'"\n}\n'
 _SPACE = 0x20
 _DEEPEST = 100
 """The deepest nesting of objects and lists that is accepted in files that others wrote."""
@@ -31,14 +30,16 @@ def encode(record: Record) -> bytes:
     """Return the file of a record: its keys in order, an indent of two, the checksum last, a newline at the end.
 
     Raises:
-        InvalidValue: It could not be read again: a value is not of the type of its field, a text is not Unicode, it is
-            nested too deeply, or it would be too large.
+        InvalidValue: The file could not be read again: a value is not of the type of its field, a text is not Unicode,
+            the record is nested too deeply, or the file would be too large.
     """
-    return _sealed(_readable(type(record), record.to_json()))
+    document = record.to_json()
+    _refuse_misfit(type(record), document)
+    return _text_with_checksum(document)
 
 
-def _readable(kind: type[Record], document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document if its file could be read again as a record of that kind."""
+def _refuse_misfit(kind: type[Record], document: dict[str, Any]) -> None:
+    """Raises InvalidValue: The document could not be read again as a record of that kind."""
     if not fits(kind, document):
         from teams_cli.records.validation import check_record
 
@@ -48,20 +49,18 @@ def _readable(kind: type[Record], document: dict[str, Any]) -> dict[str, Any]:
             key, expected = misfit(kind, document)
             if not key:
                 raise errors.InvalidValue(damage.message, "") from None
-            raise errors.InvalidValue(f"{key} can't be {_short(document[key])}", f"Give {expected}.") from None
-    return document
-
-
-def _short(value: object) -> str:
-    text = ascii(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
+            value = ascii(document[key])
+            if len(value) > 60:
+                value = f"{value[:60]}…"
+            raise errors.InvalidValue(f"{key} can't be {value}", f"Give {expected}.") from None
 
 
 def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
-    """Encode a record that has no number yet. Blanks stand where `heading` will put the number.
+    """Return the file of a record that has no number yet, with blanks instead of its `heading`. There is room for a
+    number of so many *digits*.
 
-    The checksum is that of the text with blanks, so the heading can be filled in, or be lost, without changing anything
-    else.
+    The checksum is that of the text with blanks. So the heading can be filled in later, and a power failure that takes
+    it away damages nothing.
 
     Raises:
         InvalidValue: As for `encode`.
@@ -69,25 +68,28 @@ def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
     document = record.to_json()
     document.pop("id", None)
     document.pop("number", None)
-    return _sealed(_readable(type(record), document), len(heading(kind, 10**digits - 1)))
+    _refuse_misfit(type(record), document)
+    return _text_with_checksum(document, len(heading(kind, 10**digits - 1)))
 
 
 def heading(kind: Kind[Any], number: int) -> bytes:
-    """Return the first two lines of the file of the record with this number. They repeat the name of the file."""
+    """Return the beginning of the file of the record with this number: the brace, and the id and number, which are also
+    in the name of the file.
+    """
     return b'{\n  "id": "%s-%d",\n  "number": %d,' % (kind.prefix.encode(), number, number)
 
 
-def _sealed(document: dict[str, Any], blank: int = 1) -> bytes:
-    """Return the JSON text with its checksum. Its opening brace is padded with blanks to *blank* characters."""
+def _text_with_checksum(document: dict[str, Any], width: int = 1) -> bytes:
+    """Return the JSON text with its checksum. Its opening brace is padded with blanks to *width* bytes."""
     try:
-        body = b"{".ljust(blank) + indented(document).encode()[1:-2]
+        body = b"{".ljust(width) + indented(document).encode()[1:-2]
     except UnicodeEncodeError:
         raise errors.InvalidValue("the text is not valid Unicode", "Give UTF-8 text.") from None
     except (ValueError, RecursionError):
         raise errors.InvalidValue(
             "the record is nested too deeply, or has a number that JSON does not allow", ""
         ) from None
-    data = b"%s%s%s" % (body, _MARK, _seal(body))
+    data = b"%s%s%s" % (body, _BEFORE_CHECKSUM, _checksum_to_end(body))
     if len(data) > MAX_RECORD:
         raise errors.InvalidValue(
             f"the record would have {len(data)} bytes, more than the {MAX_RECORD} that are read again",
@@ -96,16 +98,16 @@ def _sealed(document: dict[str, Any], blank: int = 1) -> bytes:
     return data
 
 
-def _seal(body: bytes) -> bytes:
-    """Return the checksum of a text, with the end of the file."""
-    return b"%08x%s" % (crc32(body), _END)
+def _checksum_to_end(body: bytes) -> bytes:
+    """Return the checksum of the text before it, and what follows it in the file."""
+    return b"%08x%s" % (crc32(body), _AFTER_CHECKSUM)
 
 
 def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
-    """Return the JSON object in a file that this tool wrote, with all fields that have a value; None if the file needs
-    the full check of `decode`.
+    """Return the JSON object in a file that this tool wrote, with all fields that have a value; None if it did not
+    write the file, or the file needs the full check of `decode`.
     """
-    document = _own(data, kind, key)
+    document = _unchanged_document(data, kind, key)
     if document is None or document.get(kind.key) != key or not is_whole(kind.record, document):
         return None
     return document
@@ -113,26 +115,31 @@ def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | Non
 
 def is_as_written(data: bytes) -> bool:
     """Whether the checksum says that the file of a record is exactly what `encode` returned."""
-    cut = data.rfind(_MARK)
-    return cut >= 0 and data[cut + len(_MARK) :] == _seal(data[:cut])
+    end = data.rfind(_BEFORE_CHECKSUM)
+    return end >= 0 and data[end + len(_BEFORE_CHECKSUM) :] == _checksum_to_end(data[:end])
 
 
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
-    """Read the record in a file. It is checked field by field unless the checksum shows that this tool wrote it.
+    """Return the record in a file. It is checked field by field unless the checksum shows that this tool wrote it.
 
     Raises:
         DamagedRecord: It is not a JSON object of that kind, or belongs under another key.
     """
     try:
-        return _checked(data, kind, key, path)
+        return _decoded(data, kind, key, path)
     except errors.DamagedRecord as damage:
         damage.number = kind.number_in(key)
         raise
 
 
-def _checked(data: bytes, kind: Kind[R], key: str, path: str) -> R:
-    document: Any = _own(data, kind, key)
-    record = None if document is None else _made(kind.record, document)
+def _decoded(data: bytes, kind: Kind[R], key: str, path: str) -> R:
+    record: R | None = None
+    document: Any = _unchanged_document(data, kind, key)
+    if document is not None:
+        try:
+            record = kind.record.from_json(document)
+        except TypeError:  # a field is missing that an older version did not have: the full check names it
+            record = None
     if record is None:
         document = strict_json(data, path)
         if isinstance(document, dict):
@@ -148,17 +155,9 @@ def _checked(data: bytes, kind: Kind[R], key: str, path: str) -> R:
     return record
 
 
-def _made(kind: type[R], document: dict[str, Any]) -> R | None:
-    """Return the record of a document of our own; None if it lacks a field that records of this version have."""
-    try:
-        return kind.from_json(document)
-    except TypeError:
-        return None
-
-
-def _own(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
-    """Return the JSON object if the file is exactly what `encode` or `encode_unnumbered` returned and every value has
-    the type of its field; else None.
+def _unchanged_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
+    """Return the JSON object in a file if the file is exactly what `encode` or `encode_unnumbered` returned, perhaps
+    with its heading, and every value has the type of its field; else None.
     """
     if not is_as_written(data):
         number = kind.number_in(key)
@@ -172,34 +171,32 @@ def _own(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
             document = {"id": key, "number": kind.number_in(key), **document}
         return document if fits(kind.record, document) else None
     except (ValueError, RecursionError, TypeError, KeyError):
-        return None  # written by a version with other fields, or made up: to be checked like any other
+        return None  # another version wrote the file, or it is a forgery: it is checked like any other
 
 
 def _blanked(data: bytes, head: bytes) -> bytes:
-    """Return the file with blanks in place of this heading, of which a power failure may have kept any part. A file
-    with another heading is returned unchanged.
+    """Return the file with blanks in place of the heading *head*. A power failure may have kept any part of it, and
+    blanks for the rest. A file with another heading is returned as it is.
     """
-    said = data[: len(head)]
-    if said != head and any(byte not in (ours, _SPACE) for byte, ours in zip(said, head, strict=False)):
+    beginning = data[: len(head)]
+    if beginning != head and any(byte not in (wanted, _SPACE) for byte, wanted in zip(beginning, head, strict=False)):
         return data
     return b"{".ljust(len(head)) + data[len(head) :]
 
 
-def headed(data: bytes, kind: Kind[R], number: int) -> bytes:
-    """Return the file of the record with that number, with its heading filled in if a power failure took it."""
+def with_heading(data: bytes, kind: Kind[R], number: int) -> bytes:
+    """Return the file of the record with that number. The heading is filled in if a power failure took it away."""
     head = heading(kind, number)
     return data if _blanked(data, head) is data else head + data[len(head) :]
 
 
-def says_all(data: bytes, kind: Kind[Any], key: str) -> bool:
-    """Whether the data has the whole record. After a power failure the heading of a message may be missing; its fields
-    are restored from the name of the file.
-    """
+def has_heading(data: bytes, kind: Kind[Any], key: str) -> bool:
+    """Whether the file has its heading. Only that of a message may lack it, after a power failure."""
     return kind.name != "message" or data.startswith(heading(kind, kind.number_in(key)))
 
 
 def decode_checked(data: bytes, kind: Kind[R]) -> R:
-    """Read the record in a file that `decode` has accepted before, and that has the whole record."""
+    """Return the record in a file that has its heading, and that `decode` has accepted before."""
     document = loads(data.decode())
     document.pop("checksum", None)
     return kind.record.from_json(document)
@@ -211,7 +208,7 @@ def says_closed(data: bytes, path: str) -> bool:
     Raises:
         DamagedRecord: It is not a JSON object.
     """
-    if data.startswith(b'{\n  "'):  # then what stands at two spaces is the team's own
+    if data.startswith(b'{\n  "'):  # indented as by `encode`, so lines with two spaces have fields of the team itself
         for state in (b"active", b"closed"):
             if b'\n  "state": "%s"' % state in data:
                 return state == b"closed"
@@ -234,9 +231,12 @@ def strict_json(data: bytes, path: str) -> Any:
 
     try:
         value = json.loads(
-            data.decode(), parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique_keys
+            data.decode(),
+            parse_constant=_refuse_constant,
+            parse_float=_finite_number,
+            object_pairs_hook=_object_with_unique_keys,
         )
-        if not _is_deep(value):
+        if not _is_too_deep(value):
             return value
         problem = f"is nested more than {_DEEPEST} deep"
     except RecursionError:
@@ -248,33 +248,34 @@ def strict_json(data: bytes, path: str) -> Any:
     raise errors.DamagedRecord(f"{path}: {problem}", "Correct the file, or move it away.", path)
 
 
-def _is_deep(value: Any) -> bool:
-    """Whether the value is nested too deeply to be read and written everywhere."""
+def _is_too_deep(value: Any) -> bool:
     level = [value]
     for _ in range(_DEEPEST):
-        level = [within for outer in level if isinstance(outer, list | dict) for within in _values(outer)]
-        if not level:
+        inner: list[Any] = []
+        for outer in level:
+            if isinstance(outer, dict):
+                inner += outer.values()
+            elif isinstance(outer, list):
+                inner += outer
+        if not inner:
             return False
+        level = inner
     return True
 
 
-def _values(outer: list[Any] | dict[str, Any]) -> Iterable[Any]:
-    return outer.values() if isinstance(outer, dict) else outer
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is not a number in JSON")
 
 
-def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is not a number in JSON")
-
-
-def _finite(word: str) -> float:
-    number = float(word)
+def _finite_number(text: str) -> float:
+    number = float(text)
     if number in (float("inf"), float("-inf")):
-        raise ValueError(f"{word} is too large")
+        raise ValueError(f"{text} is too large")
     return number
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _object_with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) < len(pairs):
         raise ValueError("a key is given twice")
-    return found
+    return document

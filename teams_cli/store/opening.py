@@ -13,8 +13,7 @@ if TYPE_CHECKING:
 
 PATIENT = 24 * 3600.0
 """The seconds for which background processes wait for a server to come back, or for a lock."""
-_TURN = 10.0
-"""The least number of seconds that a change waits for its turn."""
+_LEAST_LOCK_TIMEOUT = 10.0
 
 
 def open_store(
@@ -24,24 +23,23 @@ def open_store(
     host: str = "",
     environ: Mapping[str, str] | None = None,
 ) -> Store:
-    """Open the store at *address*, with *root* for the files of this machine. Wait up to *patience* seconds for a
-    server or a lock.
+    """Open the store at *address*, with *root* for the files of this machine. Its operations wait up to *patience*
+    seconds for a server, and for a lock.
 
-    *host* is the name of this machine; the default is its own name. With *environ*, its environment, a process that
-    waits may start the process that serves all that wait on this machine.
+    *host* is the name of this machine; empty for its own name. *environ* is its environment: with it, a process that
+    waits may start the one process that watches the database for all that wait on this machine.
 
     Raises:
         InvalidValue: There is no such kind of store.
-        ExtensionMissing: What it needs is not installed.
+        ExtensionMissing: A package that the store needs is not installed.
     """
+    lock_timeout = max(patience, _LEAST_LOCK_TIMEOUT)
     if address == FILES:
-        return FileStore(root, lock_timeout=max(patience, _TURN))
+        return FileStore(root, lock_timeout=lock_timeout)
     scheme = check_address(address).partition("://")[0]
     try:
         engine = extensions.needed(f"store of {scheme}", f"a store at {scheme}://", "postgres")
-        store: Store = engine(
-            address, root, host=host, patience=patience, lock_timeout=max(patience, _TURN), environ=environ
-        )
+        store: Store = engine(address, root, host=host, patience=patience, lock_timeout=lock_timeout, environ=environ)
     except ImportError:
         raise errors.ExtensionMissing("a store in PostgreSQL needs its client", to_install("postgres")) from None
     return store
@@ -51,11 +49,11 @@ _SCHEMES = ("postgresql", "postgres")
 """The schemes of store addresses that an extension opens."""
 
 
-def open_target(root: str, word: str, environ: Mapping[str, str], host: str = "") -> Store:
-    """Open the store that a person names to copy a team: an address, or the root directory of other files."""
-    if word != FILES and "://" not in word:
-        return FileStore(absolute(word, "--to", environ))
-    return open_store(root, word, host=host)
+def open_target(root: str, target: str, environ: Mapping[str, str], host: str = "") -> Store:
+    """Open the store to which a person wants to copy a team. *target* is an address, or the root of other files."""
+    if target != FILES and "://" not in target:
+        return FileStore(absolute(target, "--to", environ))
+    return open_store(root, target, host=host)
 
 
 def from_environment(environ: Mapping[str, str], patience: float = PATIENT) -> Store:
@@ -71,8 +69,8 @@ def check_address(address: str) -> str:
     Raises:
         InvalidValue: It does not.
     """
-    scheme, mark, _ = address.partition("://")
-    if address != FILES and not (mark and scheme in _SCHEMES):
+    scheme, separator, _ = address.partition("://")
+    if address != FILES and not (separator and scheme in _SCHEMES):
         raise errors.InvalidValue(
             f"{without_secrets(address)!r} is not a valid store address",
             f"Write {FILES}, or postgresql://USER@HOST:PORT/DATABASE.",
@@ -81,9 +79,10 @@ def check_address(address: str) -> str:
 
 
 def without_secrets(address: str) -> str:
-    """Return the address without a password, for people."""
-    scheme, separator, rest = address.partition("://")
-    place, question, query = rest.partition("?")
-    who, at, where = place.rpartition("@")
-    kept = "&".join(part for part in query.split("&") if not part.startswith(("password=", "sslpassword=")))
-    return f"{scheme}{separator}{who.partition(':')[0]}{at}{where}{question if kept else ''}{kept}"
+    """Return the address of a database without a password, for people."""
+    before_query, _, query = address.partition("?")
+    scheme, separator, place = before_query.partition("://")
+    user, at_sign, host = place.rpartition("@")
+    query = "&".join(part for part in query.split("&") if not part.startswith(("password=", "sslpassword=")))
+    shown = f"{scheme}{separator}{user.partition(':')[0]}{at_sign}{host}"
+    return f"{shown}?{query}" if query else shown

@@ -21,8 +21,8 @@ _TRIES = 5
 
 
 def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
-    """Return the same question with a pause after each no, twice as long as the answer took. In a team with thousands
-    of tasks a look takes long, and something changes all the time.
+    """Return a function that asks *ready*, and after each False sleeps twice as long as the answer took. In a team with
+    thousands of tasks an answer takes long, and something changes all the time.
     """
 
     def ask() -> bool:
@@ -36,10 +36,10 @@ def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def insist(change: Callable[[], T]) -> T:
-    """Make the change; repeat it when it did not have its turn.
+    """Make the change, and try again if it waited too long for its turn. Return what *change* returns.
 
     Raises:
-        Busy: It did not have it several times.
+        Busy: It waited too long several times.
     """
     for _ in range(_TRIES - 1):
         try:
@@ -50,36 +50,38 @@ def insist(change: Callable[[], T]) -> T:
 
 
 NO_TEAM = 5.0
-"""Seconds after which it is looked again for a team that is not there: where it is to be may itself not be there."""
+"""The seconds after which a team that does not exist is looked for again. Its creation may be noticed by no watch,
+since the directory in which it will be may not exist either.
+"""
 _LOOK_AGAIN = 1.0
-_PAST = 0.005
-"""Seconds after which what time brings about is so."""
-_TO_BE_SURE = 240.0
+_MARGIN = 0.005
+"""The seconds that are added to a time, so that it has passed for certain."""
+_LONGEST_SLEEP = 240.0
 
 
 class Alarm:
-    """Further events that end a sleep: a moment, or the end of a process of this machine. They are set again at each
-    look.
+    """Further events that end a sleep: a moment, or the end of a process of this machine. They are set anew each time
+    before the condition is checked.
     """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the moment and the processes that would end the sleep. Only the regular check is left."""
-        self.moment = time.monotonic() + _TO_BE_SURE
+        """Forget the moment and the processes that would end the sleep. It still ends after some minutes."""
+        self.moment = time.monotonic() + _LONGEST_SLEEP
         self._processes: set[tuple[int, str | None, str | None]] = set()
 
     def ring_in(self, seconds: float) -> None:
-        """End the sleep in so many seconds, if nothing does before."""
+        """End the sleep after so many seconds, unless it ends earlier."""
         self.moment = min(self.moment, time.monotonic() + max(seconds, 0.0))
 
     def ring_after(self, seconds: float) -> None:
-        """End the sleep when so many seconds are over for certain, so that what they bring about is so."""
-        self.ring_in(seconds + _PAST)
+        """End the sleep when so many seconds have passed for certain, so that a lease that ends then is over."""
+        self.ring_in(seconds + _MARGIN)
 
     def ring_at_end_of(self, pid: int | None, started: str | None, place: str | None) -> None:
-        """End the sleep when the process ends. Ignored if it is over, or can't be known here."""
+        """End the sleep when the process ends. Does nothing if it has ended, or if that can't be known here."""
         from teams_cli.processes import has_ended
 
         if pid is not None and has_ended(pid, started, place) is False:
@@ -89,17 +91,18 @@ class Alarm:
         """Whether the sleep is over."""
         if time.monotonic() >= self.moment:
             return True
-        return bool(self._processes) and self._is_over()
-
-    def _is_over(self) -> bool:
+        if not self._processes:
+            return False
         from teams_cli.processes import has_ended
 
         return any(has_ended(*process) for process in self._processes)
 
-    def left(self, give_up: float) -> float:
-        """Seconds until it has to be looked at again: processes end without a word."""
-        left = min(self.moment, give_up) - time.monotonic()
-        return min(left, _LOOK_AGAIN) if self._processes else left
+    def seconds_left(self, give_up: float) -> float:
+        """Return the seconds until the alarm has to be asked again, or until *give_up*: the end of a process is only
+        noticed by looking.
+        """
+        seconds = min(self.moment, give_up) - time.monotonic()
+        return min(seconds, _LOOK_AGAIN) if self._processes else seconds
 
 
 def sleep_until(
@@ -111,105 +114,105 @@ def sleep_until(
     alarm: Alarm | None = None,
     say: Callable[[str], None] | None = None,
 ) -> bool:
-    """Block until *ready* returns something; False after *timeout* seconds (None is never).
+    """Block until *ready* returns True. Return False after *timeout* seconds; None means to wait for ever.
 
-    A change in the team, or on one of the *topics*, wakes it. Where time alone may change the answer, as when a lease
-    ends, *ready* sets the *alarm*; without an alarm, *ready* is asked every second as well. *say* gets a warning if
-    changes are seen late.
+    *ready* is asked after each change in the team, or only after changes on the *topics*. If time alone may change the
+    answer, as when a lease ends, *ready* sets the *alarm*; without an alarm it is also asked every second. *say* gets a
+    warning if changes are seen late.
 
     Raises:
-        InvalidValue: *timeout* is below zero, or no number.
+        InvalidValue: *timeout* is negative or not a number.
     """
     if timeout is not None and not timeout >= 0:
         raise errors.InvalidValue(f"can't wait {timeout:g} seconds", "Give a number of seconds from 0.")
     give_up = float("inf") if timeout is None else time.monotonic() + timeout
-    clock = alarm or Alarm()
-    if _looked(ready, clock, alarm is None):  # to make a look-out takes longer
+    own_alarm = alarm or Alarm()
+
+    def is_ready() -> bool:
+        own_alarm.clear()
+        if alarm is None:
+            own_alarm.ring_in(_LOOK_AGAIN)
+        return ready()
+
+    if is_ready():  # asked before a watch is made, which takes longer
         return True
-    watch, told = store.watch(team, topics() if callable(topics) else topics), False
+    watch, is_warned = store.watch(team, topics() if callable(topics) else topics), False
     try:
-        while not _looked(ready, clock, alarm is None):
+        while not is_ready():  # asked again first: something may have changed before there was a watch
             if time.monotonic() >= give_up:
                 return False
-            if say and watch.slow and not told:
+            if say and watch.slow and not is_warned:
                 say(f"teams: {watch.slow}")
-                told = True
-            _sleep(watch, clock, give_up, team)
+                is_warned = True
+            _sleep(watch, own_alarm, give_up, team)
         return True
     finally:
         watch.close()
 
 
-def _looked(ready: Callable[[], bool], alarm: Alarm, each_second: bool) -> bool:
-    alarm.clear()
-    if each_second:
-        alarm.ring_in(_LOOK_AGAIN)
-    return ready()
-
-
 def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
-    """Sleep until something may have changed. Changes that *ready* made itself do not count."""
+    """Sleep until the watch wakes, the alarm rings, or it is time to *give_up*."""
     act = meanwhile.act
-    again_at = time.monotonic() + act(team) if act else float("inf")
-    while (left := alarm.left(give_up)) > 0 and not alarm.rings():
-        if _woken(watch, min(left, max(again_at - time.monotonic(), 0.0))):
+    act_at = time.monotonic() + act(team) if act else float("inf")
+    while (seconds := alarm.seconds_left(give_up)) > 0 and not alarm.rings():
+        if _wait(watch, min(seconds, max(act_at - time.monotonic(), 0.0))):
             return
-        if act and time.monotonic() >= again_at:
-            again_at = time.monotonic() + act(team)
+        if act and time.monotonic() >= act_at:
+            act_at = time.monotonic() + act(team)
 
 
-def _woken(watch: Watch, seconds: float) -> bool:
-    around = meanwhile.around_sleep
-    if around is None:
+def _wait(watch: Watch, seconds: float) -> bool:
+    around_sleep = meanwhile.around_sleep
+    if around_sleep is None:
         return watch.wait(seconds)
-    around(True)
+    around_sleep(True)
     try:
         return watch.wait(seconds)
     finally:
-        around(False)
+        around_sleep(False)
 
 
-_LONGEST = 1.0
+_LONGEST_PAUSE = 1.0
 _SLOWER = 1.5
 
 
 class PollingWatch:
-    """Looks every *pause* seconds whether the result of *look* has changed, more and more rarely, down to once a
-    second.
+    """Looks every *pause* seconds whether the result of *look* has changed. While nothing changes the pauses grow, up
+    to a second.
 
-    Of two changes within *grain* seconds the second may be invisible. So *grain* seconds after each change, and after
-    the start, one more change is reported.
+    A second change within *grain* seconds may not change the result. So one more change is reported *grain* seconds
+    after each change, and after the start.
     """
 
     heard = EVERY_TOPIC
 
     def __init__(self, look: Callable[[], object], pause: float, slow: str = "", grain: float = 0.0) -> None:
         self._look = look
-        self._least = self._pause = pause
+        self._first_pause = self._pause = pause
         self.slow = slow
         self._grain = grain
-        self._to_be_sure = float("inf")
-        self._note(look())
+        self._report_again_at = float("inf")
+        self._remember(look())
 
     def wait(self, timeout: float) -> bool:
-        """Block until anything may have changed since the last call; False when *timeout* seconds ran out."""
+        """Block until anything may have changed since the last call; False after *timeout* seconds."""
         give_up = time.monotonic() + timeout
-        while (seen := self._look()) == self._seen:
+        while (result := self._look()) == self._last_result:
             now = time.monotonic()
-            if now >= self._to_be_sure:
-                self._to_be_sure = float("inf")
+            if now >= self._report_again_at:
+                self._report_again_at = float("inf")
                 return True
             if now >= give_up:
                 return False
             time.sleep(min(self._pause, give_up - now))
-            self._pause = min(self._pause * _SLOWER, _LONGEST)
-        self._note(seen)
+            self._pause = min(self._pause * _SLOWER, _LONGEST_PAUSE)
+        self._remember(result)
         return True
 
-    def _note(self, seen: object) -> None:
-        self._seen, self._pause = seen, self._least
+    def _remember(self, result: object) -> None:
+        self._last_result, self._pause = result, self._first_pause
         if self._grain:
-            self._to_be_sure = time.monotonic() + self._grain
+            self._report_again_at = time.monotonic() + self._grain
 
     def fileno(self) -> None:
         return None

@@ -1,5 +1,5 @@
-"""Changing a record: read it, change it, store it, and try again if another writer was first. Also the callbacks around
-sleeps.
+"""Changing a record: it is read, changed and stored, and again if another writer was first. Also the callbacks around
+the sleeps of a command.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from teams_cli.store.contract import Kind, Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     R = TypeVar("R", bound=Record)
 
@@ -33,15 +33,15 @@ def update(
     patience: float | None = None,
     lasting: bool = True,
 ) -> tuple[R, R]:
-    """Replace a record by what *change* makes of it, and try again if another writer was first.
+    """Replace a record with the one that *change* returns for it, and try again if another writer was first.
 
     Returns the record before and after. *change* may be called several times. If it returns its argument, nothing is
     written, but the record is made durable, so that the caller can rely on it. A change that is not *lasting* may be
     undone by a power cut: see `Store.replace`.
 
     Raises:
-        Busy: Other writers were first for *patience* seconds, counted from the first time; by default at least as long
-            as the store waits for its turn.
+        Busy: Other writers were first for *patience* seconds after they had been first once. None means as long as the
+            store waits for a lock, but at least 10 seconds.
     """
     patience = max(store.lock_timeout, _PATIENCE) if patience is None else patience
     give_up = 0.0
@@ -66,7 +66,7 @@ def update(
 def upsert(
     store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R], patience: float | None = None
 ) -> tuple[R, R]:
-    """Replace a record as `update` does, or create it from *fresh* if it does not exist."""
+    """Replace a record as `update` does. If it does not exist, create the one that *change* returns for *fresh*."""
     try:
         return update(store, team, kind, key, change, patience)
     except errors.NotFound:
@@ -93,15 +93,22 @@ def update_all(
     """
     give_up = time.monotonic() + max(store.lock_timeout, _PATIENCE)
     while True:
-        found = [store.get(team, kind, key) for key in keys]
-        pairs = [(record, change(record)) for record, _ in found]
-        changed = [(new, revision) for (old, new), (_, revision) in zip(pairs, found, strict=True) if new is not old]
+        pairs: list[tuple[R, R]] = []
+        changed: list[tuple[R, Any]] = []
+        unchanged: list[str] = []
+        for key in keys:
+            record, revision = store.get(team, kind, key)
+            new = change(record)
+            pairs.append((record, new))
+            if new is record:
+                unchanged.append(key)
+            else:
+                changed.append((new, revision))
         try:
             if changed:
                 store.replace_all(team, kind, changed)
-            for key, (old, new) in zip(keys, pairs, strict=True):
-                if new is old:
-                    store.confirm(team, kind, key)
+            for key in unchanged:
+                store.confirm(team, kind, key)
             return pairs
         except errors.StaleRevision:
             if time.monotonic() > give_up:

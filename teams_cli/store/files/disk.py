@@ -11,7 +11,7 @@ import time
 
 from teams_cli import errors
 from teams_cli.records.records import Record
-from teams_cli.store.documents import MAX_RECORD, decode, decode_checked, says_all
+from teams_cli.store.documents import MAX_RECORD, decode, decode_checked, has_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -444,7 +444,7 @@ class Contents:
         if self.is_valid(path, data):
             return decode_checked(data, kind)
         record = decode(data, kind, key, path)
-        if says_all(data, kind, key):
+        if has_heading(data, kind, key):
             self.remember(path, data)
         return record
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from teams_cli import errors
 from teams_cli.records.records import Record
-from teams_cli.store.documents import decode, encode, headed
+from teams_cli.store.documents import decode, encode, with_heading
 from teams_cli.store.files import directories, disk, marks
 from teams_cli.store.files.directories import OWED, Layout
 from teams_cli.store.files.locks import Lock
@@ -48,7 +48,7 @@ def pack_messages(log: MessageLog, kind: Kind[R]) -> Iterator[tuple[str, bytes]]
     for segment in log.segments():
         for number, path in log.files(segment):
             log.decode(kind, path)  # only to check it
-            yield os.path.basename(path).removesuffix(".json"), headed(log.content(path), kind, number)
+            yield os.path.basename(path).removesuffix(".json"), with_heading(log.content(path), kind, number)
 
 
 def put(layout: Layout, lock: Callable[[str], Lock], team: str, kind: Kind[R], key: str, data: bytes) -> None:
