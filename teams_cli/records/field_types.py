@@ -1,9 +1,9 @@
-"""The types of record fields, in one table: it checks records on writing and on reading, and makes the types of
-pydantic.
+"""The types of record fields, in one table. It is used to check records when they are written and read, and to make the
+types of pydantic.
 
-`fits` is the quick check. Files with our checksum are checked too: the checksum shows that nothing changed by accident,
-but not who wrote the file. A record that the quick check does not accept is checked by `validation`, which imports
-pydantic.
+`fits` is the quick check. Files with a right checksum are checked too: the checksum shows that nothing changed by
+accident, but anybody can compute it. A record that the quick check does not accept is checked by `validation`, which
+imports pydantic.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     Check = Callable[[Any], bool]
 
 _checks: dict[type[Record], dict[str, Check]] = {}
-_always: dict[type[Record], frozenset[str]] = {}
-"""The keys of fields that begin with a value, or need one."""
-_good: dict[type[Record], dict[str, str]] = {}
-"""The value that each text key of a record had when it was last accepted. Most records have the same value again."""
+_always_present: dict[type[Record], frozenset[str]] = {}
+"""The keys of fields whose default is not None, or that have no default."""
+_accepted: dict[type[Record], dict[str, str]] = {}
+"""The text that was last accepted under each key of a kind of record. Most records have the same text again."""
 
 
 def fits(kind: type[Record], document: object) -> bool:
-    """Whether every value of the document has the type that its field declares. Missing fields are not looked for."""
+    """Whether every value of the document has the type that its field declares. Fields may be missing."""
     if type(document) is not dict:
         return False
     checks = _checks.get(kind) or _checks_of(kind)
-    good = _good[kind]
+    accepted = _accepted[kind]
     for key, value in document.items():
         if type(value) is str:
-            if good.get(key) == value:
+            if accepted.get(key) == value:
                 continue
             if check := checks.get(key):
                 if not check(value):
                     return False
-                good[key] = value
+                accepted[key] = value
         elif (check := checks.get(key)) and not check(value):
             return False
     return True
@@ -48,20 +48,20 @@ def fits(kind: type[Record], document: object) -> bool:
 
 def is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
     """Whether the document, and each document within it, has all fields that a record of its kind always has."""
-    if kind not in _always:
-        _always[kind] = frozenset(key for key, default in kind.fields.values() if default is not None)
-    if not _always[kind] <= document.keys():
+    if kind not in _always_present:
+        _always_present[kind] = frozenset(key for key, default in kind.fields.values() if default is not None)
+    if not _always_present[kind] <= document.keys():
         return False
-    for name, within in kind.nested.items():
+    for name, nested_kind in kind.nested.items():
         items = document.get(kind.fields[name][0])
-        if items and not all(is_whole(within, item) for item in items):
+        if items and not all(is_whole(nested_kind, item) for item in items):
             return False
     return True
 
 
 def misfit(kind: type[Record], document: dict[str, Any]) -> tuple[str, str]:
-    """Return the key of the first value that does not have the type of its field, and what belongs there; empty if
-    there is none.
+    """Return the key of the first value that does not have the type of its field, and in words what is expected there;
+    two empty texts if there is none.
     """
     checks = _checks.get(kind) or _checks_of(kind)
     for name, (key, _) in kind.fields.items():
@@ -76,119 +76,108 @@ def _expected(declared: str) -> str:
     return TYPES[declared].expected if declared in TYPES else declared
 
 
-def knows(kind: type[Record]) -> list[str]:
-    """Whether all declared types are in the table. Other documents always need the full check."""
+def unknown_types(kind: type[Record]) -> list[str]:
+    """Return the declared types that are not in the table. Documents with such a field always need the full check."""
     declared = [_type_of(kind, name) for name in kind.fields if name not in kind.nested]
-    unknown = [name for name in declared if _check(name) is _never]
-    return unknown + [name for nested in kind.nested.values() for name in knows(nested)]
+    unknown = [name for name in declared if _check_for(name) is _refuse]
+    for nested_kind in kind.nested.values():
+        unknown += unknown_types(nested_kind)
+    return unknown
 
 
 def _checks_of(kind: type[Record]) -> dict[str, Check]:
-    made: dict[str, Check] = {}
+    checks: dict[str, Check] = {}
     for name, (key, _) in kind.fields.items():
-        nested = kind.nested.get(name)
-        made[key] = _records(nested) if nested else _check(_type_of(kind, name))
-    _good[kind] = {}
-    _checks[kind] = made
-    return made
+        nested_kind = kind.nested.get(name)
+        checks[key] = _list_of_records(nested_kind) if nested_kind else _check_for(_type_of(kind, name))
+    _accepted[kind] = {}
+    _checks[kind] = checks
+    return checks
 
 
 def _type_of(kind: type[Record], name: str) -> str:
-    return str(kind.__annotations__[name]).removesuffix(" | None")  # what is none is left out
+    return str(kind.__annotations__[name]).removesuffix(" | None")  # a document leaves out what is None
 
 
-def _check(declared: str) -> Check:
+def _check_for(declared: str) -> Check:
+    """Return the check of a declared type, such as `Name`, `list[Name]` or `list[Name | None]`."""
     if declared.startswith("list["):
-        part = _check(declared[5:-1].removesuffix(" | None"))
-        return _list((lambda value: value is None or part(value)) if declared.endswith(" | None]") else part)
-    return TYPES[declared].check if declared in TYPES else _never
+        check_item = _check_for(declared[5:-1].removesuffix(" | None"))
+        if declared.endswith(" | None]"):
+            return _list_of(lambda item: item is None or check_item(item))
+        return _list_of(check_item)
+    return TYPES[declared].check if declared in TYPES else _refuse
 
 
-def _never(_: Any) -> bool:
+def _refuse(_: Any) -> bool:
     return False
 
 
-def _text(value: Any) -> bool:
-    return type(value) is str and (value.isascii() or _encodes(value))
-
-
-def _encodes(value: str) -> bool:
+def _is_text(value: Any) -> bool:
+    if type(value) is not str:
+        return False
     try:
-        value.encode()
+        return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
         return False
-    return True
 
 
-def _word(value: Any) -> bool:
-    return _text(value) and 0 < len(value) <= 255
+def _is_word(value: Any) -> bool:
+    return _is_text(value) and 0 < len(value) <= 255
 
 
-def _time(value: Any) -> bool:
+def _is_time(value: Any) -> bool:
     try:
         return type(value) is str and len(value) <= 64 and bool(parse_rfc3339(value))
     except ValueError:
         return False
 
 
-def _list(check: Check) -> Check:
-    return lambda value: type(value) is list and (not value or all(map(check, value)))
+def _list_of(check_item: Check) -> Check:
+    return lambda value: type(value) is list and all(map(check_item, value))
 
 
-def _records(kind: type[Record]) -> Check:
-    return lambda value: type(value) is list and (not value or all(fits(kind, item) for item in value))
+def _list_of_records(kind: type[Record]) -> Check:
+    return _list_of(lambda item: fits(kind, item))
 
 
-def is_check(value: Any) -> bool:
-    """Whether the value is the outcome of a check, as tasks and landings store it."""
-    return _keeps(value, _CHECK, ("command", "status", "by", "at"))
+def _object_with(needed: tuple[str, ...], checks: dict[str, Check]) -> Check:
+    """Return the check of an object that has the *needed* keys, and may have others. The values under those keys that
+    are in *checks* are checked.
+    """
+
+    def check_object(value: Any) -> bool:
+        if type(value) is not dict or not all(key in value for key in needed):
+            return False
+        return all(checks[key](part) for key, part in value.items() if key in checks)
+
+    return check_object
 
 
-def is_review(value: Any) -> bool:
-    """Whether the value is the outcome of a review, as a task stores it."""
-    return _keeps(value, _REVIEW, ("verdict", "by"))
+def _is_role_table(value: Any) -> bool:
+    return type(value) is dict and all(map(is_name, value)) and all(map(_is_role, value.values()))
 
 
-def is_source(value: Any) -> bool:
-    """Whether the value says where a task was imported from."""
-    return _keeps(value, _SOURCE, ("from", "id"))
-
-
-def _keeps(value: Any, known: dict[str, Check], needed: tuple[str, ...]) -> bool:
-    if type(value) is not dict or not all(key in value for key in needed):
+def _is_role(value: Any) -> bool:
+    if type(value) is not dict or type(value.get("extends")) is not str or not is_name(value["extends"]):
         return False
-    return all(known[key](part) for key, part in value.items() if key in known)
+    return all(key in _ROLE and _ROLE[key](part) for key, part in value.items())
 
 
-def _roles(value: Any) -> bool:
-    return type(value) is dict and all(map(is_name, value)) and all(map(_role, value.values()))
+def _is_setting_table(value: Any) -> bool:
+    return type(value) is dict and all(map(_is_word, value)) and all(map(_is_setting, value.values()))
 
 
-def _role(value: Any) -> bool:
-    if type(value) is not dict or not is_name(str(value.get("extends", ""))) or type(value["extends"]) is not str:
-        return False
-    known = {
-        "extends": _text,
-        "description": _text,
-        "workflow": _word,
-        **dict.fromkeys(("skill", "allow", "deny"), _list(_word)),
-    }
-    return all(key in known and known[key](part) for key, part in value.items())
-
-
-def _settings(value: Any) -> bool:
-    return type(value) is dict and all(map(_word, value)) and all(_setting(part) for part in value.values())
-
-
-def _setting(value: Any) -> bool:
+def _is_setting(value: Any) -> bool:
     return type(value) in (bool, int, str) or (type(value) is float and abs(value) < 1e300)
 
 
 class FieldType:
-    """A type that fields are declared with: the check, what is *expected*, and what pydantic's type is made of.
+    """A type with which fields are declared: the check of a value, in words what is *expected*, and what is needed to
+    make pydantic's type.
 
-    That is the *base* in Python, and the *words* that are allowed, the *prefix* of an id, or the *bounds* of a number,
-    the upper one excluded.
+    The latter is the Python type *base*, with the *words* that are allowed, the *prefix* of an id, or the *bounds* of a
+    number, the upper one excluded.
     """
 
     def __init__(
@@ -223,24 +212,50 @@ def _one_of(*words: str) -> FieldType:
     return FieldType(f"one of {', '.join(words)}", words.__contains__, words=words)
 
 
+_NAME = FieldType("a name", lambda value: type(value) is str and is_name(value))
+_INT = _whole_number(-(2**63), 2**63, "a whole number")
+_BOOL = FieldType("true or false", lambda value: type(value) is bool, bool)
+_OBJECT = FieldType("an object", lambda value: type(value) is dict, dict)
+_ROLE: dict[str, Check] = {
+    "extends": _is_text,
+    "description": _is_text,
+    "workflow": _is_word,
+    **dict.fromkeys(("skill", "allow", "deny"), _list_of(_is_word)),
+}
+_CHECK: dict[str, Check] = {
+    **dict.fromkeys(("command", "output", "directory"), _is_text),
+    "by": _NAME.check,
+    "at": _is_time,
+    "status": _INT.check,
+    "stale": _BOOL.check,
+    "commit": _is_word,
+    "left": _list_of(_is_text),
+}
+_REVIEW: dict[str, Check] = {"verdict": _is_word, "by": _NAME.check, "at": _is_time, "reason": _is_text}
+_SOURCE: dict[str, Check] = {
+    **dict.fromkeys(("from", "id", "author"), _is_word),
+    "url": _is_text,
+    "foreign": _BOOL.check,
+    "seen": _OBJECT.check,
+}
 TYPES: dict[str, FieldType] = {
-    "Name": FieldType("a name", lambda value: type(value) is str and is_name(value)),
-    "Text": FieldType("a text", _text),
-    "Word": FieldType("a text of 1 to 255 characters", _word),
-    "Time": FieldType("a time such as 2030-01-02T03:04:05Z", _time),
+    "Name": _NAME,
+    "Text": FieldType("a text", _is_text),
+    "Word": FieldType("a text of 1 to 255 characters", _is_word),
+    "Time": FieldType("a time such as 2030-01-02T03:04:05Z", _is_time),
     "Count": _whole_number(0, 2**53, "a whole number from 0"),
     "Number": _whole_number(1, 10**12, "a whole number from 1"),
-    "int": _whole_number(-(2**63), 2**63, "a whole number"),
-    "bool": FieldType("true or false", lambda value: type(value) is bool, bool),
+    "int": _INT,
+    "bool": _BOOL,
     "Seconds": FieldType(
         "a number of seconds from 0", lambda value: type(value) in (int, float) and 0 <= value < 1e12, float
     ),
-    "Object": FieldType("an object", lambda value: type(value) is dict, dict),
-    "Checked": FieldType("the outcome of a check", is_check, dict),
-    "Reviewed": FieldType("the outcome of a review", is_review, dict),
-    "Source": FieldType("where a task was imported from", is_source, dict),
-    "RoleTable": FieldType("roles by their names", _roles, dict),
-    "SettingTable": FieldType("settings by their names", _settings, dict),
+    "Object": _OBJECT,
+    "Checked": FieldType("the outcome of a check", _object_with(("command", "status", "by", "at"), _CHECK), dict),
+    "Reviewed": FieldType("the outcome of a review", _object_with(("verdict", "by"), _REVIEW), dict),
+    "Source": FieldType("where a task was imported from", _object_with(("from", "id"), _SOURCE), dict),
+    "RoleTable": FieldType("roles by their names", _is_role_table, dict),
+    "SettingTable": FieldType("settings by their names", _is_setting_table, dict),
     "TaskId": _id("task-"),
     "MessageId": _id("msg-"),
     "PlanId": _id("plan-"),
@@ -261,17 +276,4 @@ TYPES: dict[str, FieldType] = {
     "Depth": _one_of("low", "medium", "high"),
     "QuestionStatus": _one_of("pending", "collecting", "complete", "timeout", "deferred"),
     "Permissions": _one_of("ask", "edit", "all"),
-}
-_CHECK: dict[str, Check] = {
-    **dict.fromkeys(("command", "output", "directory"), _text),
-    **{key: TYPES[name].check for key, name in {"by": "Name", "at": "Time", "status": "int", "stale": "bool"}.items()},
-    "commit": _word,
-    "left": _list(_text),
-}
-_REVIEW: dict[str, Check] = {"verdict": _word, "by": TYPES["Name"].check, "at": _time, "reason": _text}
-_SOURCE: dict[str, Check] = {
-    **dict.fromkeys(("from", "id", "author"), _word),
-    "url": _text,
-    "foreign": TYPES["bool"].check,
-    "seen": TYPES["Object"].check,
 }

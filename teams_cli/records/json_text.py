@@ -1,7 +1,7 @@
 """JSON text by the interpreter's own scanner and encoder, without importing `json`.
 
-Importing `json` takes half as long as a command, for parts in Python that are not needed here. It is imported where the
-interpreter has no such parts, and for unusual or wrong input.
+Importing `json` takes half as long as a command, because of parts in Python that are not needed here. It is imported if
+the interpreter has no such scanner and encoder, and for unusual or invalid input.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 _BLANK = " \t\n\r"
 
 
-class _Reading:
-    """The settings of the scanner: the defaults of `json.loads`."""
+class _ScannerSettings:
+    """The defaults of `json.loads`."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -23,7 +23,7 @@ class _Reading:
     parse_constant = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}.__getitem__
 
 
-def _unknown(value: object) -> None:
+def _refuse(value: object) -> None:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
@@ -48,31 +48,33 @@ def dumps(value: Any) -> str:
 
 
 def indented(value: Any) -> str:
-    """Return the value over many lines, as `json.dumps` does with an indent of two and without escapes.
+    """Return the value on many lines, as `json.dumps` does with an indent of two and without escapes.
 
     Raises:
         ValueError: A number in it is not finite.
     """
     try:
         return _indented(value, "\n")
-    except TypeError:  # a key that is no text, or what is no JSON
+    except TypeError:  # a key is no text, or a value is unusual or no JSON
         return str(_json().dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def _indented(value: Any, line: str) -> str:
+def _indented(value: Any, line_start: str) -> str:
+    """Return the JSON of the value. *line_start* is a line end and the indent of the line on which the value begins."""
     if type(value) is str:
         return _quoted(value)
-    inner = line + "  "
+    inner_start = line_start + "  "
+    separator = f",{inner_start}"
     if type(value) is dict and value:
-        parts = [  # most are texts
-            f"{_quoted(key)}: {_quoted(part) if type(part) is str else _indented(part, inner)}"
+        parts = [  # most values are texts, for which no call is needed
+            f"{_quoted(key)}: {_quoted(part) if type(part) is str else _indented(part, inner_start)}"
             for key, part in value.items()
         ]
-        return f"{{{inner}{f',{inner}'.join(parts)}{line}}}"
+        return f"{{{inner_start}{separator.join(parts)}{line_start}}}"
     if type(value) is list and value:
-        return f"[{inner}{f',{inner}'.join([_indented(part, inner) for part in value])}{line}]"
+        return f"[{inner_start}{separator.join([_indented(part, inner_start) for part in value])}{line_start}]"
     if isinstance(value, (dict, list, tuple)) and value:
-        raise TypeError("of a class that `json` knows what to do with")
+        raise TypeError("a subclass, or a tuple: `json` writes it")
     return "".join(_encode_finite(value, 0))
 
 
@@ -87,11 +89,11 @@ try:
     from _json import encode_basestring_ascii, make_encoder, make_scanner
 
     def _encoder(quoted: Any, allow_nan: bool) -> Any:
-        return make_encoder(None, _unknown, quoted, None, ": ", ", ", False, False, allow_nan)
+        return make_encoder(None, _refuse, quoted, None, ": ", ", ", False, False, allow_nan)
 
-    _scan = make_scanner(_Reading)  # type: ignore[arg-type]  # it takes what has these attributes
+    _scan = make_scanner(_ScannerSettings)  # type: ignore[arg-type]  # it takes what has these attributes
     _encode, _encode_finite = _encoder(encode_basestring_ascii, True), _encoder(_quoted, False)
-except (ImportError, TypeError):  # an interpreter of which `json` has no such parts
+except (ImportError, TypeError):  # an interpreter without them, or with others
     import json
     from functools import partial
 

@@ -23,20 +23,20 @@ else:
 
 
 class Fresh:
-    """A field default that is made anew for each record, like `default_factory` of dataclasses."""
+    """A default that is made anew for each record, like `default_factory` of dataclasses."""
 
     def __init__(self, factory: Callable[[], Any]) -> None:
         self.factory = factory
 
 
 def field(*, default_factory: Callable[[], Any]) -> Any:
-    """Give a field a fresh list or object as its default."""
+    """Declare a field whose default is a new list or object for each record."""
     return Fresh(default_factory)
 
 
 MISSING = object()
-_SAID = "_said"
-"""The attribute with the JSON object of which the record was made, as long as both are equal."""
+_DOCUMENT = "_document"
+"""The attribute with the JSON object from which the record was made. A changed copy of the record does not have it."""
 _UNSHOWN = frozenset({"owed"})
 
 
@@ -47,8 +47,8 @@ class Record:
     if TYPE_CHECKING:
         fields: ClassVar[dict[str, tuple[str, Any]]]
         attributes: ClassVar[dict[str, str]]
-        blank: ClassVar[dict[str, Any]]
-        unsure: ClassVar[list[str]]
+        defaults: ClassVar[dict[str, Any]]
+        without_plain_default: ClassVar[list[str]]
         nested: ClassVar[dict[str, type[Record]]]
         extra: dict[str, Any] = field(default_factory=dict)
 
@@ -56,75 +56,78 @@ class Record:
     """The attributes that hold lists of records, with the class of each."""
 
     def __init_subclass__(cls) -> None:
-        cls.fields, cls.attributes, cls.blank, cls.unsure = {}, {}, {}, []
-        own = cls.__dict__
-        for name in own.get("__annotations__", ()):  # inspect costs 10 ms to import
-            key, default = key_of(name), own.get(name, MISSING)
+        cls.fields, cls.attributes, cls.defaults, cls.without_plain_default = {}, {}, {}, []
+        namespace = cls.__dict__
+        for name in namespace.get("__annotations__", ()):  # inspect costs 10 ms to import
+            key, default = key_of(name), namespace.get(name, MISSING)
             cls.fields[name] = key, default
             cls.attributes[key] = name
-            cls.blank[name] = default
+            cls.defaults[name] = default
             if default is MISSING or type(default) is Fresh:
-                cls.unsure.append(name)
+                cls.without_plain_default.append(name)
 
     def __init__(self, **values: Any) -> None:
         extra = values.pop("extra", None) or {}
+        self._refuse_unknown(values)
+        self._set_values({**self.defaults, **values}, extra)
+
+    def _refuse_unknown(self, values: dict[str, Any]) -> None:
         if unknown := [name for name in values if name not in self.fields]:
             raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
-        self._have({**self.blank, **values}, extra)
 
-    def _have(self, own: dict[str, Any], extra: dict[str, Any]) -> None:
-        """Set these values. A field without a value gets its default; plain defaults stay in the class."""
-        for name in self.unsure:
-            value = own.get(name, self.blank[name])
+    def _set_values(self, values: dict[str, Any], extra: dict[str, Any]) -> None:
+        """Set the values by attribute. Plain defaults of missing ones are attributes of the class already."""
+        for name in self.without_plain_default:
+            value = values.get(name, self.defaults[name])
             if value is MISSING:
                 raise TypeError(f"{type(self).__name__} needs {name}")
             if type(value) is Fresh:
-                own[name] = value.factory()
-        own["extra"] = extra
-        self.__dict__ = own
+                values[name] = value.factory()
+        values["extra"] = extra
+        self.__dict__ = values
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """Make the record of a checked JSON object, which nobody may change afterwards."""
         attributes = cls.attributes
         extra: dict[str, Any] = {}
-        try:  # nearly every key is known
-            own = {attributes[key]: value for key, value in document.items()}
+        try:  # in nearly all documents every key is known
+            values = {attributes[key]: value for key, value in document.items()}
         except KeyError:
-            own = {attributes[key]: value for key, value in document.items() if key in attributes}
+            values = {attributes[key]: value for key, value in document.items() if key in attributes}
             extra = {key: value for key, value in document.items() if key not in attributes}
         for name, kind in cls.nested.items():
-            if value := own.get(name):
-                own[name] = [kind.from_json(item) for item in value]
+            if items := values.get(name):
+                values[name] = [kind.from_json(item) for item in items]
         record = object.__new__(cls)
-        record._have(own, extra)
-        own[_SAID] = document
+        record._set_values(values, extra)
+        values[_DOCUMENT] = document
         return record
 
-    def _all(self) -> dict[str, Any]:
-        """Return all values by attribute, those of fields first, in their order."""
-        return {**self.blank, **self.__dict__, _SAID: None}
+    def _all_values(self) -> dict[str, Any]:
+        """Return all values by attribute, first those of fields, in their order."""
+        return {**self.defaults, **self.__dict__, _DOCUMENT: None}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object, in the order of the fields or as it was read. Unknown keys come last; None is left
-        out.
+        """Return the JSON object, without values that are None. Its keys are in the order of the fields, with unknown
+        ones last, or as they were read if nothing was changed.
         """
-        own = self.__dict__
-        said = own.get(_SAID)
-        if said is None or None in said.values():
-            pairs = zip(self.attributes, self._all().values(), strict=False)
+        values = self.__dict__
+        document_read = values.get(_DOCUMENT)
+        if document_read is None or None in document_read.values():
+            pairs = zip(self.attributes, self._all_values().values(), strict=False)
             document = {key: value for key, value in pairs if value is not None}
             document.update(self.extra)
         else:
-            document = said.copy()
+            document = document_read.copy()
         for name in self.nested:
-            if value := own.get(name):
-                document[self.fields[name][0]] = [item.to_json() for item in value]
+            if items := values.get(name):
+                document[self.fields[name][0]] = [item.to_json() for item in items]
         return document
 
     def to_document(self) -> dict[str, Any]:
-        """Return the JSON object for others: with the fields that a hand-written file left out, and without the keys
-        that only the program needs.
+        """Return the JSON object for users: without the keys that only the program needs, and with the defaults of
+        fields that a file written by hand leaves out.
         """
         return shown(self.having().to_json())
 
@@ -132,24 +135,23 @@ class Record:
         """Return the record with the number that the store gave it."""
         return self.having(**numbers)
 
-    def still_due(self, told: Any, store: Any, team: str) -> Any:
-        """Return the notice if it is still due as things are now; else None."""
-        return told
+    def still_due(self, notice: Any, store: Any, team: str) -> Any:
+        """Return the owed notice if it is still to be sent, as things are now; else None."""
+        return notice
 
-    def paid(self, told: Any, number: int) -> Self:
-        """Return the record after a notice that it owed was sent as the message of that number."""
+    def paid(self, notice: Any, number: int) -> Self:
+        """Return the record after the notice that it owed was sent as the message with that number."""
         return self
 
     def having(self, **changes: Any) -> Self:
         """Return a copy with other values in some fields."""
-        if unknown := [name for name in changes if name not in self.fields]:
-            raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
+        self._refuse_unknown(changes)
         other = object.__new__(type(self))
-        other.__dict__ = {**self._all(), **changes}
+        other.__dict__ = {**self._all_values(), **changes}
         return other
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other._all() == self._all()
+        return type(other) is type(self) and other._all_values() == self._all_values()
 
     __hash__ = None  # type: ignore[assignment]  # records are values that hold lists
 
@@ -158,25 +160,25 @@ class Record:
 
 
 def shown(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON object of a record without the keys that only the program needs."""
+    """Remove the keys that only the program needs from the JSON object of a record, and return it."""
     for key in _UNSHOWN:
         document.pop(key, None)
     return document
 
 
 def key_of(name: str) -> str:
-    """The key on disk of the attribute *name*: `claimed_at` is `claimedAt`, `from_` is `from`."""
+    """Return the key on disk of the attribute *name*: `claimedAt` for `claimed_at`, `from` for `from_`."""
     if "_" not in name:
         return name
-    words = name.title().replace("_", "")
-    return name[0] + words[1:]
+    in_capitals = name.title().replace("_", "")
+    return name[0] + in_capitals[1:]
 
 
 class Owed(Record):
     """A notice that is still to be sent. Its *uid* is made from its cause, so that sending it twice adds nothing.
 
-    *by* is who caused it. Doing the thing that it is *about* handles it. *event* and *task* are for programs: see
-    `messages.events`.
+    *by* names who caused it. The notice is handled once the recipient does what it is *about*. *event* and *task* are
+    for programs: see `messages.events`.
     """
 
     to: Name
@@ -191,5 +193,5 @@ class Owed(Record):
 
 
 def owing(record: R, *notices: Owed) -> R:
-    """Add notices to those that the record owes, for the commit that changes it."""
+    """Return the record with further notices that it owes, to be stored in the same commit as its change."""
     return record.having(owed=[*(record.owed or ()), *notices]) if notices else record  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ _CONSTRAINTS = {
     "Time": [Field(max_length=64)],
     "Seconds": [Field(ge=0, lt=1e12)],
 }
-"""The further constraints of the JSON Schema."""
+"""Constraints that the JSON Schema shows. The checks of the table test them too."""
 
 if TYPE_CHECKING:
     Name = str
@@ -58,9 +58,11 @@ else:
         if declared.words:
             return Literal[declared.words]
         if declared.prefix:
-            own = r"[1-9][0-9]{0,11}" + (r"|([A-Za-z]|[0-9]+[A-Za-z_-])[A-Za-z0-9_-]*" if name == "TaskId" else "")
-            most = len(declared.prefix) + MAX_NAME
-            return Annotated[str, StringConstraints(pattern=rf"^{declared.prefix}({own})\z", max_length=most)]
+            suffix = r"[1-9][0-9]{0,11}"
+            if name == "TaskId":  # the id of an imported task may have a name instead of a number
+                suffix += r"|([A-Za-z]|[0-9]+[A-Za-z_-])[A-Za-z0-9_-]*"
+            longest = len(declared.prefix) + MAX_NAME
+            return Annotated[str, StringConstraints(pattern=rf"^{declared.prefix}({suffix})\z", max_length=longest)]
         if declared.bounds:
             return Annotated[int, Field(ge=declared.bounds[0], lt=declared.bounds[1])]
 
@@ -75,7 +77,8 @@ else:
     globals().update({name: _type_of(name, declared) for name, declared in TYPES.items() if not name.islower()})
 
 
-def _rung(pair: list[Any]) -> list[Any]:
+def _signal_and_seconds(pair: list[Any]) -> list[Any]:
+    """Return the pair if it is one of the ladder of signals with which a client is ended."""
     signals = ("HUP", "INT", "QUIT", "TERM", "KILL")
     seconds = pair[1] if len(pair) == 2 else -1
     if type(seconds) not in (int, float) or not 0 <= seconds < 1e6 or pair[0] not in signals:
@@ -102,4 +105,4 @@ RoleTable = dict[Name, RoleDefinition]
 SettingTable = dict[Word, bool | int | float | str]
 HarnessTable = dict[Name, Object]
 HarnessInput = Literal["prompt", "messages"]
-Ladder = list[Annotated[list[Any], AfterValidator(_rung)]]
+Ladder = list[Annotated[list[Any], AfterValidator(_signal_and_seconds)]]

@@ -1,4 +1,4 @@
-"""Validation of what comes from outside: files that this tool did not write, and input from people and clients."""
+"""Validation of data from outside: files that this tool did not write, and input from people and clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
     """Check that *document*, which was read from *where*, has the shape of the record *kind*.
 
     Raises:
-        DamagedRecord: It has not; names the place, the field and what is wrong with it.
+        DamagedRecord: It has another. The error names the place, the field, and what is wrong with it.
     """
     if kind not in _checkers:
         _checkers[kind] = TypeAdapter(_model(kind))
@@ -33,16 +33,19 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
 def schema_of(kind: type[Record], below: str = "#/components/schemas/{model}") -> dict[str, Any]:
     """Return the JSON Schema of the record *kind*. It refers to the schemas of nested records *below* that path."""
     schema = TypeAdapter(_model(kind)).json_schema(ref_template=below)
-    found: dict[str, Any] = json.loads(json.dumps(schema).replace("\\\\z", "$"))  # JSON Schema knows no \\z
-    return found
+    with_dollars: dict[str, Any] = json.loads(json.dumps(schema).replace("\\\\z", "$"))  # JSON Schema has no \\z
+    return with_dollars
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first thing that is wrong, as `field: what`."""
+    """Return the first problem, as `field: what`."""
     problems = error.errors(include_url=False, include_context=False)
-    first = problems[0]["loc"][:-1]  # where one of several forms is wanted, the words of a choice say most
-    chosen = (each for each in problems if each["type"] == "literal_error" and each["loc"][:-1] == first)
-    problem = next(chosen, problems[0])
+    problem = problems[0]
+    # If a value may have several forms, each has its problem. The one that lists the allowed words says most.
+    for each in problems:
+        if each["type"] == "literal_error" and each["loc"][:-1] == problem["loc"][:-1]:
+            problem = each
+            break
     field = ".".join(str(part) for part in problem["loc"] if "[" not in str(part)) or "the document"
     return f"{field}: {problem['msg']}"
 
@@ -52,15 +55,11 @@ def _model(kind: type[Record]) -> Any:
     models = {nested.__name__: _model(nested) for nested in kind.nested.values()}
     hints = get_type_hints(kind, globalns={**vars(types), **models}, include_extras=True)
     fields: dict[str, Any] = {
-        _free(name): (hints[name], Field(alias=key, **_default(default)))
+        # A name that pydantic uses for its models must not be the name of a field.
+        f"{name}_" if hasattr(BaseModel, name) else name: (hints[name], Field(alias=key, **_default(default)))
         for name, (key, default) in kind.fields.items()
     }
     return create_model(kind.__name__, __config__=ConfigDict(extra="allow", allow_inf_nan=False), **fields)
-
-
-def _free(name: str) -> str:
-    """Return a name for a field of the model that pydantic does not use itself."""
-    return f"{name}_" if hasattr(BaseModel, name) else name
 
 
 def _default(default: object) -> dict[str, Any]:
