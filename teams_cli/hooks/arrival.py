@@ -1,7 +1,7 @@
 """Members that hooks make: a client in a terminal, and the subagents inside a client.
 
 When a client begins, its hook notes how it can be woken. A subagent is a member as long as it lives: the client's hooks
-report its id, its begin and its end. An agent that it started holds it back from its end, or goes to its parent.
+report its id, its begin and its end. An agent that it started keeps it from ending, or goes to its parent.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ if TYPE_CHECKING:
 
 
 STARTS, CALLS, ENDS = "SubagentStart", "PreToolUse", "SubagentStop"
-_LONGEST = 60_000
+_LONGEST_ANSWER = 60_000
 """The characters of a subagent's last text that the message to its parent has."""
 
 
 def tell_child(
-    client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool = False
+    client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool = False
 ) -> None:
-    """Answer the hook if a subagent called it. Its end is held for a quarter of an hour if the client *holds* on for
-    the hook, else for some seconds.
+    """Answer the hook if a subagent called it. The end of a subagent is held for a quarter of an hour if the client
+    *holds* on for the hook, else for some seconds.
     """
-    event = json.loads(given)
-    child = str(event.get("agent_id") or "")
-    if not child:
+    event = json.loads(raw_event)
+    child_id = str(event.get("agent_id") or "")
+    if not child_id:
         return
     store, parent = news.opened(standpoint, environ)
     dialect = known.get(client).dialect or COMMON
-    insider = Insider(store.root, standpoint.team, standpoint.agent, child)
+    insider = Insider(store.root, standpoint.team, standpoint.agent, child_id)
     try:
         permission.require(store, standpoint.team, parent, "read-messages")
         seconds = replies.LONG_HOLD if holds else replies.SHORT_HOLD
@@ -68,7 +68,7 @@ def tell_child(
         return
     if reply:
         news.say(reply.document)
-        if reply.shown and (caller := _caller_of(insider, parent)):
+        if reply.shown and (caller := _member_of(insider, parent)):
             inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
 
 
@@ -81,24 +81,29 @@ def _answer_child(
     insider: Insider,
     seconds: float,
 ) -> Reply | None:
+    """Return the answer for a subagent; None if there is nothing to say. It joins at its begin, and leaves at its end,
+    which is held for *seconds* at most.
+    """
     name = event.get("hook_event_name")
-    own = {key: value for key, value in event.items() if key != "agent_id"}
-    caller = _caller_of(insider, parent)
+    event_of_member = {key: value for key, value in event.items() if key != "agent_id"}
+    caller = _member_of(insider, parent)
     if name == STARTS:
         caller = caller or _join_child(store, team, parent, str(event.get("agent_type") or ""), insider)
-        return Reply(dialect.context(own, _introduction(store, team, caller, parent)), set())
+        return Reply(dialect.context(event_of_member, _introduction(store, team, caller, parent)), set())
     if caller is None:
         return None
     if name == CALLS:
         insider.note_call(str(event.get("tool_use_id") or ""))
         return None
-    seen = presence.load(store, team, caller.name).last_seen
-    if not seen or seconds_since(seen, store.now()) >= replies.beat(store, team):
+    last_seen = presence.load(store, team, caller.name).last_seen
+    if not last_seen or seconds_since(last_seen, store.now()) >= replies.beat(store, team):
         with suppress(errors.TeamsError):  # a claim ended at this very moment
             claims.heartbeat(store, team, caller)
     if name != ENDS:
-        return None if dialect.moment(own) == "stop" else replies.answer(store, team, caller, dialect, own, 0)
-    if event.get("can_go_on") is not False and (reply := _kept_on(store, team, caller, dialect, event, seconds)):
+        if dialect.moment(event_of_member) == "stop":
+            return None
+        return replies.answer(store, team, caller, dialect, event_of_member, stops_refused=0)
+    if event.get("can_go_on") is not False and (reply := _end_refusal(store, team, caller, dialect, event, seconds)):
         return reply
     _end_child(store, team, caller, parent, str(event.get("last_assistant_message") or ""))
     insider.forget()
@@ -117,40 +122,43 @@ def _introduction(store: Store, team: str, child: Caller, parent: Caller) -> str
 
 
 def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answer: str) -> None:
-    """Give the last answer and the agents of an ended subagent to its parent, and have it leave the team."""
-    last_answer = last_answer.strip()[:_LONGEST]
+    """Give the last answer and the agents of an ended subagent to its parent, and have the subagent leave the team."""
+    last_answer = last_answer.strip()[:_LONGEST_ANSWER]
     if last_answer and teams.get(store, team).member(child.name):
         uid = f"{child.name}~output-1"
         sent = messages.notify(store, team, parent.name, last_answer, uid, "output", child.name, wake=False)
         # The parent has the answer from the client as well, and need not read it.
         reading.settle(store, team, parent.name, {sent.number})
-    _leave_to(store, team, child.name, parent.name)
+    _hand_over(store, team, child.name, parent.name)
     joining.leave(store, team, child)
 
 
-def _kept_on(
+def _end_refusal(
     store: Store, team: str, caller: Caller, dialect: Dialect, event: dict[str, Any], seconds: float
 ) -> Reply | None:
-    """Return what keeps the subagent from ending: an agent that it started is at work, or it has unread mail."""
-    with news.Seen(f"{store.root}/teams/{team}/inboxes/{caller.name}.seen") as seen:
-        is_again = bool(event.get("stop_hook_active"))
-        seen.blocks = seen.blocks if is_again else 0
-        if seen.blocks >= replies.MAX_BLOCKS:
+    """Return the answer that keeps the subagent from ending, because an agent that it started is at work or it has
+    unread mail; None if it may end. While such an agent works, wait for *seconds* at most.
+    """
+    with news.SeenFile(f"{store.root}/teams/{team}/inboxes/{caller.name}.seen") as seen_file:
+        is_refused_before = bool(event.get("stop_hook_active"))
+        if not is_refused_before:
+            seen_file.stops_refused = 0
+        if seen_file.stops_refused >= replies.MAX_STOPS_REFUSED:
             return None
-        at_work = replies.at_work(store, team, caller.name, None)
+        at_work = replies.agents_at_work(store, team, caller.name, None)
         if at_work:
             replies.hold(store, team, caller, None, seconds)
-            at_work = replies.at_work(store, team, caller.name, None)
-        elif is_again and not seen.blocks:  # it was told before, and ends
+            at_work = replies.agents_at_work(store, team, caller.name, None)
+        elif is_refused_before and not seen_file.stops_refused:  # another hook refused its end
             return None
-        letters, shown = replies.mail(store, team, caller.name, replies.MAX_TEXT, quiet=False)
+        letters, shown = replies.mail(store, team, caller.name, replies.MAX_TEXT, with_quiet=False)
         if not (at_work or letters):
             return None
-        seen.blocks += 1
+        seen_file.stops_refused += 1
         return Reply(dialect.refusal("\n\n".join([*at_work, *letters])), shown)
 
 
-def _leave_to(store: Store, team: str, agent: str, parent: str) -> None:
+def _hand_over(store: Store, team: str, agent: str, parent: str) -> None:
     """Give the parent the agents that the subagent started and that still work, and their outputs that are unread."""
     for child in ending.children(store, team, agent):
         update(store, team, SESSION, child.agent, lambda session: session.having(caller=parent))
@@ -161,7 +169,7 @@ def _leave_to(store: Store, team: str, agent: str, parent: str) -> None:
             messages.notify(store, team, parent, output.message, uid, "output", output.from_)
 
 
-def _caller_of(insider: Insider, parent: Caller) -> Caller | None:
+def _member_of(insider: Insider, parent: Caller) -> Caller | None:
     """Return the member that the subagent is; None before its begin and after its end."""
     kept = insider.read()
     return Caller(kept[0], token=kept[1], config=parent.config) if kept else None
@@ -175,33 +183,35 @@ def _join_child(store: Store, team: str, parent: Caller, kind: str, insider: Ins
     return Caller(member.agent_id, token=token, config=parent.config)
 
 
-_OF_ITS_COMMANDS = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "LANG")
+_VARIABLES_FOR_PROGRAM = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "LANG")
+"""The variables of a client with which its program is run to wake it."""
 
 
-def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str, str]) -> None:
+def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping[str, str]) -> None:
     """Make the client that runs this hook a member, unless it runs in nobody's terminal. *standpoint* then names the
     member.
 
-    The process of a client whose environment names the agent is always noted, because clients that it runs are other
-    agents.
+    The process of a client whose environment names the agent is always noted, because clients that this client runs are
+    other agents.
     """
-    event = json.loads(given)
-    own_seat = known.get(client).seat
-    if own_seat is None:
+    event = json.loads(raw_event)
+    client_seat = known.get(client).seat
+    if client_seat is None:
         return
     session_id = str(event.get("session_id") or "")
-    pid = terminals.pid_of_client(own_seat, session_id)
+    pid = terminals.pid_of_client(client_seat, session_id)
     state = seats.state_said(event)
     if not pid or not state or event.get("agent_id"):
         return
-    own = Binding(standpoint.team, standpoint.agent, standpoint.token)
-    if own_seat.is_headless(terminals.words_of(pid)):
-        if own.agent:
-            bindings.bind_without_person(standpoint.root, own, pid)
+    named_agent = Binding(standpoint.team, standpoint.agent, standpoint.token)
+    if client_seat.is_headless(terminals.words_of(pid)):
+        if named_agent.agent:
+            bindings.bind_without_person(standpoint.root, named_agent, pid)
         return
-    own_environ = terminals.variables_of(pid) if own_seat.daemon else environ
-    if own_seat.daemon:
-        standpoint.team = environment.look_up("team", None, own_environ)[0] or standpoint.team
+    client_environ, thread = environ, ""
+    if client_seat.daemon:  # it runs this hook in its own environment, for every terminal
+        client_environ, thread = terminals.variables_of(pid), session_id
+        standpoint.team = environment.look_up("team", None, client_environ)[0] or standpoint.team
     store = opening.open_store(standpoint.root, standpoint.store or FILES, host=environ.get("TEAMS_HOST", ""))
     if not sitting.may_sit(store, standpoint.team):
         return
@@ -210,23 +220,23 @@ def seat(client: str, standpoint: Standpoint, given: bytes, environ: Mapping[str
         pid,
         session_id,
         str(event.get("cwd") or os.getcwd()),
-        caller=_caller(standpoint, own_environ, config.load(store.root, environ)),
-        thread=session_id if own_seat.daemon else "",
+        caller=_named_caller(standpoint, client_environ, config.load(store.root, environ)),
+        thread=thread,
         tty=terminals.terminal_of(pid),
-        way=own_seat.ways[0] if own_seat.ways else "",
+        way=client_seat.ways[0] if client_seat.ways else "",
         source=f"hook {event.get('hook_event_name')}",
         state=state,
-        secrets=_secrets(own_seat, pid, environ),
+        secrets=_secrets(client_seat, pid, environ),
     )
     binding = sitting.sit_down(store, standpoint.team, arrival)
     if binding:
         standpoint.agent, standpoint.token = binding.agent, binding.token
-    elif own.agent:  # its keeper has it
-        bindings.bind_without_person(store.root, own, pid)
+    elif named_agent.agent:  # a client that `teams` started, whose keeper wakes it
+        bindings.bind_without_person(store.root, named_agent, pid)
 
 
-def _caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Config) -> Caller | None:
-    """Return the agent that the client's own environment names; None without one."""
+def _named_caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Config) -> Caller | None:
+    """Return the agent that the client's own environment names; None if it names none."""
     name = environment.look_up("agent", None, environ)[0] or standpoint.agent
     if not name:
         return None
@@ -235,33 +245,36 @@ def _caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Con
     return Caller(name, display=display, type=kind, token=token, config=user)
 
 
-def _secrets(known: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return how the client is reached: its program with its environment, its socket, and the token of the socket."""
+def _secrets(client_seat: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return how the client is reached: its program with its environment, its socket with the token, and its server
+    with the password. A client without a socket or server lacks these.
+    """
     secrets: dict[str, Any] = {"program": terminals.program_of(pid)}
-    secrets["environ"] = {key: environ[key] for key in _OF_ITS_COMMANDS if key in environ}
-    if (own := known.socket) and environ.get(own.address):
-        secrets["socket"], secrets["socketToken"] = environ[own.address], environ.get(own.token, "")
-    if known.serves and (server := _server(terminals.words_of(pid))):
-        secrets["server"] = [*server, environ.get(known.serves, "")]
+    secrets["environ"] = {key: environ[key] for key in _VARIABLES_FOR_PROGRAM if key in environ}
+    if (socket := client_seat.socket) and environ.get(socket.address):
+        secrets["socket"], secrets["socketToken"] = environ[socket.address], environ.get(socket.token, "")
+    if client_seat.serves and (server := _server_address(terminals.words_of(pid))):
+        secrets["server"] = [*server, environ.get(client_seat.serves, "")]
     return secrets
 
 
-def _server(words: list[str]) -> tuple[str, int] | None:
-    options = dict(zip(words, [*words[1:], ""], strict=True)) | dict(
-        word.split("=", 1) for word in words if "=" in word
-    )
+def _server_address(words: list[str]) -> tuple[str, int] | None:
+    """Return the host and the port that the options in a command line name; None if they name no port."""
+    options = dict(zip(words, [*words[1:], ""], strict=True))
+    options |= dict(word.split("=", 1) for word in words if "=" in word)
     port = options.get("--port", "")
     return (options.get("--hostname") or "127.0.0.1", int(port)) if port.isdecimal() and int(port) else None
 
 
-def tell(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
+def tell(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
     """Print the synthetic result of a `broadcast` tool, unless it is empty or the agent is no member."""
-    child = str(json.loads(given).get("agent_id") or "")
-    store, parent = news.opened(standpoint, environ)
-    insider = Insider(store.root, standpoint.team, parent.name, child)
-    caller = _caller_of(insider, parent) if child else parent
-    if caller is None:
-        return
+    child_id = str(json.loads(raw_event).get("agent_id") or "")
+    store, caller = news.opened(standpoint, environ)
+    if child_id:
+        child = _member_of(Insider(store.root, standpoint.team, caller.name, child_id), caller)
+        if child is None:
+            return
+        caller = child
     try:
         permission.require(store, standpoint.team, caller, "read-messages")
         payload = attention.glance(store, standpoint.team, caller)
@@ -272,21 +285,22 @@ def tell(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> No
 
 
 _PATIENCE = 10.0
+"""The seconds that a question waits for a store that does not answer."""
 
 
-def ask(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
+def ask(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
     """Ask the person whether the client may use the tool, print the reason if not, and return the exit status.
 
     If nobody can be asked, the reason says so, and the tool is not used.
     """
-    event = json.loads(given)
-    tool, input = str(event["tool_name"]), event.get("tool_input")
-    if permissions.is_ours(tool, input):
+    event = json.loads(raw_event)
+    tool, tool_input = str(event["tool_name"]), event.get("tool_input")
+    if permissions.is_ours(tool, tool_input):
         return 0
     if not standpoint.has_team:
         raise errors.NotAllowed("no team is set, so nobody can be asked", "Set TEAMS_TEAM and TEAMS_AGENT_ID.")
     store, caller = news.opened(standpoint, environ, _PATIENCE)
-    why = answering.ask_for_tool(store, standpoint.team, caller, tool, permissions.as_text(input))
-    if why:
-        news.say((known.get(client).dialect or COMMON).denial(event, why))
+    why_not = answering.ask_for_tool(store, standpoint.team, caller, tool, permissions.as_text(tool_input))
+    if why_not:
+        news.say((known.get(client).dialect or COMMON).denial(event, why_not))
     return 0

@@ -1,4 +1,4 @@
-"""`teams hook CLIENT`, which a client runs at every tool call, so that it imports nothing before there may be news.
+"""`teams hook CLIENT`. A client runs it at every tool call, so it imports nothing before there may be news.
 
 Without news it only looks at some directories, in `quiet`. If anything fails, the client goes on: the exit status is 0
 and standard output is empty. Wrong usage exits with 1; a 2 would stop the client.
@@ -25,12 +25,16 @@ USAGE = (
 WRONG_USAGE = 1
 REFUSED = 2
 """The exit status at which the client does not use the tool."""
-_CLIENTS = f"{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}/clients/known"
+_MODULES_OF_CLIENTS = f"{os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}/clients/known"
 _FLAGS = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", "--as": "agent"}
 
 
 class Standpoint:
-    """The root, store, team and agent of a hook. All but the root may be empty."""
+    """The root, store, team and agent of a hook, and the agent's token. All but the root may be "".
+
+    A *binding* names the member of the terminal. It counts unless another team is named; *named* is the agent that an
+    option or the environment names.
+    """
 
     def __init__(self, root: str, store: str, team: str, binding: "Binding | None", named: str) -> None:
         self.root = root
@@ -49,6 +53,10 @@ class Standpoint:
         return _is_plain(self.team) and (not self.is_on_files or os.path.isdir(f"{self.root}/teams/{self.team}"))
 
     @property
+    def has_team_and_agent(self) -> bool:
+        return self.has_team and _is_plain(self.agent)
+
+    @property
     def has_terminal(self) -> bool:
         """Whether the agent is a client in a terminal of this machine."""
         return os.path.exists(bindings.terminal_file(self.root, self.team, self.agent, "json"))
@@ -63,39 +71,49 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
         sys.stderr.write(USAGE.format(clients=", ".join(known.with_hooks())))
         return WRONG_USAGE
     try:
-        given = _standard_input()
-        if (client := _caller(flags["client"], given)) != flags["client"]:
-            flags["client"] = client
-            flags["hold"] = ""
-            if flags["wait"]:  # which would hold it up: of these clients none lets a hook wait beside it
-                return 0
-        standpoint = _standpoint(flags, environ, given)
-        parent = _parent(flags["client"], standpoint, environ)
-        if _is_another(standpoint, environ) or (parent and (flags["wait"] or flags["ask"])):
-            return REFUSED if flags["ask"] else 0
-        if parent:
-            _answer_below(flags["client"], parent, standpoint, given, environ, bool(flags["hold"]))
-            return 0
-        if flags["wait"]:
-            from teams_cli.hooks import waiting
-
-            return waiting.wait(flags["client"], standpoint, environ)
-        if flags["ask"]:
-            from teams_cli.hooks import arrival
-
-            return arrival.ask(flags["client"], given, standpoint, environ)
-        if quiet.is_of_task_list(given):
-            return _mirror(standpoint, given, environ)
-        _answer(flags["client"], standpoint, given, environ, bool(flags["hold"]))
+        return _answer(flags, environ)
     except Exception as error:
         _log(error, flags, environ)
         if flags["ask"]:
             sys.stderr.write(f"nobody could be asked: {error}\n")
             return REFUSED
+        return 0
+
+
+def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
+    """Read the event from standard input, answer it, and return the exit status."""
+    raw_event = _standard_input()
+    client = _calling_client(flags["client"], raw_event)
+    if client != flags["client"]:
+        flags["client"] = client
+        flags["hold"] = ""
+        if flags["wait"]:  # only Claude Code runs a hook in the background; this client would stop until it ends
+            return 0
+    standpoint = _standpoint(flags, environ, raw_event)
+    parent = _parent(client, standpoint, environ)
+    if _is_for_another_agent(standpoint, environ) or (parent and (flags["wait"] or flags["ask"])):
+        return REFUSED if flags["ask"] else 0
+    holds = bool(flags["hold"])
+    if parent:
+        _answer_below(client, parent, standpoint, raw_event, environ, holds)
+        return 0
+    if flags["wait"]:
+        from teams_cli.hooks import waiting
+
+        return waiting.wait(client, standpoint, environ)
+    if flags["ask"]:
+        from teams_cli.hooks import arrival
+
+        return arrival.ask(client, raw_event, standpoint, environ)
+    if environ.get("TEAMS_SHADOW"):  # a copy of the agent's session, which answers a question
+        return 0
+    if quiet.is_of_task_list(raw_event):
+        return _mirror(standpoint, raw_event, environ)
+    _answer_member(client, standpoint, raw_event, environ, holds)
     return 0
 
 
-def _is_another(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
+def _is_for_another_agent(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
     """Whether a held agent calls a hook under another name, or for another root or store. Such a call is ignored."""
     held = environment.holder(environ)
     return held is not None and (
@@ -108,93 +126,96 @@ def _is_another(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
 def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -> "Binding | None":
     """Return the member below whose client this hook's client was started; None if there is none.
 
-    The processes above show it. If they are gone: a client that takes a single turn under the name of an agent whose
-    own client runs is taken for a child of that agent.
+    The processes above it show which member that is. These may be gone. So a client that takes a single turn under the
+    name of an agent whose own client is running is regarded as a child of that agent.
     """
     pid = bindings.nearest_client(os.getppid())
     parent = bindings.parent_of(standpoint.root, pid, environ)
-    own = bindings.Binding(standpoint.team, standpoint.agent, standpoint.token)
-    if parent or not own.agent or not bindings.has_another_client(standpoint.root, own, pid):
+    if parent or not standpoint.agent:
         return parent
+    namesake = bindings.Binding(standpoint.team, standpoint.agent, standpoint.token)
+    if not bindings.has_another_client(standpoint.root, namesake, pid):
+        return None
     from teams_cli.clients import known
 
     seat = known.get(client).seat
-    return (
-        own if seat and seat.is_headless([word.decode() for word in environment.of_process(pid, "cmdline")]) else None
-    )
+    command_line = [word.decode() for word in environment.of_process(pid, "cmdline")]
+    return namesake if seat and seat.is_headless(command_line) else None
 
 
 def _answer_below(
-    client: str, parent: "Binding", standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]", holds: bool
+    client: str, parent: "Binding", standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
-    """Answer the hook of a client that was started below a member's client. It is no member itself; its subagents are
-    children of that member.
+    """Answer the hook of a client that was started below a member's client. That client is not a member. Its subagents
+    are children of the member.
     """
     standpoint.team, standpoint.agent, standpoint.token = parent.team, parent.agent, parent.token
-    if standpoint.has_team and b'"agent_id"' in given and not environ.get("TEAMS_SHADOW"):
+    if standpoint.has_team and b'"agent_id"' in raw_event and not environ.get("TEAMS_SHADOW"):
         from teams_cli.hooks import arrival
 
-        arrival.tell_child(client, given, standpoint, environ, holds)
+        arrival.tell_child(client, raw_event, standpoint, environ, holds)
 
 
-def _mirror(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> int:
-    """Mirror the client's own task list, and return the exit status, which refuses what the team refuses."""
-    if environ.get("TEAMS_SHADOW") or not (standpoint.has_team and _is_plain(standpoint.agent)):
+def _mirror(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> int:
+    """Make a change of the client's own task list in the team, too. Return the exit status, by which a change that the
+    team refuses is refused.
+    """
+    if not standpoint.has_team_and_agent:
         return 0
     from teams_cli.hooks import mirroring
 
-    why = mirroring.mirror(given, standpoint, environ)
-    sys.stderr.write(why)
-    return REFUSED if why else 0
+    why_refused = mirroring.mirror(raw_event, standpoint, environ)
+    sys.stderr.write(why_refused)
+    return REFUSED if why_refused else 0
 
 
-def _answer(client: str, standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]", holds: bool) -> None:
-    if environ.get("TEAMS_SHADOW"):
-        return
-    if _arrives(standpoint, given, environ):
+def _answer_member(
+    client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
+) -> None:
+    """Answer the hook of a member's client, and of the subagents inside it."""
+    is_of_subagent = b'"agent_id"' in raw_event
+    if _is_arrival(standpoint, raw_event, environ):
         from teams_cli.hooks import arrival
 
-        arrival.seat(client, standpoint, given, environ)
-    if not (standpoint.has_team and _is_plain(standpoint.agent)):
+        arrival.seat(client, standpoint, raw_event, environ)
+    if not standpoint.has_team_and_agent:
         return
-    if quiet.may_write(given):
+    if quiet.may_write(raw_event):
         from teams_cli.hooks import guard
 
-        if guard.answer(client, given, standpoint, environ):
+        if guard.answer(client, raw_event, standpoint, environ):
             return
-    if quiet.is_before(given):
-        if b'"agent_id"' in given and b'"mcp__' in given:
+    if quiet.is_before(raw_event):
+        if is_of_subagent and b'"mcp__' in raw_event:  # our server will ask which subagent made the call
             from teams_cli.hooks import arrival
 
-            arrival.tell_child(client, given, standpoint, environ)
+            arrival.tell_child(client, raw_event, standpoint, environ)
         return
-    if b'"ModelCall"' in given:
+    if b'"ModelCall"' in raw_event:
         from teams_cli.hooks import arrival
 
-        arrival.tell(given, standpoint, environ)
+        arrival.tell(raw_event, standpoint, environ)
         return
-    if b'"agent_id"' in given:
+    if is_of_subagent:
         from teams_cli.hooks import arrival
 
-        arrival.tell_child(client, given, standpoint, environ, holds)
-    if not quiet.is_quiet(standpoint, given):
+        arrival.tell_child(client, raw_event, standpoint, environ, holds)
+    if not quiet.is_quiet(standpoint, raw_event):
         from teams_cli.hooks import news
 
-        news.tell(client, given, standpoint, environ, holds)
-    if b'"tool_input"' in given:
+        news.tell(client, raw_event, standpoint, environ, holds)
+    if b'"tool_input"' in raw_event:
         from teams_cli.hooks import guard
 
-        if since := guard.note(standpoint, given):
-            from teams_cli.hooks import guard
-
-            guard.look(standpoint, since, environ)
+        if repeating_since := guard.note_calls(standpoint, raw_event):
+            guard.report_loop(standpoint, repeating_since, environ)
 
 
-def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]") -> bool:
-    """Whether a client with a team begins. A client that got its team after its begin joins when the person next asks
-    it for something.
+def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> bool:
+    """Whether a client with a team begins. A client that was given its team only after its begin joins when the person
+    next asks it for something.
     """
-    begins = b'"SessionStart"' in given or (quiet.is_prompt(given) and not standpoint.has_terminal)
+    begins = b'"SessionStart"' in raw_event or (quiet.is_prompt(raw_event) and not standpoint.has_terminal)
     return (
         begins
         and standpoint.has_team
@@ -203,14 +224,14 @@ def _arrives(standpoint: Standpoint, given: bytes, environ: "Mapping[str, str]")
 
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
-    """Return the client and the flags; None if they are wrong."""
+    """Return the client and the value of each option, "" for those that are not given. None if they are wrong."""
     flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": "", "hold": ""}
-    rest = iter(words)
-    for word in rest:
+    remaining = iter(words)
+    for word in remaining:
         flag, equals, value = word.partition("=")
         if flag in _FLAGS:
-            flags[_FLAGS[flag]] = value if equals else next(rest, "")
-        elif not flags["client"] and word.isalnum() and os.path.exists(f"{_CLIENTS}/{word}.py"):
+            flags[_FLAGS[flag]] = value if equals else next(remaining, "")
+        elif not flags["client"] and word.isalnum() and os.path.exists(f"{_MODULES_OF_CLIENTS}/{word}.py"):
             flags["client"] = word
         elif word in ("--wait", "--ask", "--hold"):
             flags[word[2:]] = word
@@ -224,64 +245,65 @@ def _standard_input() -> bytes:
     parts = []
     while part := os.read(0, 1 << 20):
         parts.append(part)
-    given = b"".join(parts)
-    if b"\\u" not in given and b"\xed" not in given:
-        return given
+    data = b"".join(parts)
+    if b"\\u" not in data and b"\xed" not in data:
+        return data
     from teams_cli import text
 
-    return text.whole_characters(given)
+    return text.whole_characters(data)
 
 
-def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", given: bytes) -> Standpoint:
-    """Return whom the hook is for. A binding of the terminal counts before an environment that a shared daemon
-    inherited.
+def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event: bytes) -> Standpoint:
+    """Return the agent that the hook is for, with its root, store and team. The terminal takes precedence over the
+    environment, which may be that of a shared daemon.
     """
     root = environment.root_directory(flags["root"], environ)[0]
-    store = _store(flags["store"], root, environ)
+    store = _store_address(flags["store"], root, environ)
     named = environment.look_up("agent", flags["agent"], environ)[0]
-    binding = None if flags["agent"] else _binding(flags["client"], root, given, bool(named))
-    if (
-        not binding
-        and not flags["agent"]
-        and flags["client"] == "codex"
-        and bindings.is_below(os.getppid(), bindings.DAEMON)
-    ):
-        named = ""  # whoever started the daemon
-    team = environment.look_up("team", flags["team"], environ)[0] or (
-        "" if binding else bindings.team_here(root, os.getcwd())
-    )
-    if not team and not binding and store in ("", "files"):
-        names = [name for name in quiet.names(f"{root}/teams") if _is_plain(name)]
-        team = environment.only_team(names, lambda name: _is_open(f"{root}/teams/{name}/team.json"))
+    binding = None
+    if not flags["agent"]:
+        binding = _terminal_binding(flags["client"], root, raw_event, bool(named))
+        if not binding and flags["client"] == "codex" and bindings.is_below(os.getppid(), bindings.DAEMON):
+            named = ""  # the environment names whoever started the daemon
+    team = environment.look_up("team", flags["team"], environ)[0]
+    if not team and not binding:
+        team = bindings.team_here(root, os.getcwd())
+        if not team and store in ("", "files"):
+            names = [name for name in quiet.names(f"{root}/teams") if _is_plain(name)]
+            team = environment.only_team(names, lambda name: _is_team_open(f"{root}/teams/{name}/team.json"))
     return Standpoint(root, store, team, binding, named)
 
 
-def _caller(client: str, given: bytes) -> str:
-    """Return the client that calls, by its input: other clients also run the hooks of a plugin for Claude Code."""
-    if client != "claude" or b'"timestamp"' not in given:
+def _calling_client(client: str, raw_event: bytes) -> str:
+    """Return the client that calls the hook of *client*. Other clients also run the hooks of a plugin for Claude Code;
+    their events have a timestamp.
+    """
+    if client != "claude" or b'"timestamp"' not in raw_event:
         return client
     import json
 
-    event = json.loads(given)
+    event = json.loads(raw_event)
     if "timestamp" not in event:
         return client
     return "qwen" if "permission_mode" in event else "copilot"
 
 
-def _binding(client: str, root: str, given: bytes, is_named: bool) -> "Binding | None":
-    """Return the binding of the terminal in which the hook runs. Codex has one daemon for all terminals, so the thread
-    names it.
+def _terminal_binding(client: str, root: str, raw_event: bytes, is_named: bool) -> "Binding | None":
+    """Return the member of the terminal in which the hook runs; None if there is none. The processes above the hook
+    show it, unless the environment names the agent (*is_named*). Codex has one daemon for all terminals, so its thread
+    shows it instead.
     """
     if client == "codex":
-        session_id = given.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
+        session_id = raw_event.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
         return bindings.of_thread(root, session_id.decode("ascii", "replace"))
     return None if is_named else bindings.of_nearest_client(root, os.getppid())
 
 
-def _store(said: str, root: str, environ: "Mapping[str, str]") -> str:
-    store = environment.store_address(said, environ, "")[0]
-    if store:
-        return store
+def _store_address(flag: str, root: str, environ: "Mapping[str, str]") -> str:
+    """Return the address of the store: from the option, the environment or the root's settings; "" for files."""
+    address = environment.store_address(flag, environ, "")[0]
+    if address:
+        return address
     try:
         with open(f"{root}/config.json", "rb") as file:
             data = file.read()
@@ -298,8 +320,8 @@ def _is_plain(name: str) -> bool:
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
 
 
-def _is_open(path: str) -> bool:
-    """Whether the team of that file is not closed. A damaged team counts as open, and is reported later."""
+def _is_team_open(path: str) -> bool:
+    """Whether the team in the file is not closed. A damaged team counts as open, and is reported later."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -323,8 +345,8 @@ def _log(error: Exception, flags: "dict[str, str]", environ: "Mapping[str, str]"
         root = environment.root_directory(flags["root"], environ)[0]
         path = f"{root}/logs/hook.log"
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        large = os.path.exists(path) and os.path.getsize(path) > 1 << 20
-        with open(path, "w" if large else "a", encoding="utf-8", errors="backslashreplace") as log:
+        is_large = os.path.exists(path) and os.path.getsize(path) > 1 << 20
+        with open(path, "w" if is_large else "a", encoding="utf-8", errors="backslashreplace") as log:
             log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} hook {flags['client']}\n")
             log.write("".join(format_exception(error)))
     except Exception:

@@ -1,4 +1,4 @@
-"""Claude Code's own task list, mirrored into the team: its tasks are the team's of the same title."""
+"""Claude Code's own task list, mirrored into the team: a task of that list is the team's task with the same title."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import os
 import subprocess
 import sys
 
-from teams_cli import errors
 from teams_cli.agents.seats.insiders import Insider
 from teams_cli.clients import own_entries
 from teams_cli.hooks import guard, news
 from teams_cli.membership import joining
 from teams_cli.tasks import tasks
-from teams_cli.teams import permission
 from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
@@ -26,31 +24,31 @@ if TYPE_CHECKING:
     from teams_cli.tasks.tasks import Task
 
 
-def mirror(given: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> str:
-    """Make the change of the client's own task list in the team. Return why that is refused, or an empty text.
+def mirror(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> str:
+    """Make the change of the client's own task list in the team, too. Return why that is refused, or "".
 
-    A teammate that is about to idle is told once of each task that is ready.
+    For a teammate that is about to idle, return the ready tasks that it has not been told of yet.
     """
-    event = json.loads(given)
+    event = json.loads(raw_event)
     name, title = event.get("hook_event_name"), str(event.get("task_subject") or "").strip()
     store, caller = news.opened(standpoint, environ)
     insider = Insider(store.root, standpoint.team, caller.name, str(event.get("agent_id") or ""))
     if kept := insider.read():
         caller = Caller(kept[0], token=kept[1], config=caller.config)
-    try:
-        leads = permission.require(store, standpoint.team, caller, "read-messages").team.leader == caller.name
-    except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
+    team = news.team_of_member(store, standpoint, caller)
+    if team is None:
         return ""
     program = _Program(standpoint, caller, {**environ}, str(event.get("cwd") or os.getcwd()))
-    task = _mirrored(store, standpoint.team, title)
+    task = _open_task(store, standpoint.team, title)
     if name == "TeammateIdle":
-        return _ready(program, store, str(event.get("teammate_name") or "").encode().hex()[:100])
+        return _ready_tasks(program, store, str(event.get("teammate_name") or ""))
     if name == "TaskCreated" and title and task is None:
         description = str(event.get("task_description") or "").strip()
-        more = [f"--description={description}"] if description else []
-        program.run("create-task", *more, "--", title)
+        options = [f"--description={description}"] if description else []
+        program.run("create-task", *options, "--", title)
     if name == "TaskCompleted" and task:
-        return _complete_for_leader(program, store, task) if leads else _complete(program, task)
+        is_leader = team.leader == caller.name
+        return _complete_for_leader(program, store, task) if is_leader else _complete(program, task)
     return ""
 
 
@@ -68,18 +66,20 @@ class _Program:
         return subprocess.run(command, env=self.environ, cwd=self.directory, **pipes)
 
 
-def _mirrored(store: Store, team: str, title: str) -> Task | None:
-    """Return the team's task of that title that has not ended."""
-    same = [task for task in tasks.all_of(store, team, []) if task.title == title]
-    return next((task for task in same if task.status in ("pending", tasks.IN_PROGRESS)), None)
+def _open_task(store: Store, team: str, title: str) -> Task | None:
+    """Return the team's task of that title that has not ended; None if there is none."""
+    for task in tasks.all_of(store, team, []):
+        if task.title == title and task.status in ("pending", tasks.IN_PROGRESS):
+            return task
+    return None
 
 
 def _complete(program: _Program, task: Task) -> str:
-    """Complete the task. Return why that is refused, or an empty text."""
-    done = program.run("claim-task", task.id) if task.status == "pending" else None
-    if not done or done.returncode == 0:
-        done = program.run("update-task", task.id, "--status", "completed", "--result", "done in Claude Code")
-    return f"{task.id} is not completed: {done.stderr or done.stdout}" if done.returncode else ""
+    """Complete the task, and claim it before that if nobody has. Return why that is refused, or ""."""
+    answer = program.run("claim-task", task.id) if task.status == "pending" else None
+    if answer is None or answer.returncode == 0:
+        answer = program.run("update-task", task.id, "--status", "completed", "--result", "done in Claude Code")
+    return f"{task.id} is not completed: {answer.stderr or answer.stdout}" if answer.returncode else ""
 
 
 def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:
@@ -94,9 +94,13 @@ def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:
         joining.leave(store, program.team, program.caller)
 
 
-def _ready(program: _Program, store: Store, teammate: str) -> str:
-    found = program.run("get-tasks", "--ready", "--json")
-    ready = [f"{task['id']}: {task['title']}" for task in json.loads(found.stdout or "[]")]
-    path = f"{store.root}/teams/{program.team}/inboxes/{program.caller.name}.{teammate}.idle"
-    fresh = guard.not_told_before(path, ready) if not found.returncode else []
+def _ready_tasks(program: _Program, store: Store, teammate: str) -> str:
+    """Return a text with the ready tasks that the teammate has not been told of yet; "" if there are none."""
+    answer = program.run("get-tasks", "--ready", "--json")
+    if answer.returncode:
+        return ""
+    ready = [f"{task['id']}: {task['title']}" for task in json.loads(answer.stdout or "[]")]
+    file_name = teammate.encode().hex()[:100]  # a name in the client may have any characters
+    path = f"{store.root}/teams/{program.team}/inboxes/{program.caller.name}.{file_name}.idle"
+    fresh = guard.lines_not_shown_before(path, ready)
     return f"Ready in team {program.team}: {'; '.join(fresh)}. Take one: teams claim-task --next" if fresh else ""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from teams_cli.hooks.entry import Standpoint
     from teams_cli.records.types import TerminalState
+    from teams_cli.teams.teams import Team
 
 
 PATIENCE = 2.0
@@ -54,37 +55,45 @@ def say(document: dict[str, Any]) -> None:
         streams.finish()
 
 
-def tell(client: str, given: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:
+def team_of_member(store: Store, standpoint: Standpoint, caller: Caller) -> Team | None:
+    """Return the team of the hook. None if the caller is not a member that may read messages: it gets no answer."""
+    try:
+        return permission.require(store, standpoint.team, caller, "read-messages").team
+    except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
+        return None
+
+
+def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:
     """Answer the hook on standard output. An agent that is no member gets no answer.
 
-    The end of a turn is held while an agent works for the caller, but not where a person sits in front of the client:
-    that agent is woken later.
+    The end of a turn is held while an agent works for the caller. It is not held where a person sits in front of the
+    client: that client is woken later instead.
     """
-    event = json.loads(given) if given.strip() else {}
+    event = json.loads(raw_event) if raw_event.strip() else {}
     team, agent = standpoint.team, standpoint.agent
     store, caller = opened(standpoint, environ)
-    try:
-        permission.require(store, team, caller, "read-messages")
-    except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
+    if team_of_member(store, standpoint, caller) is None:
         return
     dialect = known.get(client).dialect or COMMON
     is_subagent = bool(event.get("agent_id"))
     if dialect.moment(event) == "stop" and not (standpoint.has_terminal or is_subagent):
-        seconds = _seconds_held(holds, event)
-        replies.hold(store, team, caller, sessions.find(store, team, agent), seconds)
-    with Seen(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen:
-        goes_on = _say(store, standpoint, caller, dialect, event, seen)
-        _note_session(store, standpoint, client, event)
-        _beat(store, team, caller, seen)
+        replies.hold(store, team, caller, sessions.find(store, team, agent), _seconds_held(holds, event))
+    with SeenFile(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen_file:
+        goes_on = _print_reply(store, standpoint, caller, dialect, event, seen_file)
+        _note_session(store, standpoint, client, dialect, event)
+        _renew_leases(store, team, caller, seen_file)
         number, has_more = replies.unread(store, team, agent)
-        seen.number = -1 if has_more else number
+        seen_file.number = -1 if has_more else number
         if standpoint.has_terminal and not is_subagent:
-            state = _report(store, standpoint, event, goes_on, environ)
-            seen.number = -1 if state == PERMISSION else seen.number  # what comes next is news
+            state = _note_state(store, standpoint, event, goes_on, environ)
+            if state == PERMISSION:
+                seen_file.number = -1  # the next event ends this state, so the next hook must not be quiet
 
 
 def _seconds_held(holds: bool, event: Mapping[str, Any]) -> float:
-    """Return for how many seconds the end of a turn is held: long if the client *holds* on for its hook."""
+    """Return for how many seconds the end of a turn is held. *holds* says that the client gives its hook a long
+    time.
+    """
     if holds:
         return replies.LONG_HOLD
     if event.get("attends"):  # an older plugin of OpenCode would freeze the client meanwhile
@@ -92,10 +101,10 @@ def _seconds_held(holds: bool, event: Mapping[str, Any]) -> float:
     return replies.SHORT_HOLD
 
 
-def _note_session(store: Store, standpoint: Standpoint, client: str, event: dict[str, Any]) -> None:
+def _note_session(store: Store, standpoint: Standpoint, client: str, dialect: Dialect, event: dict[str, Any]) -> None:
     """Note the session of a client in no terminal once it has content, so that copies of it can answer questions."""
-    is_in_turn = (known.get(client).dialect or COMMON).moment(event) in ("prompt", "tools")
-    if not is_in_turn or standpoint.has_terminal or event.get("agent_id"):
+    has_content = dialect.moment(event) in ("prompt", "tools")
+    if not has_content or standpoint.has_terminal or event.get("agent_id"):
         return
     directory = str(event.get("cwd") or os.getcwd())
     with suppress(errors.TeamsError):
@@ -104,67 +113,75 @@ def _note_session(store: Store, standpoint: Standpoint, client: str, event: dict
         )
 
 
-def _report(
+def _note_state(
     store: Store, standpoint: Standpoint, event: dict[str, Any], goes_on: bool, environ: Mapping[str, str]
 ) -> TerminalState | None:
-    """Note what the event says about the client in its terminal. A refused stop is not noted."""
+    """Note the state of the client in its terminal, which the event reports. If the end of the turn was refused
+    (*goes_on*), the client is still working. Return the state, or None if nothing was noted.
+    """
+    team, agent = standpoint.team, standpoint.agent
     state = WORKING if goes_on else state_said(event)
-    terminal = terminals.find(store, standpoint.team, standpoint.agent)
+    terminal = terminals.find(store, team, agent)
     if not state or terminal is None:
         return None
     if terminal.has_ended and state != GONE:  # this is the next client, which has to join
         return None
     name = event.get("hook_event_name")
-    source = str(event.get("source")) if name == TERMINAL_STATE else f"hook {name}"
-    if name != TERMINAL_STATE:
-        bindings.note_state(store.root, standpoint.team, standpoint.agent, state)
+    source = f"hook {name}"
+    if name == TERMINAL_STATE:
+        source = str(event.get("source"))
+    else:
+        bindings.note_state(store.root, team, agent, state)
     if state == GONE:
-        sitting.stand_up(store, standpoint.team, standpoint.agent, source)
+        sitting.stand_up(store, team, agent, source)
     else:
         wish = permission_for(event) if state == PERMISSION else None
         session_id = str(event.get("session_id") or "")
-        now = terminals.note_report(store, standpoint.team, standpoint.agent, state, source, session_id, wish)
-        if now.session_id != terminal.session_id:  # some clients begin their session after they have joined
-            sitting.note_session(store, standpoint.team, now)
+        noted = terminals.note_report(store, team, agent, state, source, session_id, wish)
+        if noted.session_id != terminal.session_id:  # some clients begin their session after they have joined
+            sitting.note_session(store, team, noted)
     if state in (IDLE, GONE):
-        background.start_for_terminals(store, standpoint.team, environ)
+        background.start_for_terminals(store, team, environ)
     return state
 
 
-def _say(
-    store: Store, standpoint: Standpoint, caller: Caller, dialect: Dialect, event: dict[str, Any], seen: Seen
+def _print_reply(
+    store: Store, standpoint: Standpoint, caller: Caller, dialect: Dialect, event: dict[str, Any], seen_file: SeenFile
 ) -> bool:
-    """Print the answer, and mark its messages as read after that: shown twice is better than never. Return whether the
-    end of a turn was refused.
+    """Print the answer, then mark its messages as read: shown twice is better than never. Return whether the end of a
+    turn was refused.
     """
-    stop = dialect.moment(event) == "stop"
-    if stop and not event.get("stop_hook_active"):
-        seen.blocks = 0
-    recall = None if event.get("attends") else seen.recall  # such a client has it with every call of its model
-    seated = standpoint.has_terminal
-    reply = replies.answer(store, standpoint.team, caller, dialect, event, seen.blocks, seated, recall)
+    is_stop = dialect.moment(event) == "stop"
+    if is_stop and not event.get("stop_hook_active"):
+        seen_file.stops_refused = 0
+    # A client that attends shows the news to its model with every call.
+    recall = None if event.get("attends") else seen_file.recall
+    seated, refused = standpoint.has_terminal, seen_file.stops_refused
+    reply = replies.answer(store, standpoint.team, caller, dialect, event, refused, seated, recall)
     if reply is None:
         return False
     say(reply.document)
-    seen.blocks += stop
+    if is_stop:
+        seen_file.stops_refused += 1
     inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
-    return stop
+    return is_stop
 
 
-def _beat(store: Store, team: str, caller: Caller, seen: Seen) -> None:
+def _renew_leases(store: Store, team: str, caller: Caller, seen_file: SeenFile) -> None:
     """Renew the leases of the caller's tasks, unless that was done a moment ago."""
-    if not (0 <= time.time() - seen.beat < quiet.BEAT or caller.is_human):
-        try:
-            claims.heartbeat(store, team, caller)
-        except errors.TeamsError:  # it may not, or a claim ended at this very moment
-            return
-        # Where leases are short the file is older than it is, so that who looks at its age alone comes back in time.
-        seen.beat = time.time() - (quiet.BEAT - replies.beat(store, team))
+    if caller.is_human or 0 <= time.time() - seen_file.beat < quiet.BEAT:
+        return
+    try:
+        claims.heartbeat(store, team, caller)
+    except errors.TeamsError:  # it may not, or a claim ended at this very moment
+        return
+    # Hooks renew again when the file is `BEAT` seconds old. Where leases are short, the file is made to look older.
+    seen_file.beat = time.time() - (quiet.BEAT - replies.beat(store, team))
 
 
-class Seen:
-    """The file with the number up to which no message is unread, the number of stops refused in a row, and the news
-    that were shown.
+class SeenFile:
+    """The file that notes what hooks have shown to an agent: the *number* up to which no message is unread (-1 if some
+    are), how many *stops_refused* there were in a row, and the news (*recall*). Its time is that of the last *beat*.
 
     While it is open, other hooks of the same agent wait, so that only one of them shows a message.
     """
@@ -172,21 +189,24 @@ class Seen:
     def __init__(self, path: str) -> None:
         self.path = path
 
-    def __enter__(self) -> Seen:
+    def __enter__(self) -> SeenFile:
         os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
         self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(self.file, fcntl.LOCK_EX)
         words = os.read(self.file, 128).split()
         is_valid = len(words) in (2, 4) and all(word.isdigit() for word in words[1:])
-        self.number, self.blocks = -1, int(words[1]) if is_valid else 0
-        self.recall = Recall(int(words[2]) - 1, int(words[3])) if is_valid and len(words) == 4 else Recall()
+        self.number, self.stops_refused = -1, int(words[1]) if is_valid else 0
+        self.recall = Recall()
+        if is_valid and len(words) == 4:
+            self.recall = Recall(int(words[2]) - 1, int(words[3]))
         self.beat = os.fstat(self.file).st_mtime if is_valid else 0.0
         return self
 
     def __exit__(self, *failure: object) -> None:
         if failure == (None, None, None):
             os.ftruncate(self.file, 0)
-            words = (self.number, self.blocks, self.recall.position + 1, self.recall.at)
+            # The position is -1 at first; the file has only digits behind its first word.
+            words = (self.number, self.stops_refused, self.recall.position + 1, self.recall.mail_shown_at)
             os.pwrite(self.file, b"%d %d %d %d\n" % words, 0)
             os.utime(self.file, (self.beat, self.beat))
         os.close(self.file)

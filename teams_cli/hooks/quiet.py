@@ -22,58 +22,56 @@ _TURNS = (
     b'"TerminalState"',
 )
 BEAT = 30.0
+"""The seconds between two heartbeats."""
 _SEGMENT = 1000
+"""The number of messages in a directory of the log."""
 
 
-def is_quiet(standpoint: "Standpoint", given: bytes) -> bool:
+def is_quiet(standpoint: "Standpoint", raw_event: bytes) -> bool:
     """Whether the hook has certainly nothing to do. False when unsure, and always with a database."""
-    if not standpoint.is_on_files or (_tells_state(given) and standpoint.has_terminal):
+    if not standpoint.is_on_files or (_tells_state(raw_event) and standpoint.has_terminal):
+        return False
+    if b'"SessionStart"' in raw_event or is_prompt(raw_event):
         return False
     directory = f"{standpoint.root}/teams/{standpoint.team}"
-    seen = _seen(f"{directory}/inboxes/{standpoint.agent}.seen")
-    if (
-        seen < 0
-        or b'"SessionStart"' in given
-        or is_prompt(given)
-        or _any_to(f"{directory}/messages", standpoint.agent, seen)
-    ):
+    read_up_to = _read_up_to(f"{directory}/inboxes/{standpoint.agent}.seen")
+    if read_up_to < 0 or _may_have_message(f"{directory}/messages", standpoint.agent, read_up_to):
         return False
-    return not _is_stop(given) or set(names(f"{directory}/sessions")) <= {f"{standpoint.agent}.json", ".lock"}
+    if b'"Stop"' not in raw_event and b'"AfterAgent"' not in raw_event:
+        return True
+    # The end of a turn is held while other agents work for this one.
+    return set(names(f"{directory}/sessions")) <= {f"{standpoint.agent}.json", ".lock"}
 
 
-def is_before(given: bytes) -> bool:
+def is_before(raw_event: bytes) -> bool:
     """Whether a tool is about to be used."""
-    return b'"PreToolUse"' in given or b'"BeforeTool"' in given
+    return b'"PreToolUse"' in raw_event or b'"BeforeTool"' in raw_event
 
 
-def is_of_task_list(given: bytes) -> bool:
-    """Whether the client's own task list changes, or a teammate that works on it is about to idle."""
-    return any(event in given for event in (b'"TaskCreated"', b'"TaskCompleted"', b'"TeammateIdle"'))
+def is_of_task_list(raw_event: bytes) -> bool:
+    """Whether the client's own task list changes, or a teammate that works on that list is about to idle."""
+    return any(event in raw_event for event in (b'"TaskCreated"', b'"TaskCompleted"', b'"TeammateIdle"'))
 
 
-def may_write(given: bytes) -> bool:
-    """Whether the event is about a tool that may change other agents' files: before its use, or after it for a client
-    that cannot be warned before. Of shell commands only those with git count.
+def may_write(raw_event: bytes) -> bool:
+    """Whether the event is about a tool that may change files of other agents: before its use, or after it for a client
+    that cannot be warned before. A shell command counts only if it has the word git.
     """
-    if is_before(given):
-        return b"git" in given or not (b'"Bash"' in given or b'"run_shell_command"' in given)
-    return b'"AfterTool"' in given and (b'"write_file"' in given or b'"replace"' in given)
+    if is_before(raw_event):
+        return b"git" in raw_event or not (b'"Bash"' in raw_event or b'"run_shell_command"' in raw_event)
+    return b'"AfterTool"' in raw_event and (b'"write_file"' in raw_event or b'"replace"' in raw_event)
 
 
-def _tells_state(given: bytes) -> bool:
-    """Whether the client may begin or end to work with this event, or ask its person."""
-    return is_prompt(given) or any(event in given for event in _TURNS)
+def _tells_state(raw_event: bytes) -> bool:
+    """Whether with this event the client may begin or end to work, or ask its person."""
+    return is_prompt(raw_event) or any(event in raw_event for event in _TURNS)
 
 
-def is_prompt(given: bytes) -> bool:
-    return b'"UserPromptSubmit"' in given or b'"BeforeAgent"' in given
+def is_prompt(raw_event: bytes) -> bool:
+    return b'"UserPromptSubmit"' in raw_event or b'"BeforeAgent"' in raw_event
 
 
-def _is_stop(given: bytes) -> bool:
-    return b'"Stop"' in given or b'"AfterAgent"' in given
-
-
-def _seen(path: str) -> int:
+def _read_up_to(path: str) -> int:
     """Return the number of the message up to which the agent has read everything; -1 if it is unknown, or if a
     heartbeat is due.
     """
@@ -89,24 +87,27 @@ def _seen(path: str) -> int:
         os.close(descriptor)
 
 
-def _any_to(directory: str, agent: str, seen: int) -> bool:
-    """Whether the log may have a message to the agent above *seen*."""
+def _may_have_message(directory: str, agent: str, read_up_to: int) -> bool:
+    """Whether the log may have a message to the agent with a number above *read_up_to*."""
     segments = [int(name) for name in names(directory) if name.isdigit()]
     last = max(segments, default=0)
-    if last > seen // _SEGMENT + 1:
+    first = read_up_to // _SEGMENT
+    if last > first + 1:
         return True
-    alone, several = f".{agent}.", ".@."
-    for segment in range(seen // _SEGMENT, last + 1):
+    to_agent, to_several = f".{agent}.", ".@."
+    for segment in range(first, last + 1):
         for name in names(f"{directory}/{segment}"):
-            if (alone in name or several in name) and int(name.partition(".")[0]) > seen:
+            if (to_agent in name or to_several in name) and int(name.partition(".")[0]) > read_up_to:
                 return True
-        if _highest_packed(f"{directory}/{segment}") > seen:
+        if _highest_packed(f"{directory}/{segment}") > read_up_to:
             return True
     return False
 
 
 def _highest_packed(segment: str) -> float:
-    """Return the highest number of the messages that are packed there, from its first line; 0 without any."""
+    """Return the highest number of the packed messages of a segment, from the first line of their file. 0 if there are
+    none, infinity if the file can't be read.
+    """
     try:
         with open(f"{segment}/packed.json", "rb") as file:
             return int(file.readline(80).split(b" ")[3].rstrip(b","))

@@ -14,7 +14,6 @@ from teams_cli.clients import profiles
 from teams_cli.clock import seconds_since
 from teams_cli.hooks import quiet
 from teams_cli.messages import inboxes, messages
-from teams_cli.messages.messages import Message
 from teams_cli.store import pace
 from teams_cli.store.contract import Store
 from teams_cli.tasks import claims
@@ -28,87 +27,94 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 
-_MOST = 6
-_LONGEST = 80
+_MOST_LISTED = 6
+_LONGEST_STATUS = 80
 _AFTER = 300.0
 """The seconds after which a shown message is repeated, also in the middle of a turn."""
 _TASK_WORDS = frozenset(("claimed", "completed", "failed", "cancelled", "released", "reopened"))
 
 
 class Recall:
-    """The news that one agent was shown: the *position* in the history, and *at* which time its mail; -1 and 0 at
-    first.
+    """What one agent was shown of the news: the history up to the *position*, -1 at first, and its open mail, at the
+    time *mail_shown_at* in seconds, 0 at first.
     """
 
-    def __init__(self, position: int = -1, at: int = 0) -> None:
+    def __init__(self, position: int = -1, mail_shown_at: int = 0) -> None:
         self.position = position
-        self.at = at
+        self.mail_shown_at = mail_shown_at
 
     def skip(self, store: Store, team: str, agent: str) -> None:
-        """Take all changes up to now as shown."""
-        self._news(store, team, agent)
+        """Regard all changes up to now as shown."""
+        self._take_changes(store, team, agent)
 
     def lines(self, store: Store, team: str, agent: str, begins: bool) -> list[str]:
-        """Return the news to show now. They are always shown when a turn *begins*."""
-        first = self.position < 0
-        news = self._news(store, team, agent)
-        meanwhile = [f"Meanwhile: {_list(news)}"] if news and not first else []
-        return meanwhile + self._mail(store, team, agent, begins or bool(meanwhile))
-
-    def _news(self, store: Store, team: str, agent: str) -> list[str]:
-        """Return the newest change of each agent and task, in order. Changes that the agent has looked up itself are
-        left out.
+        """Return the news to show now: what changed meanwhile, and the mail that is still open. Open mail is always
+        shown when a turn *begins* or something changed, else only from time to time.
         """
-        looked = presence.load(store, team, agent).looked_to or 0
+        is_first = self.position < 0
+        changes = self._take_changes(store, team, agent)
+        lines = [f"Meanwhile: {_listed(changes)}"] if changes and not is_first else []
+        return lines + self._open_mail(store, team, agent, begins or bool(lines))
+
+    def _take_changes(self, store: Store, team: str, agent: str) -> list[str]:
+        """Move to the end of the history. Return the newest change of each agent and task on the way, in order, but not
+        what the agent did or looked up itself.
+        """
+        looked_to = presence.load(store, team, agent).looked_to or 0
         newest: dict[str, str] = {}
-        for position, entry in store.history(team, max(self.position, looked, 0)):
+        for position, entry in store.history(team, max(self.position, looked_to, 0)):
             self.position = position
-            if entry.get("actor") != agent and (change := _said(entry)):
-                newest.pop(change[0], None)
-                newest[change[0]] = change[1]
-        self.position = max(self.position, looked, 0)
+            if entry.get("actor") != agent and (change := _change(entry)):
+                subject, sentence = change
+                newest.pop(subject, None)  # so that the subject stands where its newest change is
+                newest[subject] = sentence
+        self.position = max(self.position, looked_to, 0)
         return list(newest.values())
 
-    def _mail(self, store: Store, team: str, agent: str, due: bool) -> list[str]:
+    def _open_mail(self, store: Store, team: str, agent: str, is_due: bool) -> list[str]:
         now = store.now()
         seconds = int(now.timestamp())
-        if not due and 0 <= seconds - self.at < _AFTER:
+        if not is_due and 0 <= seconds - self.mail_shown_at < _AFTER:
             return []
         shown = [entry for entry in inboxes.load(store, team, agent).open if entry.read_at and not entry.quiet]
-        old = sorted(entry.number for entry in shown if seconds_since(entry.read_at or "", now) >= _AFTER)
-        if not old:
+        numbers = sorted(entry.number for entry in shown if seconds_since(entry.read_at or "", now) >= _AFTER)
+        if not numbers:
             return []
-        self.at = seconds
-        return [f"Still open: {_list([f'msg-{number}' for number in old])}: teams reply ID TEXT, or teams ack ID"]
+        self.mail_shown_at = seconds
+        ids = _listed([f"msg-{number}" for number in numbers])
+        return [f"Still open: {ids}: teams reply ID TEXT, or teams ack ID"]
 
 
-def _said(entry: dict[str, Any]) -> tuple[str, str] | None:
+def _change(entry: dict[str, Any]) -> tuple[str, str] | None:
     """Return the agent or task that changed, with a sentence about the change; None for changes that nobody needs to
     know.
     """
     actor, what = str(entry.get("actor")), str(entry.get("what"))
-    noun, _, word = what.partition(" ")
+    noun, _, verb = what.partition(" ")
     if what == "status announced":
-        return actor, f"{actor}: {text.clipped(str(entry.get('status')), _LONGEST)}"
+        return actor, f"{actor}: {text.clipped(str(entry.get('status')), _LONGEST_STATUS)}"
     if what == "session failed":
         return actor, f"{actor} failed"
     task = str(entry.get("task"))
-    return (task, f"{task} {word} by {actor}") if noun == "task" and word in _TASK_WORDS else None
+    return (task, f"{task} {verb} by {actor}") if noun == "task" and verb in _TASK_WORDS else None
 
 
-def _list(said: list[str]) -> str:
-    return "; ".join([*said[-_MOST:], *([f"{len(said) - _MOST} more"] if len(said) > _MOST else [])])
+def _listed(texts: list[str]) -> str:
+    """Return the last few of the texts, and how many more there are."""
+    more = len(texts) - _MOST_LISTED
+    return "; ".join([*texts[-_MOST_LISTED:], *([f"{more} more"] if more > 0 else [])])
 
 
 MAX_TEXT = 8000
 """The characters of an answer: some clients cut longer ones in the middle, or put them into a file."""
-MAX_BLOCKS = 5
+MAX_STOPS_REFUSED = 5
 """How often in a row the end of a turn is refused: some clients give up at 8, with an empty answer."""
-_ROOM = 300
+_ROOM_FOR_REST = 300
+"""The characters kept free for the lines around the messages."""
 
 
 class Reply:
-    """A text for the client, and the numbers of the messages in it."""
+    """The *document* that is the answer for the client, and the numbers of the messages *shown* in it."""
 
     def __init__(self, document: dict[str, Any], shown: set[int]) -> None:
         self.document = document
@@ -121,15 +127,15 @@ def answer(
     caller: Caller,
     dialect: Dialect,
     event: dict[str, Any],
-    blocks: int,
+    stops_refused: int,
     seated: bool = False,
     recall: Recall | None = None,
 ) -> Reply | None:
     """Return the answer for the client of the caller; None if there is nothing to say. Nothing is marked as read: see
     `Reply.shown`.
 
-    *blocks* is how often the end of the turn was refused in a row. A client that is *seated* in a terminal takes no
-    turn when it starts: its mail wakes it. With *recall*, earlier messages are repeated.
+    *stops_refused* is how often the end of the turn was refused in a row. A client that is *seated* in a terminal takes
+    no turn when it starts: its mail wakes it. With *recall*, earlier messages are repeated.
 
     Raises:
         NotAllowed: The caller is no active member.
@@ -139,53 +145,51 @@ def answer(
         return None
     permission.require(store, team, caller, "read-messages")
     session = sessions.find(store, team, caller.name)
-    if session and session.interrupted:  # it is being interrupted, and will get it then
+    if session and session.interrupted:  # it is being interrupted, and is told in its next turn
         return None
     if moment == "stop":
-        if blocks >= MAX_BLOCKS:
+        if stops_refused >= MAX_STOPS_REFUSED:
             return None
         if dialect.joins and session and not session.ended:
             return None  # its keeper has it go on, in a turn with an answer of its own
     parts: list[str] = []
-    if moment == "start" and not (session and _told_by_its_prompt(session, event, caller)):
+    if moment == "start" and not (session and _is_introduced_by_prompt(session, event, caller)):
         parts = [attention.introduction(store, team, caller.name, caller.config)]
     if moment == "stop" and not (seated and event.get("stop_hook_active")):  # a seated client is woken later too
-        parts = at_work(store, team, caller.name, session)
-    letters, shown = list[str](), set[int]()
+        parts = agents_at_work(store, team, caller.name, session)
+    shown: set[int] = set()
     if not (seated and event.get("hook_event_name") == "SessionStart"):
         room = MAX_TEXT - sum(len(part) + 2 for part in parts)
-        informs = moment != "stop"  # mail that only informs is no reason to go on
-        letters, shown = mail(store, team, caller.name, room, informs)
-    recalled = _recalled(store, team, caller.name, moment, recall) if recall else []
-    text = "\n\n".join([*parts, *letters, *recalled])[:MAX_TEXT]
+        with_quiet = moment != "stop"  # mail that only informs is no reason to go on
+        letters, shown = mail(store, team, caller.name, room, with_quiet)
+        parts += letters
+    if recall and moment == "start":  # the introduction has the present state
+        recall.skip(store, team, caller.name)
+    elif recall and moment in ("prompt", "tools"):
+        parts += recall.lines(store, team, caller.name, begins=moment == "prompt")
+    text = "\n\n".join(parts)[:MAX_TEXT]
     if not text:
         return None
     return Reply(dialect.refusal(text) if moment == "stop" else dialect.context(event, text), shown)
 
 
-def _told_by_its_prompt(session: Session, event: dict[str, Any], caller: Caller) -> bool:
+def _is_introduced_by_prompt(session: Session, event: dict[str, Any], caller: Caller) -> bool:
     """Whether the agent is in its first turn, whose prompt names it and the other agents."""
     begins = session.turns <= 1 and not session.ended and event.get("source") not in ("compact", "clear")
     return begins and profiles.get(session.harness, caller.config).introduced
 
 
-def _recalled(store: Store, team: str, name: str, moment: str, recall: Recall) -> list[str]:
-    if moment == "start":  # its introduction has what is so
-        recall.skip(store, team, name)
-    return recall.lines(store, team, name, moment == "prompt") if moment in ("prompt", "tools") else []
-
-
-def at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
-    """Return the agents that the caller started itself and waits for. For an agent that `teams` started, its keeper
-    waits.
+def agents_at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
+    """Return a line about the agents that the caller started itself and that still work; none if there are none. None
+    too for a caller that `teams` started (it has a running *session*), because its keeper waits for them.
     """
     if session and not session.ended:
         return []
-    going = [child.agent for child in ending.children(store, team, name) if not child.ended]
-    if not going:
+    at_work = [child.agent for child in ending.children(store, team, name) if not child.ended]
+    if not at_work:
         return []
-    named = ", ".join(going[: attention.MAX_NAMED])
-    return [f"Agents still work for you: {named}. Their results come as messages: teams read-messages --wait 600"]
+    names = ", ".join(at_work[: attention.MAX_NAMED])
+    return [f"Agents still work for you: {names}. Their results come as messages: teams read-messages --wait 600"]
 
 
 SHORT_HOLD, LONG_HOLD = 25.0, 870.0
@@ -201,14 +205,15 @@ def hold(store: Store, team: str, caller: Caller, session: Session | None, secon
     started = bindings.stat_of(client)[0]
     give_up = time.monotonic() + seconds
 
-    def settled() -> bool:
-        if bindings.stat_of(client)[0] != started or not at_work(store, team, caller.name, session):
+    def is_over() -> bool:
+        has_client_ended = bindings.stat_of(client)[0] != started
+        if has_client_ended or not agents_at_work(store, team, caller.name, session):
             return True
         return unread(store, team, caller.name)[1]
 
-    every = beat(store, team)
-    while (left := give_up - time.monotonic()) > 0:
-        if pace.sleep_until(store, team, settled, min(left, every)):
+    seconds_between_beats = beat(store, team)
+    while (remaining := give_up - time.monotonic()) > 0:
+        if pace.sleep_until(store, team, is_over, min(remaining, seconds_between_beats)):
             return
         with suppress(errors.TeamsError):
             claims.heartbeat(store, team, caller)
@@ -219,35 +224,33 @@ def beat(store: Store, team: str) -> float:
     return min(quiet.BEAT, teams.get(store, team).silence / 3)
 
 
-def mail(store: Store, team: str, name: str, room: int, quiet: bool) -> tuple[list[str], set[int]]:
-    """Return as many unread messages as there is room for, at least one, and their numbers."""
+def mail(store: Store, team: str, name: str, room: int, with_quiet: bool) -> tuple[list[str], set[int]]:
+    """Return as many unread messages as there is room for, at least one, and their numbers. Messages that only inform
+    are among them if *with_quiet* is set.
+    """
     mailbox = inboxes.Mailbox(store, team, name)
-    unread = mailbox.messages(mailbox.unread(quiet))
+    unread = mailbox.messages(mailbox.unread(with_quiet))
     if not unread:
         return [], set()
     parts = ["Messages from your team, not from your user:"]
     shown: set[int] = set()
-    room -= len(parts[0]) + _ROOM
+    room -= len(parts[0]) + _ROOM_FOR_REST
     for message in unread:
-        part = _quoted(message)
-        if len(part) + 2 > room and shown:
+        how_to_answer = messages.how_to_answer(message)
+        whole = messages.quote(message) + how_to_answer
+        fits = len(whole) + 2 <= room
+        if shown and not fits:
             break
-        parts.append(part if len(part) + 2 <= room else _quoted(message, room))
+        parts.append(whole if fits else "\n".join(messages.quote_bounded(message, room)) + how_to_answer)
         shown.add(message.number)
-        room -= len(part) + 2
+        room -= len(whole) + 2
     if len(shown) < len(unread):
         parts.append(f"{len(unread) - len(shown)} more: teams read-messages")
     return parts, shown
-
-
-def _quoted(message: Message, room: int = 0) -> str:
-    quote = "\n".join(messages.quote_bounded(message, room)) if room else messages.quote(message)
-    return quote + messages.how_to_answer(message)
 
 
 def unread(store: Store, team: str, agent: str) -> tuple[int, bool]:
     """Return the number of the last message, and whether any up to it is unread or damaged."""
     problems: list[Any] = []
     inbox = inboxes.advance(store, team, inboxes.load(store, team, agent), problems)
-    waiting = bool(problems) or any(entry.read_at is None for entry in inbox.open)
-    return inbox.up_to, waiting
+    return inbox.up_to, bool(problems) or any(entry.read_at is None for entry in inbox.open)

@@ -21,40 +21,42 @@ if TYPE_CHECKING:
 
 
 WAKES, INTERRUPTS = 2, 3
-"""The exit statuses: the client is to take a turn; it is to end the one that is going on first."""
-_TO_JOIN, _TO_LEAVE = 10.0, 3.0
-_LOOK, _LOOK_AFTER_WAKER = 1.0, 5.0
+"""The exit statuses: the client takes a turn; the client first ends the turn that is going on."""
+_SECONDS_TO_JOIN, _SECONDS_TO_LEAVE = 10.0, 3.0
+_SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LOOKS_AFTER_WAKER = 1.0, 5.0
 
 
 def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
     """Wait for the bell of the client that runs this hook. The exit status tells the client what to do."""
     if environ.get("TEAMS_SHADOW") or not standpoint.has_team:
         return 0
-    client_and_binding = _client(client, standpoint.root)
+    client_and_binding = _joined_client(client, standpoint.root)
     if client_and_binding is None:
         return 0
     pid, binding = client_and_binding
     started = bindings.stat_of(pid)[0]
     bell = Doorbell(bindings.terminal_file(standpoint.root, binding.team, binding.agent, "bell"))
-    if not started or not _taken(bell, pid):
+    if not started or not _take(bell, pid):
         return 0
-    heard = _listen(bell, pid, started, standpoint, binding.team, environ)
+    reason = _listen(bell, pid, started, standpoint, binding.team, environ)
     bell.close()
-    if heard in (b"", LEAVE):
+    if reason in (b"", LEAVE):
         return 0
     sys.stderr.write(f"{LINE}\n")
-    return INTERRUPTS if heard == STOP else WAKES
+    return INTERRUPTS if reason == STOP else WAKES
 
 
-def _client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
-    """Return the client whose messages this process waits for. It may join at the same time, by another hook."""
+def _joined_client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
+    """Return the process of the client whose messages this process waits for, and its member. The client may join only
+    now, by another hook. None if it does not join, or has no person.
+    """
     from teams_cli.agents.seats import terminals
     from teams_cli.clients import known
 
     pid, seat = bindings.nearest_client(os.getppid()), known.get(client).seat
     if not pid or seat is None or seat.is_headless(terminals.words_of(pid)):
         return None
-    give_up = time.monotonic() + _TO_JOIN
+    give_up = time.monotonic() + _SECONDS_TO_JOIN
     while time.monotonic() < give_up:
         if client_and_binding := bindings.client_above(root, os.getppid()):
             return client_and_binding
@@ -62,15 +64,16 @@ def _client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
     return None
 
 
-def _taken(bell: Doorbell, pid: int) -> bool:
-    """Whether this process is the one that waits: each end of a turn starts one, and the first of a client stays.
+def _take(bell: Doorbell, pid: int) -> bool:
+    """Take the bell of the client *pid*. Return False if another process keeps it: the end of each turn starts a
+    process like this one, and only the first of a client stays.
 
-    A process whose client has ended goes within a moment. A client that still has our hooks after they were removed
-    from its settings is left alone.
+    A process whose client has ended leaves the bell within a moment. A client that still has our hooks after they were
+    removed from its settings is left alone.
     """
     if bell.is_dismissed(pid):
         return False
-    give_up = time.monotonic() + _TO_LEAVE
+    give_up = time.monotonic() + _SECONDS_TO_LEAVE
     while not bell.listen(pid):
         if bell.client_pid() == pid or time.monotonic() > give_up:
             return False
@@ -81,12 +84,14 @@ def _taken(bell: Doorbell, pid: int) -> bool:
 def _listen(
     bell: Doorbell, pid: int, started: str, standpoint: Standpoint, team: str, environ: Mapping[str, str]
 ) -> bytes:
-    """Return why the bell rang; empty if the client ended first."""
-    look = time.monotonic() + _LOOK_AFTER_WAKER
+    """Wait until the bell rings. Return the reason that its ringer gave, or b"" if the client ended first. If the waker
+    of the team was killed meanwhile, start it again.
+    """
+    next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS_AFTER_WAKER
     while bindings.stat_of(pid)[0] == started:
-        if heard := bell.wait(_LOOK):
-            return heard
-        if time.monotonic() > look:
+        if reason := bell.wait(_SECONDS_BETWEEN_LOOKS):
+            return reason
+        if time.monotonic() > next_look:
             if not bindings.is_locked(f"{standpoint.root}/wakers/{team}.lock"):  # it was killed
                 from teams_cli.agents import background
                 from teams_cli.store import opening
@@ -96,5 +101,5 @@ def _listen(
                 store = opening.open_store(standpoint.root, standpoint.store or FILES, host=host)
                 background.start_for_terminals(store, team, environ)
                 store.close()
-            look = time.monotonic() + _LOOK_AFTER_WAKER
+            next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS_AFTER_WAKER
     return b""

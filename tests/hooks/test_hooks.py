@@ -110,7 +110,7 @@ def test_a_stop_is_refused_a_few_times_in_a_row_at_most(cli: Cli) -> None:
     for active in [False] + [True] * 10:
         cli.ok("send-message", "bob", "and another thing", agent="lea")
         refused += hook(cli, "Stop", stop_hook_active=active) is not None
-    assert refused == replies.MAX_BLOCKS
+    assert refused == replies.MAX_STOPS_REFUSED
     assert hook(cli, "Stop", stop_hook_active=False)["decision"] == "block"
 
 
@@ -121,7 +121,7 @@ def test_agents_at_work_hold_the_end_of_a_turn(cli: Cli, tmp_path: Path) -> None
     assert hook(cli, "Stop", stop_hook_active=False) is None
     script = f"until test -e {tmp_path}/go; do sleep 0.02; done; echo kid"
     child = cli.ok("spawn", script, agent="bob")["agent"]
-    again = [hook(cli, "Stop", attends=True, stop_hook_active=True) for _ in range(replies.MAX_BLOCKS + 1)]
+    again = [hook(cli, "Stop", attends=True, stop_hook_active=True) for _ in range(replies.MAX_STOPS_REFUSED + 1)]
     assert child in again[0]["reason"] and "teams read-messages --wait" in again[0]["reason"]
     assert all(again[:-1]) and again[-1] is None
     for client in (["claude"], ["claude", "--hold"], ["opencode", "--hold"]):
