@@ -96,7 +96,7 @@ class ClientProcess:
         """
         values = {"prompt": self.session.prompt, "session_id": self.session.session_id, "agent": self.session.agent}
         values |= profiles.of_place(self.store.root, self.store.variables)
-        brought = profiles.brought(self.profile, sys.executable, self.environment, self.level)
+        brought = profiles.placeholder_words(self.profile, sys.executable, self.environment, self.level)
         brought["model"] = profiles.of_model(self.profile, self.session.model)
         words = profiles.fill(self.profile.start if self.first else self.profile.resume, values, brought)
         with open(os.open(self.input, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:

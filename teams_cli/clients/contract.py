@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from teams_cli.clients import own_entries
 from teams_cli.text import safe
 
@@ -12,26 +14,25 @@ if TYPE_CHECKING:
 
     from teams_cli.clients.profiles import Versions
     from teams_cli.clients.seats import Seat
-    from teams_cli.clients.settings_files import Form
+    from teams_cli.clients.settings_files import FileFormat
 
 
 _A_DAY = 86400
-_HOLDS = 900
+_HOLD_TIMEOUT = 900
 """Seconds that a client gives a hook which holds the end of a turn. Qwen Code reads 1000 and more as milliseconds."""
 
 
-class SettingsPlace:
-    """The place of a settings file, and its *form*.
+class SettingsPlace(NamedTuple):
+    """The place of a settings file, and its *format*.
 
-    *of_project* is the path below a project. *of_user* is the path below the user's directory of the client or, with
-    *beside*, below the user's home.
+    *of_project* is the path below a project. *of_user* is the path below the user's directory of the client or, if
+    *is_in_home* is set, below the user's home.
     """
 
-    def __init__(self, of_project: str, of_user: str, form: Form, beside: bool = False) -> None:
-        self.of_project = of_project
-        self.of_user = of_user
-        self.form = form
-        self.beside = beside
+    of_project: str
+    of_user: str
+    format: FileFormat
+    is_in_home: bool = False
 
 
 class Home:
@@ -45,32 +46,22 @@ class Home:
         self.files = files
 
 
-class PluginCommands:
+class PluginCommands(NamedTuple):
     """The commands with which a client installs and removes our plugin.
 
     *install* and *uninstall* are words of the command `plugin` of *program*. If the command is another *noun*, it takes
-    the folder of the plugin instead of a catalogue. *beside* are the keys that the client leaves in its settings
+    the folder of the plugin instead of a catalogue. *leftovers* are the keys that the client leaves in its settings
     afterwards. *settings* is the path of these settings below the user's home, for a client without other settings
-    files. *form* says how entries of ours are put into the first settings file as well.
+    files. *format* says how entries of ours are put into the first settings file as well.
     """
 
-    def __init__(
-        self,
-        program: str,
-        install: str,
-        uninstall: str,
-        beside: tuple[str, ...] = (),
-        settings: str = "",
-        form: Form | None = None,
-        noun: str = "plugin",
-    ) -> None:
-        self.noun = noun
-        self.program = program
-        self.install = install
-        self.uninstall = uninstall
-        self.beside = beside
-        self.settings = settings
-        self.form = form
+    program: str
+    install: str
+    uninstall: str
+    leftovers: tuple[str, ...] = ()
+    settings: str = ""
+    format: FileFormat | None = None
+    noun: str = "plugin"
 
 
 class Client:
@@ -81,7 +72,7 @@ class Client:
     dialect: Dialect | None = None
     """The dialect of its hooks; None for a client without hooks."""
     events: tuple[str, ...] = ()
-    """The events at which our hook is called in every client."""
+    """The events at which our hook is called, with or without a person."""
     sitting: tuple[str, ...] = ()
     """Further events, at which our hook is called in terminals, to learn the state of the client."""
     waiting: tuple[str, ...] = ()
@@ -117,7 +108,7 @@ class Client:
         """Return our hooks for a client that runs without a person, by event."""
         entries = {event: self.hook_entry(command) for event in self.events}
         for event in self.holding:
-            entries[event]["hooks"][0] |= {"command": f"{command} {own_entries.HOLD}", "timeout": _HOLDS}
+            entries[event]["hooks"][0] |= {"command": f"{command} {own_entries.HOLD}", "timeout": _HOLD_TIMEOUT}
         if entries and self.dialect and self.dialect.guard:
             guard = self.dialect.guard
             entries[guard.event] = {"matcher": guard.matcher, **self.hook_entry(command)}
@@ -128,10 +119,9 @@ class Client:
         entries = self.agent_entries(command)
         entries |= {event: self.hook_entry(command) for event in self.sitting}
         for event in self.waiting:
-            waits = f"{command} {own_entries.WAIT}"
-            entries[event]["hooks"].append(
-                {"type": "command", "command": waits, "asyncRewake": True, "timeout": _A_DAY}
-            )
+            waiting_command = f"{command} {own_entries.WAIT}"
+            hook = {"type": "command", "command": waiting_command, "asyncRewake": True, "timeout": _A_DAY}
+            entries[event]["hooks"].append(hook)
         return entries
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
@@ -151,8 +141,8 @@ class Client:
         return []
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-        """Return options and environment variables that give a single run in a terminal our hooks and our server. The
-        user's settings stay as they are; files that are needed for this are written to *directory*.
+        """Return options and environment variables that give a single run in a terminal our hooks and our server. Files
+        that are needed for this are written to *directory*, and the user's settings stay as they are.
         """
         return [], {}
 
@@ -179,18 +169,17 @@ class Client:
         return own_entries.server_command(python)
 
 
-class ToolGuard:
+class ToolGuard(NamedTuple):
     """The event at which a client asks before it uses a tool that changes something.
 
     *writers* are the tools that write files, and *shells* those that run commands. If *tells* is set, the model gets
     the answer before the tool runs, else after it.
     """
 
-    def __init__(self, event: str, writers: tuple[str, ...], shells: tuple[str, ...], tells: bool = True) -> None:
-        self.event = event
-        self.writers = writers
-        self.shells = shells
-        self.tells = tells
+    event: str
+    writers: tuple[str, ...]
+    shells: tuple[str, ...]
+    tells: bool = True
 
     @property
     def matcher(self) -> str:
@@ -201,8 +190,8 @@ class ToolGuard:
 class Dialect:
     """The terms of a client's hooks: its names of the events, and the answer *block*, which keeps it from stopping.
 
-    If *joins* is set, the client puts its text from before a refused end into its final answer. With a *guard*, it asks
-    before it uses a tool that changes something.
+    If *joins* is set and the end of a turn is refused, the final answer also has the text from before. With a *guard*,
+    the client asks before it uses a tool that changes something.
     """
 
     def __init__(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from teams_cli.clients.settings_files import Ours, SettingsFile
 
 _PATIENCE = 30.0
+"""The seconds that an installation waits for another."""
 
 
 @dataclass
@@ -39,13 +40,11 @@ class FileChange:
         """The change as a unified diff; "" if nothing changes."""
         from difflib import unified_diff
 
-        before, after = _lines(self.before), _lines(self.after)
-        old, new = ("/dev/null" if data is None else self.place.path for data in (self.before, self.after))
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in unified_diff(before, after, old, new))
-
-
-def _lines(data: bytes | None) -> list[str]:
-    return (data or b"").decode(errors="replace").splitlines(keepends=True)
+        contents = (self.before, self.after)
+        before, after = ((data or b"").decode(errors="replace").splitlines(keepends=True) for data in contents)
+        before_name, after_name = ("/dev/null" if data is None else self.place.path for data in contents)
+        lines = unified_diff(before, after, before_name, after_name)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
@@ -58,7 +57,7 @@ def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
     """
     before = _read(place)
     original = _without(store, place, before)
-    after = place.form.with_ours(place.path, original, ours)
+    after = place.format.with_ours(place.path, original, ours)
     return FileChange(place, before, after=after or original, original=original)
 
 
@@ -71,8 +70,8 @@ def uninstall(store: Store, place: SettingsFile) -> FileChange:
     """
     before = _read(place)
     after = _without(store, place, before)
-    if after and isinstance(place.form, Toml):
-        after = place.form.without_traces(place.path, after)
+    if after and isinstance(place.format, Toml):
+        after = place.format.without_stale_trust(place.path, after)
     return FileChange(place, before, after, after)
 
 
@@ -87,7 +86,7 @@ def one_at_a_time(store: Store) -> Lock:
 def apply(store: Store, change: FileChange) -> None:
     """Write the changed file. A copy of the original is stored before, and removed again with our last entry."""
     path = os.path.realpath(change.place.path)
-    kept = _kept(store, change.place)
+    record = _read_record(store, change.place)  # refuses a damaged one before anything is changed
     if change.before == change.after:
         return
     if _read(change.place) != change.before:
@@ -96,15 +95,15 @@ def apply(store: Store, change: FileChange) -> None:
     while not os.path.isdir(directory):
         missing.append(directory)
         directory = os.path.dirname(directory)
-    made = missing or kept.get("made", [])
+    made_directories = missing or record.get("made", [])
     if change.after == change.original:
         _write(path, change.after)
         with suppress(OSError):  # one of them is not empty
-            for name in made:
+            for name in made_directories:
                 os.rmdir(name)
-        disk.discard(_backup(store, change.place))
+        disk.discard(_record_path(store, change.place))
     else:
-        _keep(store, change, made)
+        _write_record(store, change, made_directories)
         _write(path, change.after)
 
 
@@ -140,43 +139,47 @@ def _read(place: SettingsFile) -> bytes | None:
         return None
 
 
-def _backup(store: Store, place: SettingsFile) -> str:
+def _record_path(store: Store, place: SettingsFile) -> str:
     return f"{store.root}/installed/{place.client.name}-{crc32(os.path.realpath(place.path).encode()):08x}.json"
 
 
 def backup_of(store: Store, place: SettingsFile) -> str:
     """Return the path of the stored copy of the original file; "" if there is none."""
-    return path if os.path.exists(path := _backup(store, place)) else ""
+    path = _record_path(store, place)
+    return path if os.path.exists(path) else ""
 
 
-def _keep(store: Store, change: FileChange, made: list[str]) -> None:
+def _write_record(store: Store, change: FileChange, made_directories: list[str]) -> None:
+    """Store the original of the file, the file that we leave, and the directories that are made for it."""
     disk.prepare_root(store.root)
-    path = _backup(store, change.place)
+    path = _record_path(store, change.place)
     disk.make_directories(os.path.dirname(path), store.root)
     document = {
         "path": os.path.realpath(change.place.path),
         "before": _text(change.original),
         "after": _text(change.after),
-        "made": made,
+        "made": made_directories,
     }
     disk.commit(disk.write_temp(f"{store.root}/tmp", json.dumps(document, indent=2).encode() + b"\n"), path)
 
 
-def _kept(store: Store, place: SettingsFile) -> dict[str, Any]:
+def _read_record(store: Store, place: SettingsFile) -> dict[str, Any]:
     """Return what was stored about the file when we last changed it; empty if nothing was."""
-    path = _backup(store, place)
+    path = _record_path(store, place)
     try:
-        kept = json.loads(disk.read_file(path))
+        record = json.loads(disk.read_file(path))
     except (FileNotFoundError, ValueError):
         return {}
-    texts = isinstance(kept, dict) and all(isinstance(kept.get(key), str | None) for key in ("before", "after"))
-    made = kept.get("made") if texts else None
-    are_paths = isinstance(made, list) and all(isinstance(path, str) for path in made)
-    if not are_paths or not {"before", "after"} <= set(kept):
+    is_valid = isinstance(record, dict) and {"before", "after", "made"} <= set(record)
+    if is_valid:
+        has_texts = all(isinstance(record[key], str | None) for key in ("before", "after"))
+        made = record["made"]
+        is_valid = has_texts and isinstance(made, list) and all(isinstance(directory, str) for directory in made)
+    if not is_valid:
         raise errors.DamagedRecord(
             f"{path}: differs from the backup of {place.path}", "Compare both, and move it away."
         )
-    return dict(kept)
+    return dict(record)
 
 
 def _text(data: bytes | None) -> str | None:
@@ -188,12 +191,13 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _without(store: Store, place: SettingsFile, data: bytes | None) -> bytes | None:
-    """Return the file without our entries, or None if there is no file. If it still is what our last change left, it
+    """Return the file without our entries, or None if there is no file. If it is still as our last change left it, it
     gets its former content back; else only our entries are taken out.
     """
     if data is None:
         return None
-    kept = _kept(store, place)
-    if kept and _bytes(kept["after"]) == data:
-        return _bytes(kept["before"])
-    return place.form.without_ours(place.path, data, _bytes(kept["before"]) if kept else None)
+    record = _read_record(store, place)
+    if not record:
+        return place.format.without_ours(place.path, data)
+    former = _bytes(record["before"])
+    return former if _bytes(record["after"]) == data else place.format.without_ours(place.path, data, former)

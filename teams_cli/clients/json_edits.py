@@ -25,8 +25,14 @@ def without_comments(text: str) -> str:
     return _blanked(_LAST_COMMA, _blanked(_COMMENT, text))
 
 
-def _blanked(kind: re.Pattern[str], text: str) -> str:
-    return kind.sub(lambda match: match[0] if match[0][0] == '"' else re.sub(r"[^\r\n]", " ", match[0]), text)
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    """Return the text with blanks in place of what the pattern matches. Strings, which it matches too, stay."""
+
+    def replacement(match: re.Match[str]) -> str:
+        is_string = match[0].startswith('"')
+        return match[0] if is_string else re.sub(r"[^\r\n]", " ", match[0])
+
+    return pattern.sub(replacement, text)
 
 
 def has_comments(text: str) -> bool:
@@ -39,7 +45,7 @@ def with_member(text: str, path: Path, value: Any) -> str:
     number at the end of the path adds to a list.
     """
     bare = without_comments(text)
-    start = _blank(bare, 0)
+    start = _after_blanks(bare, 0)
     for depth, key in enumerate(path):
         container = _Container(bare, start)
         child = container.child(key)
@@ -47,42 +53,47 @@ def with_member(text: str, path: Path, value: Any) -> str:
             for missing in reversed(path[depth + 1 :]):
                 value = [value] if isinstance(missing, int) else {missing: value}
             return _inserted(text, container, key, value)
-        start = child.value
+        start = child.value_start
     raise LookupError(f"{path} is there")
 
 
 def without_member(text: str, path: Path) -> str:
     """Return the text without the value at the path, which must exist."""
     bare = without_comments(text)
-    start = _blank(bare, 0)
+    start = _after_blanks(bare, 0)
     for key in path[:-1]:
-        start = _Container(bare, start).place(key).value
+        start = _Container(bare, start).existing_child(key).value_start
     container = _Container(bare, start)
-    child = container.place(path[-1])
+    child = container.existing_child(path[-1])
     number = container.children.index(child)
     code = _blanked(_COMMENT, text)
-    own = _comma(code, child.end)
-    if number:
-        comma = _comma(code, container.children[number - 1].end)
-        gap = _end_of_line(code, comma + 1)
-        if own >= 0:
-            return text[:gap] + text[own + 1 :]
-        return text[:comma] + text[comma + 1 : gap] + text[child.end :]
+    comma_after = _comma_after(code, child.end)
+    if number > 0:
+        comma_before = _comma_after(code, container.children[number - 1].end)
+        line_end = _end_of_line(code, comma_before + 1)  # a comment behind the value before stays
+        if comma_after >= 0:
+            return text[:line_end] + text[comma_after + 1 :]
+        return text[:comma_before] + text[comma_before + 1 : line_end] + text[child.end :]
     if len(container.children) > 1:
         return text[: child.start] + text[container.children[1].start :]
-    end = own + 1 if own >= 0 else child.end
-    if text[start + 1 : child.start].strip():  # a comment
+    end = comma_after + 1 if comma_after >= 0 else child.end
+    has_comment_before = bool(text[start + 1 : child.start].strip())
+    if has_comment_before:
         return text[: child.start] + text[end:]
-    return text[: start + 1] + (text[container.close :] if text[end : container.close].isspace() else text[end:])
+    if text[end : container.close].isspace():
+        end = container.close
+    return text[: start + 1] + text[end:]
 
 
 class _Child:
-    """A value in an object or a list: its key, where the entry starts, where the value starts, and where it ends."""
+    """A value in an object or a list: its key, where its entry starts, where the value itself starts, and where it
+    ends. In an object, the entry starts with the key; in a list, with the value.
+    """
 
-    def __init__(self, key: str | int, start: int, value: int, end: int) -> None:
+    def __init__(self, key: str | int, start: int, value_start: int, end: int) -> None:
         self.key = key
         self.start = start
-        self.value = value
+        self.value_start = value_start
         self.end = end
 
 
@@ -93,27 +104,28 @@ class _Container:
         self.start = start
         self.is_list = bare[start] == "["
         self.children = list(self._children(bare, start + 1))
-        self.close = _blank(bare, self.children[-1].end if self.children else start + 1)
+        self.close = _after_blanks(bare, self.children[-1].end if self.children else start + 1)
 
     def _children(self, bare: str, place: int) -> Iterator[_Child]:
         number = 0
-        while bare[start := _blank(bare, place)] not in "]}":
-            start = _blank(bare, start + 1) if bare[start] == "," else start
+        while bare[start := _after_blanks(bare, place)] not in "]}":
+            if bare[start] == ",":
+                start = _after_blanks(bare, start + 1)
             key: str | int = number
-            value = start
+            value_start = start
             if not self.is_list:
-                key, end = _decoder.raw_decode(bare, start)
-                value = _blank(bare, _blank(bare, end) + 1)
-            place = _decoder.raw_decode(bare, value)[1]
-            yield _Child(key, start, value, place)
+                key, key_end = _decoder.raw_decode(bare, start)
+                colon = _after_blanks(bare, key_end)
+                value_start = _after_blanks(bare, colon + 1)
+            place = _decoder.raw_decode(bare, value_start)[1]
+            yield _Child(key, start, value_start, place)
             number += 1
 
     def child(self, key: str | int) -> _Child | None:
         """Return the value under that key; None if there is none."""
         return next((child for child in self.children if child.key == key), None)
 
-    def place(self, key: str | int) -> _Child:
-        """Return the value under the key, which must exist."""
+    def existing_child(self, key: str | int) -> _Child:
         child = self.child(key)
         assert child is not None
         return child
@@ -123,51 +135,56 @@ def _inserted(text: str, container: _Container, key: str | int, value: Any) -> s
     """Return the text with the value at the end of the container, formatted like the values there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     head = "" if container.is_list else f"{json.dumps(key)}: "
-    end = container.children[-1].end if container.children else container.start + 1
-    # Everything is on one line:
-    if container.children and "\n" not in text[container.start : container.children[-1].start]:
-        return f"{text[:end]}, {head}{json.dumps(value, ensure_ascii=False)}{text[end:]}"
-    unit = _unit(text)
-    outer = _indent_of(text, container.start)
-    own = _indent_of(text, container.children[-1].start) if container.children else outer + unit
+    last = container.children[-1] if container.children else None
+    if last and "\n" not in text[container.start : last.start]:  # everything is on one line
+        return f"{text[: last.end]}, {head}{json.dumps(value, ensure_ascii=False)}{text[last.end :]}"
+    unit = _indentation_unit(text)
+    outer = _indentation_at(text, container.start)
+    inner = _indentation_at(text, last.start) if last else outer + unit
     lines = json.dumps(value, indent=unit, ensure_ascii=False).splitlines()
-    member = head + f"{newline}{own}".join(lines)
-    if container.children:  # after a comment on the line of the last value
-        code = _blanked(_COMMENT, text)
-        comma = _comma(code, end)
-        place = _end_of_line(code, comma + 1 if comma >= 0 else end)
-        before, after = ("", ",") if comma >= 0 else (",", "")
-        return f"{text[:end]}{before}{text[end:place]}{newline}{own}{member}{after}{text[place:]}"
-    inner = text[end : container.close].rstrip(" \t\r\n")  # it may hold a comment
-    return f"{text[:end]}{inner}{newline}{own}{member}{newline}{outer}{text[container.close :]}"
+    member = head + f"{newline}{inner}".join(lines)
+    if last is None:
+        start = container.start + 1
+        comment = text[start : container.close].rstrip(" \t\r\n")
+        return f"{text[:start]}{comment}{newline}{inner}{member}{newline}{outer}{text[container.close :]}"
+    code = _blanked(_COMMENT, text)
+    comma = _comma_after(code, last.end)
+    # A comment behind the last value stays on its line.
+    if comma >= 0:
+        line_end = _end_of_line(code, comma + 1)
+        return f"{text[:line_end]}{newline}{inner}{member},{text[line_end:]}"
+    line_end = _end_of_line(code, last.end)
+    return f"{text[: last.end]},{text[last.end : line_end]}{newline}{inner}{member}{text[line_end:]}"
 
 
-def _comma(code: str, place: int) -> int:
+def _comma_after(code: str, place: int) -> int:
     """Return the place of the comma after a value that ends at *place*; -1 if there is none."""
-    comma = _blank(code, place)
+    comma = _after_blanks(code, place)
     return comma if code[comma : comma + 1] == "," else -1
 
 
 def _end_of_line(code: str, place: int) -> int:
-    """Return the end of the line if only a comment is left on it, else *place*."""
+    """Return the end of the line if only blanks are left on it, else *place*."""
     match = re.compile(r"[ \t]*(?=\r?\n)").match(code, place)
     return match.end() if match else place
 
 
-def _unit(text: str) -> str:
-    """Return one level of the text's indentation."""
-    for line in text.splitlines()[1:2]:
-        return line[: len(line) - len(line.lstrip())] or "  "
-    return "  "
+def _indentation_unit(text: str) -> str:
+    """Return one level of the text's indentation, which is that of its second line."""
+    lines = text.splitlines()
+    return (_leading_blanks(lines[1]) if len(lines) > 1 else "") or "  "
 
 
-def _indent_of(text: str, place: int) -> str:
+def _indentation_at(text: str, place: int) -> str:
     """Return the blanks at the beginning of the line that contains *place*."""
-    line = text[text.rfind("\n", 0, place) + 1 : place]
+    return _leading_blanks(text[text.rfind("\n", 0, place) + 1 : place])
+
+
+def _leading_blanks(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _blank(text: str, place: int) -> int:
+def _after_blanks(text: str, place: int) -> int:
     """Return the end of the blanks that begin at *place*."""
     match = _BLANK.match(text, place)
     return match.end() if match else place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 
 from teams_cli.records.records import Record
 
@@ -27,34 +27,36 @@ def session_id_in(profile: Profile, printed: str) -> str | None:
     """
     if is_preset(profile):
         return None
-    return next(_found(profile.session_id, printed), None)
+    return next(_texts(profile.session_id, printed), None)
 
 
 def output_in(profile: Profile, printed: str) -> str:
     """Return the client's answer in what it *printed*; "" if there is none."""
     if profile.output.get("from", "stdout") == "stdout":
         return printed
-    answers = list(_found(profile.output, printed))
+    answers = list(_texts(profile.output, printed))
     return answers[-1] if answers else ""
 
 
-def said_in(profile: Profile, printed: str) -> str:
+def partial_output_in(profile: Profile, printed: str) -> str:
     """Return all text that the client has printed so far in an unfinished turn; "" if it prints its text only at the
     end.
     """
     where = profile.output.get("from", "stdout")
-    return printed if where == "stdout" else "\n".join(_found(profile.output, printed)) if where == "lines" else ""
+    if where == "stdout":
+        return printed
+    return "\n".join(_texts(profile.output, printed)) if where == "lines" else ""
 
 
 def has_failed(profile: Profile, status: int, printed: str) -> bool:
     """Whether the turn failed, by its exit status and by what the client reports."""
-    where = profile.failed
-    if where.get("status", True) and status != 0:
+    signs = profile.failed
+    if signs.get("status", True) and status != 0:
         return True
-    if "json" in where:
-        return any(at(document, where["json"]) is True for document in _documents("json", printed))
-    for form in ("lines", "items"):
-        if form in where and any(_matches(document, where[form]) for document in _documents(form, printed)):
+    if "json" in signs:
+        return any(value_at(document, signs["json"]) is True for document in _documents("json", printed))
+    for where in ("lines", "items"):
+        if where in signs and any(_matches(document, signs[where]) for document in _documents(where, printed)):
             return True
     return False
 
@@ -63,14 +65,18 @@ def failure_in(profile: Profile, printed: str) -> str:
     """Return what the client reports about its failed turn. In a stream of JSON, these are the documents about a
     failure and the lines that are not JSON; else it is the whole output.
     """
-    where = profile.failed
-    if "items" in where:
-        failures = [json.dumps(item) for item in _documents("items", printed) if _matches(item, where["items"])]
-        return "\n".join(failures) or ("" if next(_parsed(printed), None) else printed)
-    if "lines" not in where:
+    signs = profile.failed
+    if "items" in signs:
+        failures = [json.dumps(item) for item in _documents("items", printed) if _matches(item, signs["items"])]
+        is_json = any(True for _ in _parsed(printed))
+        return "\n".join(failures) or ("" if is_json else printed)
+    if "lines" not in signs:
         return printed
-    lines = ((line, list(_parsed(line))) for line in printed.splitlines())
-    return "\n".join(line for line, parsed in lines if not parsed or _matches(parsed[0], where["lines"]))
+    lines = []
+    for line in printed.splitlines():
+        if all(_matches(document, signs["lines"]) for document in _parsed(line)):
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
@@ -80,26 +86,28 @@ def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
             yield document
 
 
-def _found(where: Mapping[str, Any], printed: str) -> Iterator[str]:
+def _texts(where: Mapping[str, Any], printed: str) -> Iterator[str]:
+    """Yield the texts at the path in *where*, from the documents that meet its conditions."""
     for document in matching(where, printed):
-        value = at(document, where["path"])
+        value = value_at(document, where["path"])
         if isinstance(value, str):
             yield value
 
 
-def _documents(form: str, printed: str) -> Iterator[Any]:
-    """Yield the JSON documents in the output. By *form*, these are the whole output, the items of a list in it, or its
-    lines.
+def _documents(where: str, printed: str) -> Iterator[Any]:
+    """Yield the JSON documents in the output: the whole output (`json`), the items of a list in it (`items`), or its
+    lines (`lines`), as *where* says.
     """
-    if form == "lines":
+    if where == "lines":
         for line in printed.splitlines():
             yield from _parsed(line)
         return
     for whole in _parsed(printed):
-        yield from whole if form == "items" and isinstance(whole, list) else [whole]
+        yield from whole if where == "items" and isinstance(whole, list) else [whole]
 
 
 def _parsed(text: str) -> Iterator[Any]:
+    """Yield the JSON document in the text; nothing if it is not JSON."""
     try:
         yield json.loads(text)
     except ValueError:
@@ -107,10 +115,10 @@ def _parsed(text: str) -> Iterator[Any]:
 
 
 def _matches(document: Any, wanted: Mapping[str, Any]) -> bool:
-    return all(at(document, path) == value for path, value in wanted.items())
+    return all(value_at(document, path) == value for path, value in wanted.items())
 
 
-def at(document: Any, path: str) -> Any:
+def value_at(document: Any, path: str) -> Any:
     """Return the value at a path of keys with dots between them; None if there is none."""
     for key in path.split("."):
         document = document.get(key) if isinstance(document, dict) else None
@@ -162,8 +170,10 @@ def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
     """
     if "turn" not in profile.usage:
         return None
-    documents = matching(profile.usage, printed)
-    return next((tokens for each in documents for tokens in _counted(profile.usage["turn"], each, None)), None)
+    for document in matching(profile.usage, printed):
+        for tokens in _counted(profile.usage["turn"], document, None):
+            return tokens
+    return None
 
 
 def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[Tokens] | None:
@@ -173,54 +183,53 @@ def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[
     where = profile.usage
     if not where:
         return None
-    counts = [counted for document in matching(where, printed) for counted in _counted(where, document, model)]
+    counts = [tokens for document in matching(where, printed) for tokens in _counted(where, document, model)]
     if not counts:
         return None
-    return counts[-1:] if grows(profile) and "each" not in where else summed(counts)
+    if grows(profile) and "each" not in where:
+        return counts[-1:]  # the last count includes the earlier ones
+    return summed(counts)
 
 
 def summed(counts: Sequence[Tokens]) -> list[Tokens]:
     """Add up the counts to one for each model."""
-    together: dict[str | None, Tokens] = {}
-    for each in counts:
-        together[each.model] = together[each.model].plus(each) if each.model in together else each
-    return list(together.values())
+    sums: dict[str | None, Tokens] = {}
+    for tokens in counts:
+        sums[tokens.model] = sums[tokens.model].plus(tokens) if tokens.model in sums else tokens
+    return list(sums.values())
 
 
 def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iterator[Tokens]:
     """Yield the counts in one document: one for each model if they stand under the names of models, else a single one
     for *model*.
     """
-    if "each" not in where:
-        parts = {model: document}
-    else:
-        parts = at(document, where["each"])
-        if not isinstance(parts, dict):
-            return
+    parts = value_at(document, where["each"]) if "each" in where else {model: document}
+    if not isinstance(parts, dict):
+        return
     for name, part in parts.items():
-        kinds = {kind: _sum(part, where.get(kind, ())) for kind in ("input", "cached", "output")}
-        if None not in (kinds["input"], kinds["output"]):
-            yield Tokens(model=name, **{kind: count or 0 for kind, count in kinds.items()})
+        counts = {kind: _sum(part, where.get(kind, ())) for kind in ("input", "cached", "output")}
+        if counts["input"] is not None and counts["output"] is not None:
+            yield Tokens(model=name, **{kind: count or 0 for kind, count in counts.items()})
 
 
 def _sum(part: Any, paths: Sequence[str]) -> int | None:
     """Return the sum of the numbers at these *paths*; None if there is no number."""
-    values = [at(part, path) for path in paths]
-    numbers = [int(each) for each in values if isinstance(each, int | float) and each >= 0]
+    values = [value_at(part, path) for path in paths]
+    numbers = [int(value) for value in values if isinstance(value, int | float) and value >= 0]
     return sum(numbers) if numbers else None
 
 
-_SAYS_SO = (
+_LIMIT = (
     r"(usage|rate|session|weekly|daily|\d+-hour) limit (reached|exceeded|hit)|(hit|reached|exceeded) your (\w+ )*limit"
     r"|(exceeded|exhausted) your (\w+ )*(quota|capacity)|quota (exceeded|exhausted)|RESOURCE_EXHAUSTED|rate_limit_error"
     r"|too many requests|rate limit"
 )
-_PER = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_SECONDS_PER = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _SPAN = r"\d+(?:\.\d+)?\s*(?:d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:utes?)?)?|s(?:ec(?:onds?)?)?)"
-_IN = rf"(?:in|after) ((?:{_SPAN}[\s,]*(?:and\s+)?)+)"
-_AT = r"(?:resets?|again|until|at)(?: at)? (\d{1,2})(?::(\d{2}))?\s*([ap]m)?(?:\s*\(([\w/+-]+)\))?"
+_IN_A_TIME = rf"(?:in|after) ((?:{_SPAN}[\s,]*(?:and\s+)?)+)"
+_AT_A_TIME = r"(?:resets?|again|until|at)(?: at)? (\d{1,2})(?::(\d{2}))?\s*([ap]m)?(?:\s*\(([\w/+-]+)\))?"
 _SINCE_1970 = r"limit reached\|(\d{10})"
-_UNKNOWN = 15 * 60.0
+_DEFAULT_WAIT = 15 * 60.0
 """Seconds until the next try, if the client does not say when."""
 
 
@@ -232,33 +241,33 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
     """
     import re
 
-    if not re.search(_SAYS_SO, printed, re.IGNORECASE):
+    if not re.search(_LIMIT, printed, re.IGNORECASE):
         return None
     if match := re.search(_SINCE_1970, printed):
         return datetime.fromtimestamp(int(match[1]), UTC)
-    if match := re.search(_IN, printed, re.IGNORECASE):
+    if match := re.search(_IN_A_TIME, printed, re.IGNORECASE):
         parts = re.findall(r"(\d+(?:\.\d+)?)\s*([dhms])", match[1].lower())
-        return now + timedelta(seconds=sum(float(number) * _PER[unit] for number, unit in parts))
-    for match in re.finditer(_AT, printed, re.IGNORECASE):
-        if match[2] or match[3]:
-            return _next(now, int(match[1]), int(match[2] or 0), (match[3] or "").lower(), match[4])
-    return now + timedelta(seconds=_UNKNOWN)
+        return now + timedelta(seconds=sum(float(number) * _SECONDS_PER[unit] for number, unit in parts))
+    for match in re.finditer(_AT_A_TIME, printed, re.IGNORECASE):
+        hour, minute, half, zone = match.groups()
+        if minute or half:  # a number alone may be anything
+            return _next_time(now, int(hour), int(minute or 0), (half or "").lower(), zone)
+    return now + timedelta(seconds=_DEFAULT_WAIT)
 
 
-def _next(now: datetime, hour: int, minute: int, half: str, zone: str | None) -> datetime:
-    if half:
-        hour = hour % 12 + (12 if half == "pm" else 0)
-    there = now.astimezone(_zone(zone) or now.tzinfo)
-    if hour > 23 or minute > 59:
-        return now + timedelta(seconds=_UNKNOWN)
-    then = there.replace(hour=hour, minute=minute, second=0, microsecond=0)
-    return then if then > there else then + timedelta(days=1)
-
-
-def _zone(name: str | None) -> tzinfo | None:
+def _next_time(now: datetime, hour: int, minute: int, half: str, zone: str | None) -> datetime:
+    """Return when it is next that time of day in the *zone*, or in that of *now* if the zone is None or unknown. *half*
+    is `am`, `pm`, or "" for 24 hours. If there is no such time, return the default.
+    """
     from zoneinfo import ZoneInfo
 
+    if half:
+        hour = hour % 12 + (12 if half == "pm" else 0)
+    if hour > 23 or minute > 59:
+        return now + timedelta(seconds=_DEFAULT_WAIT)
     try:
-        return ZoneInfo(name) if name else None
+        now_there = now.astimezone(ZoneInfo(zone) if zone else now.tzinfo)
     except (ValueError, OSError, KeyError):
-        return None
+        now_there = now
+    then = now_there.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    return then if then > now_there else then + timedelta(days=1)

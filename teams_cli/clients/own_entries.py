@@ -10,7 +10,11 @@ HOLD = "--hold"
 """The argument of a hook that may hold the end of a turn for a quarter of an hour: the client gives it that time."""
 ASK = "--ask"
 """The argument of a hook that asks the human whether a tool may be used."""
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def program(python: str, *words: str) -> list[str]:
@@ -24,8 +28,8 @@ def of_module(python: str, module: str) -> list[str]:
     """Return the command line that runs the function `main` of one of our modules. `-P` prevents imports from the
     directory in which the client works.
     """
-    installed = os.path.basename(_PACKAGE) in ("site-packages", "dist-packages")
-    where = "" if installed else f"import sys; sys.path.append({_PACKAGE!r}); "
+    is_installed = os.path.basename(_PACKAGE_PARENT) in ("site-packages", "dist-packages")
+    where = "" if is_installed else f"import sys; sys.path.append({_PACKAGE_PARENT!r}); "
     return [python, "-P", "-c", f"{where}from {module} import main; main()"]
 
 
@@ -41,8 +45,9 @@ def is_our_hook(shell_command: object) -> bool:
     if not isinstance(shell_command, str):
         return False
     words = shell_command.removesuffix(f" {WAIT}").removesuffix(f" {HOLD}").split()
-    ours = words[0].rpartition("/")[2] == "teams" if words else False
-    return len(words) >= 3 and words[-2] == "hook" and words[-1].isalnum() and (ours or "teams_cli" in shell_command)
+    if len(words) < 3 or words[-2] != "hook" or not words[-1].isalnum():
+        return False
+    return words[0].rpartition("/")[2] == "teams" or "teams_cli" in shell_command
 
 
 NAME = "team"
@@ -89,8 +94,10 @@ def is_our_server(entry: object) -> bool:
     """Whether the entry is an MCP server that this version or an earlier one installed."""
     if not isinstance(entry, dict):
         return False
-    command, more = entry.get("command"), entry.get("args", [])
-    words = [*(command if isinstance(command, list) else [command]), *(more if isinstance(more, list) else [more])]
-    if not words or not all(isinstance(word, str) for word in words) or words[-1] != "mcp":
+    words: list[Any] = []
+    for part in (entry.get("command"), entry.get("args", [])):  # each may be a list or a single word
+        words += part if isinstance(part, list) else [part]
+    if not all(isinstance(word, str) for word in words) or words[-1:] != ["mcp"]:
         return False
-    return (len(words) == 2 and words[0].rpartition("/")[2] == "teams") or any("teams_cli" in word for word in words)
+    is_program = len(words) == 2 and words[0].rpartition("/")[2] == "teams"
+    return is_program or any("teams_cli" in word for word in words)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LEVELS = environment.LEVELS
 VARIABLE = HELD
 SETTING = "permissions"
-_BEFORE = "edit"
+_LEVEL_OF_EARLIER_VERSIONS = "edit"
 HELP = "What it may do without asking: ask (nothing), edit or all."
 
 
@@ -65,7 +65,7 @@ def held_to(profile: Profile, level: str | None) -> str | None:
     """Return the level to which a client that was started at *level* is held; None if its profile has no levels.
     Earlier versions recorded no level: these clients may edit.
     """
-    return (level or _BEFORE) if profile.modes else None
+    return (level or _LEVEL_OF_EARLIER_VERSIONS) if profile.modes else None
 
 
 def mode(profile: Profile, level: str | None) -> Mode:
@@ -77,22 +77,22 @@ def mode(profile: Profile, level: str | None) -> Mode:
     level = held_to(profile, level)
     if level is None:
         return Mode([], {})
-    words = profile.modes.get(level)
-    if words is None or isinstance(words, str):
+    how = profile.modes.get(level)
+    if how is None or isinstance(how, str):
         others = [other for other in LEVELS if not isinstance(profile.modes.get(other), str | None)]
-        why = words or "its profile has no such mode"
+        why = how or "its profile has no such mode"
         raise errors.InvalidValue(
             f"{profile.name} can't be started with permissions {level}: {why}",
             f"Use --permissions {' or '.join(others) or 'nothing'}; for the whole team: teams set permissions LEVEL",
         )
-    if isinstance(words, list):
-        return Mode(words, {})
-    return Mode(list(words.get("words", [])), {key: str(value) for key, value in words.get("set", {}).items()})
+    if isinstance(how, list):
+        return Mode(how, {})
+    return Mode(list(how.get("words", [])), {name: str(value) for name, value in how.get("set", {}).items()})
 
 
 def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
     """Refuse an agent that is held to less than *level*: it may not have others do what it may not do itself. *to_do*
-    says in the error what it wanted.
+    is what the agent wants, for the error.
 
     Raises:
         NotAllowed: The environment is that of a client held to less than *level*, or of one below such a client.
@@ -103,8 +103,8 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
 
 
 def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
-    """Return the refusal of something that an agent at that level may not do, *to_do*. *instead* says what it can do
-    itself.
+    """Return the refusal of *to_do*, which an agent at that level may not do. *instead* says what the agent can do
+    itself; "" if there is nothing.
     """
     return errors.NotAllowed(
         f"an agent with permissions {level} may not {to_do}: `teams` grants only what its client does",
@@ -123,8 +123,7 @@ def as_text(input: Any) -> str:
 
 
 def is_ours(tool: str, input: Any) -> bool:
-    """Whether the tool is one of ours, or a shell command that is `teams` and nothing else."""
-
+    """Whether the tool is one of ours, or a shell command that runs `teams` and nothing else."""
     if tool.startswith(f"mcp__{own_entries.NAME}__"):
         return True
     command = input.get("command") if isinstance(input, dict) else None
@@ -136,4 +135,5 @@ def is_ours(tool: str, input: Any) -> bool:
         words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
     except ValueError:
         return False
-    return not any(set(word) <= set("();<>|&") for word in words)
+    operators = set("();<>|&")
+    return not any(set(word) <= operators for word in words)

@@ -28,13 +28,14 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 def commands(plugin: PluginCommands, is_wanted: bool) -> list[tuple[str, ...]]:
     """Return the commands of the client that install the plugin, or, unless *is_wanted*, those that remove it."""
+    command = (plugin.program, plugin.noun)
     if plugin.noun != "plugin":
-        words = (plugin.install, f"{directory()}/plugins/{_NAME}", "--consent")
-        return [(plugin.program, plugin.noun, *(words if is_wanted else (plugin.uninstall, _NAME)))]
-    market = (plugin.program, "plugin", "marketplace")
+        if is_wanted:
+            return [(*command, plugin.install, f"{directory()}/plugins/{_NAME}", "--consent")]
+        return [(*command, plugin.uninstall, _NAME)]
     if is_wanted:
-        return [(*market, "add", directory()), (plugin.program, "plugin", plugin.install, _SOURCE)]
-    return [(plugin.program, "plugin", plugin.uninstall, _SOURCE), (*market, "remove", _NAME)]
+        return [(*command, "marketplace", "add", directory()), (*command, plugin.install, _SOURCE)]
+    return [(*command, plugin.uninstall, _SOURCE), (*command, "marketplace", "remove", _NAME)]
 
 
 def directory() -> str:
@@ -45,7 +46,7 @@ def directory() -> str:
 
 def is_installed(root: str, client: str) -> bool:
     """Whether `teams install` gave the client our plugin."""
-    return os.path.exists(_record(root, client))
+    return os.path.exists(_record_path(root, client))
 
 
 def is_current(root: str, client: str) -> bool:
@@ -54,8 +55,8 @@ def is_current(root: str, client: str) -> bool:
 
 
 def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str], environ: Mapping[str, str]) -> None:
-    """Have the client install the plugin. The texts of its settings *files* are stored before, so that `uninstall` can
-    restore them.
+    """Have the client install the plugin. The texts of the client's settings *files* are stored before, so that
+    `uninstall` can restore them.
 
     Raises:
         StorageFailed: A command of the client failed, or the client does not list the plugin afterwards. The
@@ -64,25 +65,29 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
     before = {path: _text(path) for path in files}
     try:
         _run(commands(plugin, True), environ)
-        listed = (plugin.program, plugin.noun, "list")
-        if (_SOURCE if plugin.noun == "plugin" else _NAME) not in _run([listed], environ):
-            raise errors.StorageFailed(f"{' '.join(listed)} does not show the plugin", "Read what the client says.")
+        listing = (plugin.program, plugin.noun, "list")
+        listed_as = _SOURCE if plugin.noun == "plugin" else _NAME
+        if listed_as not in _run([listing], environ):
+            raise errors.StorageFailed(f"{' '.join(listing)} does not show the plugin", "Read what the client says.")
     except errors.StorageFailed:
         for command in commands(plugin, False):
             with suppress(errors.StorageFailed):
                 _run([command], environ)
         _put_back(before, plugin)
         raise
-    os.makedirs(os.path.dirname(_record(root, client)), 0o700, exist_ok=True)
+    path = _record_path(root, client)
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     data = json.dumps({"files": before, "version": __version__}, indent=2).encode() + b"\n"
-    disk.commit(disk.write_temp(os.path.dirname(_record(root, client)), data), _record(root, client))
+    disk.commit(disk.write_temp(os.path.dirname(path), data), path)
 
 
 def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[str, str]) -> None:
-    """Have the client remove the plugin. Its settings files get their former text back, if the content is the same."""
+    """Have the client remove the plugin. Settings files of the client get their former text back if their content is
+    the same.
+    """
     _run(commands(plugin, False), environ)
     _put_back(_read_record(root, client)["files"], plugin)
-    disk.discard(_record(root, client))
+    disk.discard(_record_path(root, client))
 
 
 def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
@@ -91,51 +96,51 @@ def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
     """
     for path, before in texts.items():
         now = _text(path)
-        if now is None or now == before or _content(now, plugin.beside) != _content(before or "", ()):
+        if now is None or now == before or _comparable(now, plugin.leftovers) != _comparable(before or "", ()):
             continue
         if before is None:
             disk.discard(path)
-            continue
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write(before)
+        else:
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                file.write(before)
 
 
 def _read_record(root: str, client: str) -> dict[str, Any]:
-    """Return the record of the installation: `files` has the former texts of the settings files, and `version` is there
-    since 0.3.
+    """Return the record of the installation: `files` are the former texts of the settings files; `version` is missing
+    in records from before 0.3.
     """
-    record: dict[str, Any] = json.loads(disk.read_file(_record(root, client)))
+    record: dict[str, Any] = json.loads(disk.read_file(_record_path(root, client)))
     return record
 
 
-def _run(wanted: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str:
+def _run(commands: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str:
     """Run the commands, and return the output of the last."""
     output = ""
-    for words in wanted:
+    for words in commands:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE
             )
-            failed, output = done.returncode, f"{done.stdout}\n{done.stderr}".strip()
+            has_failed, output = process.returncode != 0, f"{process.stdout}\n{process.stderr}".strip()
         except (OSError, subprocess.TimeoutExpired) as error:
-            failed, output = 1, str(error)
-        if failed:
+            has_failed, output = True, str(error)
+        if has_failed:
             raise errors.StorageFailed(
                 f"{' '.join(words)}: {output[-500:]}", "Read what the client says, and repeat the command."
             )
     return output
 
 
-def _content(text: str, beside: tuple[str, ...]) -> Any:
-    """Return the content of settings, to compare it. It lacks the version, and keys in *beside* that hold nothing but
-    the removed plugin.
+def _comparable(text: str, leftovers: tuple[str, ...]) -> Any:
+    """Return the content of settings, to compare it. The version is left out, and those of the keys *leftovers* that
+    hold nothing but the removed plugin.
     """
     try:
         document = json.loads(text or "{}")
     except ValueError:
         return text.strip()
-    added = {key for key in beside if key.startswith("$") or document.get(key) in ({}, {_SOURCE: False})}
-    return {key: value for key, value in document.items() if key not in added}
+    left_out = {key for key in leftovers if key.startswith("$") or document.get(key) in ({}, {_SOURCE: False})}
+    return {key: value for key, value in document.items() if key not in left_out}
 
 
 def _text(path: str) -> str | None:
@@ -146,7 +151,7 @@ def _text(path: str) -> str | None:
         return None
 
 
-def _record(root: str, client: str) -> str:
+def _record_path(root: str, client: str) -> str:
     return f"{root}/installed/{client}.plugin"
 
 

@@ -89,16 +89,17 @@ class Profile(Record):
     @property
     def has_provider(self) -> bool:
         """Whether the client can meet a limit of a provider. A shell that runs the prompt can't."""
-        command = self.start[self.start.index("{prompt}") - 1] if "{prompt}" in self.start else ""
-        runs_prompt = command.startswith("-") and command.endswith("c") and os.path.basename(self.start[0]) in _SHELLS
+        option = self.start[self.start.index("{prompt}") - 1] if "{prompt}" in self.start else ""
+        is_shell = os.path.basename(self.start[0]) in _SHELLS
+        runs_prompt = is_shell and option.startswith("-") and option.endswith("c")  # such as `sh -c`, `bash -lc`
         return self.provider and not runs_prompt
 
-    def environment(self, inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment for the client: the *inherited* one without variables that identify another agent, and
-        *own* variables.
+    def environment(self, inherited: Mapping[str, str], of_agent: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment for the client: the *inherited* variables without those that identify another agent,
+        those that the profile sets, and those *of_agent*.
         """
         kept = environments.clean(inherited, self.strip, self.keep)
-        return {**kept, **{key: str(value) for key, value in self.set.items()}, **own}
+        return {**kept, **{key: str(value) for key, value in self.set.items()}, **of_agent}
 
 
 def get(name: str, config: Config | None, command: str | None = None) -> Profile:
@@ -109,31 +110,32 @@ def get(name: str, config: Config | None, command: str | None = None) -> Profile
         InvalidValue: There is no such profile, or it takes no command.
         DamagedRecord: The user's own profile has the wrong shape.
     """
-    own = config.harness if config else {}
-    if name in own:
+    users_profiles = config.harness if config else {}
+    users_profile = users_profiles.get(name)
+    document = _our_document(name, users_profile or {})
+    if users_profile is not None:
         from teams_cli.records.validation import check_record
 
-        document = {"name": name, **_extended(name, own[name]), **own[name]}
+        document = {"name": name, **document, **users_profile}
         check_record(Profile, document, f"config.json: harness.{name}")
-    else:
-        document = _extended(name)
     if not document:
-        all_names = ", ".join(sorted({*known.names(), *own}))
+        all_names = ", ".join(sorted({*known.names(), *users_profiles}))
         raise errors.InvalidValue(f"there is no harness {name!r}", f"Harnesses: {all_names}; config.json adds more.")
     profile = Profile.from_json(document)
-    return profile if command is None else _commanded(profile, command)
+    return profile if command is None else _with_command(profile, command)
 
 
-def _extended(name: str, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the document of our profile that the user's *own* profile extends. Empty if there is none, or if *own*
-    says how to start the client.
+def _our_document(name: str, users_profile: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of our profile of that name, which the user's profile of that name extends. Empty if there is
+    none, or if the user's profile says how to start the client.
     """
-    own = own or {}
-    client = known.find(name) or (known.find("acp") if "acp" in own else None)
-    return {**client.profile, "name": name} if client and "start" not in own else {}
+    client = known.find(name)
+    if client is None and "acp" in users_profile:
+        client = known.find("acp")
+    return {**client.profile, "name": name} if client and "start" not in users_profile else {}
 
 
-def _commanded(profile: Profile, command: str) -> Profile:
+def _with_command(profile: Profile, command: str) -> Profile:
     import shlex
 
     if ACP not in profile.start or profile.acp:
@@ -146,8 +148,8 @@ def _commanded(profile: Profile, command: str) -> Profile:
 
 
 def refuse_missing(profile: Profile, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Refuse a profile of ours whose program is not installed, and any profile that needs the client's command but was
-    not given one.
+    """Refuse a profile of ours whose program is not installed, and any profile that lacks the command that its client
+    needs.
 
     Raises:
         NotInstalled: The program is not on the PATH.
@@ -157,8 +159,8 @@ def refuse_missing(profile: Profile, config: Config | None, environ: Mapping[str
 
     if ACP in profile.start and not profile.acp:
         raise errors.InvalidValue(f"the harness {profile.name} needs the command of its client", _COMMAND)
-    is_own = config is not None and profile.name in config.harness
-    if not is_own and profile.has_provider and not shutil.which(profile.program, path=environ.get("PATH")):
+    is_users_profile = config is not None and profile.name in config.harness
+    if not is_users_profile and profile.has_provider and not shutil.which(profile.program, path=environ.get("PATH")):
         raise errors.NotInstalled(
             f"{profile.program} is not on the PATH, so no agent was started",
             "Install it, or choose another client: --harness NAME",
@@ -189,9 +191,11 @@ def of_model(profile: Profile, model: str | None) -> list[str]:
     return [word.replace(MODEL, model) for word in profile.model or ()] if model else []
 
 
-def brought(profile: Profile, python: str, variables: Iterable[str], level: str | None = None) -> dict[str, list[str]]:
+def placeholder_words(
+    profile: Profile, python: str, variables: Iterable[str], level: str | None = None
+) -> dict[str, list[str]]:
     """Return the words for `{acp}`, `{hooks}`, `{mcp}` and `{permissions}` in a command line. *variables* are the names
-    of the client's environment variables.
+    of the client's environment variables, and *level* is its permission level (None stands for `edit`).
     """
     hooks, server = known.find(profile.hooks), known.find(profile.mcp)
     return {
@@ -202,24 +206,28 @@ def brought(profile: Profile, python: str, variables: Iterable[str], level: str 
     }
 
 
-def fill(words: list[str], values: Mapping[str, str], brought: Mapping[str, Sequence[str]] | None = None) -> list[str]:
+def fill(words: list[str], values: Mapping[str, str], lists: Mapping[str, Sequence[str]] | None = None) -> list[str]:
     """Return the command line with its placeholders replaced: names in *values* within each word, and `{acp}`,
-    `{hooks}`, `{mcp}`, `{model}` and `{permissions}` by the words in *brought*.
+    `{hooks}`, `{mcp}`, `{model}` and `{permissions}` by the words in *lists*.
 
     No shell reads the result.
     """
+    lists = lists or {}
+    # The words for these two may have placeholders of their own.
+    for placeholder in (ACP, "{permissions}"):
+        expanded: list[str] = []
+        for word in words:
+            expanded += lists.get(placeholder[1:-1], ()) if word == placeholder else [word]
+        words = expanded
     filled: list[str] = []
-    given = brought or {}
-    for whole in (ACP, "{permissions}"):
-        words = [part for word in words for part in (given.get(whole[1:-1], ()) if word == whole else (word,))]
     for word in words:
         if word in ("{hooks}", "{mcp}", MODEL):
-            filled += given.get(word[1:-1], ())
+            filled += lists.get(word[1:-1], ())
             continue
         for name, value in values.items():
             if word == f"{{{name}}}":
                 word = value
-                break
+                break  # the value, such as the prompt, is taken as it is
             if name != "prompt":
                 word = word.replace(f"{{{name}}}", value)
         filled.append(word)
@@ -243,7 +251,7 @@ def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]
     """
     from glob import escape, glob
 
-    values = {key: escape(value) for key, value in {**variables, "session_id": session_id}.items()}
+    values = {name: escape(value) for name, value in {**variables, "session_id": session_id}.items()}
     try:
         files = glob((profile.session_file or "").format_map(values))
     except (LookupError, ValueError, AttributeError) as error:
@@ -253,11 +261,12 @@ def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]
 
 
 _PATIENCE = 30
+"""The seconds that a program may take to print its version."""
 
 
 class Versions:
-    """The *oldest* version of a client that was tried and, if there is one, the first *other* version that needs
-    something else.
+    """The *oldest* version of a client that was tried, and the first *other* version that needs something else ("" if
+    there is none).
 
     *differs* says what is different from *other* on, and *remedy* what to do about it.
     """
@@ -269,41 +278,47 @@ class Versions:
         self.remedy = remedy
 
 
+_UNKNOWN_VERSION = "does not say its version"
+
+
 def version_of(program: str, environ: Mapping[str, str]) -> str:
     """Return what the program prints about its version."""
     import subprocess
 
+    words = [program, "--version"]
     try:
-        words = [program, "--version"]
-        done = subprocess.run(
+        process = subprocess.run(
             words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE
         )
     except (OSError, subprocess.TimeoutExpired):
-        return "does not say its version"
-    return (done.stdout.strip() or done.stderr.strip() or "does not say its version").splitlines()[0]
+        return _UNKNOWN_VERSION
+    return (process.stdout.strip() or process.stderr.strip() or _UNKNOWN_VERSION).splitlines()[0]
 
 
 def version_trouble(client: Client, printed: str) -> tuple[str, str]:
     """Return what is wrong with the version that the client *printed*, and what to do about it; both are "" if nothing
     is wrong.
     """
-    version, tried = _version_in(printed), client.versions
-    if not version or not tried:
+    version, versions = _version_in(printed), client.versions
+    if not version or not versions:
         return "", ""
-    if tried.other and is_at_least(version, tried.other):
-        return f"{client.name} {version} {tried.differs}", tried.remedy
-    if not is_at_least(version, tried.oldest):
-        return f"{client.name} {version} is older than {tried.oldest}, the oldest that was tried", "Update it."
+    if versions.other and is_at_least(version, versions.other):
+        return f"{client.name} {version} {versions.differs}", versions.remedy
+    if not is_at_least(version, versions.oldest):
+        return f"{client.name} {version} is older than {versions.oldest}, the oldest that was tried", "Update it."
     return "", ""
 
 
 def is_at_least(printed: str, version: str) -> bool:
     """Whether a program that *printed* this about its version has the given version or a later one."""
-    numbers = [[int(part) for part in each.split(".") if part] for each in (_version_in(printed), version)]
-    return numbers[0] >= numbers[1]
+    printed_numbers, numbers = (
+        [int(part) for part in text.split(".") if part] for text in (_version_in(printed), version)
+    )
+    return printed_numbers >= numbers
 
 
 def _version_in(printed: str) -> str:
+    """Return the first number with dots in what a program *printed*; "" if there is none."""
     import re  # slow to import; hooks need no versions
 
     match = re.search(r"\d+(\.\d+)+", printed)

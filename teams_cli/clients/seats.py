@@ -43,17 +43,17 @@ _NOTICES: dict[str, TerminalState] = {
     "ToolPermission": PERMISSION,
     "idle_prompt": IDLE,
 }
-_SAID = (IDLE, WORKING, PERMISSION)
-_GOES_ON = {("SessionStart", "compact"), ("SessionEnd", "clear"), ("SessionEnd", "resume")}
-_LONGEST = 200
+_EXPLICIT_STATES = (IDLE, WORKING, PERMISSION)
+_NO_CHANGE = {("SessionStart", "compact"), ("SessionEnd", "clear"), ("SessionEnd", "resume")}
+_LONGEST_WISH = 200
 
 
 class Socket:
     """The socket of a client, which takes messages for it.
 
-    *address* and *token* are the names of the environment variables in which the client's hooks find these. With one of
-    the words in *holds* in its command line, the client asks its person about messages from the socket. If *framed* is
-    set, each line states the version of the protocol.
+    *address* and *token* are the names of the environment variables in which the client's hooks find the address of the
+    socket and the token for it. A client with one of the words in *holds* in its command line asks its person about
+    messages from the socket. If *framed* is set, each line states the version of the protocol.
     """
 
     def __init__(self, address: str, token: str, *, holds: str = "", framed: bool = False) -> None:
@@ -78,8 +78,8 @@ class Daemon:
 
     def address(self, environ: Mapping[str, str]) -> str:
         """Return the path of the daemon's socket in the environment *environ*."""
-        top = environ.get(self._home) or f"{environ.get('HOME', '')}/{self._directory}"
-        return f"{top}/{self._path}"
+        home = environ.get(self._home) or f"{environ.get('HOME', '')}/{self._directory}"
+        return f"{home}/{self._path}"
 
 
 class Seat:
@@ -91,8 +91,8 @@ class Seat:
     states.
 
     If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Its state is
-    known again at its next tool call or at the end of the turn. *serves* is the variable with the password of a client
-    that listens at the address in its options `--port` and `--hostname`.
+    known again at its next tool call or at the end of the turn. *serves* is for a client that listens at the address in
+    its options `--port` and `--hostname`: the variable with the password.
     """
 
     def __init__(
@@ -127,23 +127,25 @@ class Seat:
         return not self.headless.isdisjoint(words[1:])
 
 
-def state_said(event: Mapping[str, Any]) -> TerminalState | None:
-    """Return the state that a hook's event reports; None if it reports none. An explicit state takes precedence."""
-    if event.get("state") in _SAID:
+def state_in(event: Mapping[str, Any]) -> TerminalState | None:
+    """Return the state that a hook's event reports; None if it reports none. Its field `state` takes precedence."""
+    if event.get("state") in _EXPLICIT_STATES:
         return event["state"]  # type: ignore[no-any-return]  # it is one of the states
     name = str(event.get("hook_event_name"))
     if name == "Notification":
         return _NOTICES.get(str(event.get("notification_type")))
     why = str(event.get("source") or event.get("reason") or "")
-    return None if (name, why) in _GOES_ON else _STATES.get(name)
+    return None if (name, why) in _NO_CHANGE else _STATES.get(name)
 
 
 def permission_for(event: Mapping[str, Any]) -> str | None:
     """Return on one line what the client asks its person to permit; None if the event does not say."""
-    given = event.get("tool_input") or event.get("details")
-    wish = given if isinstance(given, dict) else {}
-    named = (wish.get(key) for key in ("command", "file_path", "filePath", "path"))
-    subject = next(filter(None, named), None) or event.get("message") or ""
-    words = [str(event.get("tool_name") or ""), " ".join(str(subject).split())]
-    line = ": ".join(word for word in words if word)
-    return line[:_LONGEST] or None
+    details = event.get("tool_input") or event.get("details")
+    subject = ""
+    if isinstance(details, dict):
+        for key in ("command", "file_path", "filePath", "path"):
+            subject = subject or details.get(key) or ""
+    subject = " ".join(str(subject or event.get("message") or "").split())
+    tool = str(event.get("tool_name") or "")
+    wish = f"{tool}: {subject}" if tool and subject else tool or subject
+    return wish[:_LONGEST_WISH] or None

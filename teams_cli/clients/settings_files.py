@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     Place = tuple[str | int, ...]
 
-    class Form(Protocol):
-        """A form of settings files. It puts our entries in, takes them out, and finds our commands among the hooks."""
+    class FileFormat(Protocol):
+        """A format of settings files. It puts our entries into a file, takes them out, and finds our commands among its
+        hooks.
+        """
 
         def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None: ...
 
@@ -47,9 +49,10 @@ class Ours:
 
 
 class Settings:
-    """Settings as JSON. With *hooks*, the file has our hooks, and with *comments* it may have comments.
+    """Settings as JSON. With *hooks*, our hooks are put into the file; with *comments*, it may have comments.
 
-    *servers* is the key of the MCP servers. *allowed* are the rules by which our commands and tools need no permission.
+    *servers* is the key of the MCP servers, "" if the file has none. *allowed* are the rules by which our commands and
+    tools need no permission.
     """
 
     def __init__(
@@ -64,15 +67,21 @@ class Settings:
         """Return the file without our entries, except those that were there *before*; None if nothing is left."""
         text, document = self._read(path, data)
         earlier = self._read(path, before)[1] if before else {}
-        if before is None and not any(_hooks_of_ours(document)):  # then the rules are not ours
+        if before is None and not any(_places_of_our_hooks(document)):  # then the rules are the user's
             earlier = {key: value for key, value in document.items() if key == _ALLOWED[0]}
-        whole = text
-        while place := self._next_of_ours(document, earlier):
-            while len(place) > 1 and len(_at(document, place[:-1])) == 1 and _at(earlier, place[:-1]) is None:
+        is_changed = False
+        while place := self._last_of_ours(document, earlier):
+            # Objects and lists go with their last entry, unless they were there before.
+            while len(place) > 1 and len(_value_at(document, place[:-1])) == 1:
+                if _value_at(earlier, place[:-1]) is not None:
+                    break
                 place = place[:-1]
             text = json_edits.without_member(text, place)
             document = self._read(path, text.encode())[1]
-        return data if text == whole else _bytes(text) if document or json_edits.has_comments(text) else None
+            is_changed = True
+        if not is_changed:
+            return data
+        return _encoded(text) if document or json_edits.has_comments(text) else None
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
         """Return the file with our entries. It must have none of them yet.
@@ -86,58 +95,67 @@ class Settings:
             raise taken(path)
         for place, value in self._additions(path, document, ours):
             text = json_edits.with_member(text or "{}\n", place, value)
-        return _bytes(text)
+        return _encoded(text)
 
     def _additions(self, path: str, document: dict[str, Any], ours: Ours) -> Iterator[tuple[Place, Any]]:
+        """Yield the place and the value of each entry to add."""
         hooks = document.get("hooks", {})
         for event, entry in ours.client.hook_entries(ours.hook).items() if self.hooks else ():
-            if not isinstance(hooks.get(event, []), list):
+            entries = hooks.get(event, [])
+            if not isinstance(entries, list):
                 raise errors.DamagedRecord(f"{path}: hooks.{event}: is not a list", "Correct the file.")
-            yield ("hooks", event, len(hooks.get(event, []))), entry
-        rules = _at(document, _ALLOWED)
-        if self.allowed and not isinstance(rules, list | None):
-            raise errors.DamagedRecord(f"{path}: permissions.allow: is not a list", "Correct the file.")
-        for number, rule in enumerate(rule for rule in self.allowed if rule not in (rules or ())):
-            yield (*_ALLOWED, len(rules or ()) + number), rule
+            yield ("hooks", event, len(entries)), entry
+        if self.allowed:
+            rules = _value_at(document, _ALLOWED)
+            if not isinstance(rules, list | None):
+                raise errors.DamagedRecord(f"{path}: permissions.allow: is not a list", "Correct the file.")
+            rules = rules or []
+            missing = [rule for rule in self.allowed if rule not in rules]
+            for number, rule in enumerate(missing, len(rules)):
+                yield (*_ALLOWED, number), rule
         if self.servers and ours.server:
             yield (self.servers, NAME), ours.client.server_entry(ours.server)
 
     def hook_commands(self, data: bytes) -> list[str]:
         """Return our commands among the hooks in the file."""
         document = self._read("", data)[1]
-        return [_at(document, place)["command"] for place in _hooks_of_ours(document)]
+        return [_value_at(document, place)["command"] for place in _places_of_our_hooks(document)]
 
     def _read(self, path: str, data: bytes) -> tuple[str, dict[str, Any]]:
+        """Return the text of the file, and its content. The objects that can have our entries are checked."""
         text = data.decode(errors="surrogateescape")
         bare = json_edits.without_comments(text) if self.comments else text
-        document = strict_json(_bytes(bare), path) if bare.strip() else {}
+        document = strict_json(_encoded(bare), path) if bare.strip() else {}
         for key in ("hooks" if self.hooks else "", self.servers, "permissions" if self.allowed else ""):
             if not isinstance(document, dict) or not isinstance(document.get(key, {}), dict):
                 raise errors.DamagedRecord(f"{path}: {key}: is not an object", "Correct the file, or move it away.")
         return text, document
 
-    def _next_of_ours(self, document: dict[str, Any], earlier: dict[str, Any]) -> Place:
+    def _last_of_ours(self, document: dict[str, Any], earlier: dict[str, Any]) -> Place:
         """Return the place of the last entry of ours that is not in *earlier*; empty if there is none."""
-        for place in reversed(list(_hooks_of_ours(document)) if self.hooks else []):
-            return place if len(_at(document, place[:-1])) > 1 else place[:3]
-        rules, kept = _at(document, _ALLOWED), _at(earlier, _ALLOWED)
+        if self.hooks and (places := list(_places_of_our_hooks(document))):
+            place = places[-1]
+            has_other_hooks = len(_value_at(document, place[:-1])) > 1
+            return place if has_other_hooks else place[:3]
+        rules, kept = (_value_at(each, _ALLOWED) for each in (document, earlier))
         for number, rule in reversed(list(enumerate(rules if isinstance(rules, list) else ()))):
             if rule in self.allowed and rule not in (kept if isinstance(kept, list) else ()):
                 return (*_ALLOWED, number)
         place = (self.servers, NAME)
-        return place if self.servers and is_our_server(_at(document, place)) else ()
+        return place if self.servers and is_our_server(_value_at(document, place)) else ()
 
 
-def _hooks_of_ours(document: dict[str, Any]) -> Iterator[Place]:
+def _places_of_our_hooks(document: dict[str, Any]) -> Iterator[Place]:
     for event, entries in document.get("hooks", {}).items():
-        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
-            inner = entry.get("hooks") if isinstance(entry, dict) else None
-            for place, hook in enumerate(inner if isinstance(inner, list) else ()):
+        for entry_number, entry in enumerate(entries if isinstance(entries, list) else ()):
+            hooks = entry.get("hooks") if isinstance(entry, dict) else None
+            for hook_number, hook in enumerate(hooks if isinstance(hooks, list) else ()):
                 if isinstance(hook, dict) and is_our_hook(hook.get("command")):
-                    yield ("hooks", event, number, "hooks", place)
+                    yield ("hooks", event, entry_number, "hooks", hook_number)
 
 
-def _at(document: Any, place: Place) -> Any:
+def _value_at(document: Any, place: Place) -> Any:
+    """Return the value at the place; None if there is none."""
     for key in place:
         try:
             document = document[key]
@@ -146,8 +164,8 @@ def _at(document: Any, place: Place) -> Any:
     return document
 
 
-def _bytes(text: str) -> bytes:
-    """Encode settings. Half of a surrogate pair, as it is left by programs that cut texts, is written as an escape."""
+def _encoded(text: str) -> bytes:
+    """Encode settings. Half of a surrogate pair, as programs leave it when they cut texts, is written as an escape."""
     return text.encode(errors="backslashreplace")
 
 
@@ -170,7 +188,8 @@ class Plugin:
         if data is not None:
             raise errors.InvalidValue(f"{path} exists, and is not from teams", "Move it away, or install by hand.")
         command_line = f"{_COMMAND}{json.dumps(ours.hook)}\n"
-        return "".join(command_line if line.startswith(_COMMAND) else line for line in self._lines()).encode()
+        lines = [command_line if line.startswith(_COMMAND) else line for line in self._lines()]
+        return "".join(lines).encode()
 
     def hook_commands(self, data: bytes) -> list[str]:
         """Return a list with the command of ours that the file calls."""
@@ -182,8 +201,8 @@ class Plugin:
             return file.readlines()
 
 
-_BLOCK = ("<!-- teams: begin -->", "<!-- teams: end -->")
-_BLOCK_THERE = re.compile(rf"\n?^{_BLOCK[0]}$.*?^{_BLOCK[1]}$\n?", re.MULTILINE | re.DOTALL)
+_BEGIN, _END = "<!-- teams: begin -->", "<!-- teams: end -->"
+_BLOCK = re.compile(rf"\n?^{_BEGIN}$.*?^{_END}$\n?", re.MULTILINE | re.DOTALL)
 
 
 class Instructions:
@@ -191,19 +210,23 @@ class Instructions:
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
         """Return the file without our block; None if nothing is left."""
-        left = _BLOCK_THERE.sub("", data.decode(errors="surrogateescape").replace("\r\n", "\n"), count=1)
-        return left.encode(errors="surrogateescape") or None if self.is_in(data) else data
+        if not self.is_in(data):
+            return data
+        text = data.decode(errors="surrogateescape").replace("\r\n", "\n")
+        return _BLOCK.sub("", text, count=1).encode(errors="surrogateescape") or None
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
         """Return the file with our block at its end."""
         text = (data or b"").decode(errors="surrogateescape")
-        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-        block = "\n".join([_BLOCK[0], plugins.TEXT, _BLOCK[1], ""])
+        gap = ""
+        if text:  # an empty line
+            gap = "\n" if text.endswith("\n") else "\n\n"
+        block = "\n".join([_BEGIN, plugins.TEXT, _END, ""])
         return f"{text}{gap}{block}".encode(errors="surrogateescape")
 
     def is_in(self, data: bytes) -> bool:
         """Whether our block is in the file."""
-        return _BLOCK[0].encode() in data
+        return _BEGIN.encode() in data
 
     def hook_commands(self, data: bytes) -> list[str]:
         """Return an empty list, because instructions have no hooks."""
@@ -215,13 +238,13 @@ def taken(path: str) -> errors.InvalidValue:
     return errors.InvalidValue(f"{path} has another server called {NAME!r}", "Rename that server first.")
 
 
-def kept_once(path: str, document: dict[str, Any]) -> str:
+def write_settings_once(path: str, document: dict[str, Any]) -> str:
     """Write *document* as JSON settings for a client that `teams` starts, and return *path*."""
-    return written_once(path, json.dumps(document, indent=2).encode())
+    return write_once(path, json.dumps(document, indent=2).encode())
 
 
-def written_once(path: str, data: bytes) -> str:
-    """Write a file for runs that `teams` opens, readable only by its owner, and return the path."""
+def write_once(path: str, data: bytes) -> str:
+    """Write a file for a client that `teams` starts, readable only by its owner, and return *path*."""
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     temp = f"{path}.{os.getpid()}"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -232,19 +255,19 @@ def written_once(path: str, data: bytes) -> str:
 
 
 class SettingsFile:
-    """A settings file: its client, its path, its form, and the project that it belongs to, if any."""
+    """A settings file: its client, its path, its format, and the project that it belongs to ("" for the user's own)."""
 
-    def __init__(self, client: Client, path: str, form: Form, project: str = "") -> None:
+    def __init__(self, client: Client, path: str, format: FileFormat, project: str = "") -> None:
         self.client = client
         self.path = path
-        self.form = form
+        self.format = format
         self.project = project
 
     def hook_commands(self) -> list[str]:
         """Return the commands of our hooks in the file; none if it cannot be read."""
         try:
             with open(self.path, "rb") as file:
-                return self.form.hook_commands(file.read())
+                return self.format.hook_commands(file.read())
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return []
 
@@ -255,26 +278,32 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
     Raises:
         InvalidValue: There is no such client, or it has no settings.
     """
-    client, files = _known(name)
-    base = f"{home}/{files.directory}"
-    if files.directory.startswith(".config/") and (config := config_base(environ)):
-        base = config + files.directory.removeprefix(".config")
-    directory = environ.get(files.variable) and absolute(environ[files.variable], files.variable, environ)
-    files_of_user = []
-    for file in files.files:
-        top = directory or (home if file.beside else base)
-        files_of_user.append(SettingsFile(client, f"{os.path.abspath(top)}/{file.of_user}", file.form))
-    return files_of_user
+    client, home_of_client = _client_with_home(name)
+    directory = f"{home}/{home_of_client.directory}"
+    if home_of_client.directory.startswith(".config/") and (config := config_base(environ)):
+        directory = config + home_of_client.directory.removeprefix(".config")
+    variable = home_of_client.variable
+    elsewhere = environ.get(variable, "")
+    if elsewhere:
+        elsewhere = absolute(elsewhere, variable, environ)
+    files = []
+    for place in home_of_client.files:
+        parent = elsewhere or (home if place.is_in_home else directory)
+        files.append(SettingsFile(client, f"{os.path.abspath(parent)}/{place.of_user}", place.format))
+    return files
 
 
 def of_project(name: str, directory: str) -> list[SettingsFile]:
     """Return the settings files of the client in a project; the first has the hooks."""
-    client, files = _known(name)
-    top = os.path.abspath(directory)
-    return [SettingsFile(client, f"{top}/{file.of_project}", file.form, top) for file in files.files]
+    client, home_of_client = _client_with_home(name)
+    project = os.path.abspath(directory)
+    return [
+        SettingsFile(client, f"{project}/{place.of_project}", place.format, project) for place in home_of_client.files
+    ]
 
 
-def _known(name: str) -> tuple[Client, Home]:
+def _client_with_home(name: str) -> tuple[Client, Home]:
+    """Return the client and the places of its settings files, or refuse a client that has none."""
     client = known.find(name)
     if client is None or client.home is None:
         raise known.unknown(name)

@@ -13,15 +13,13 @@ from teams_cli.clients import own_entries
 from teams_cli.clients.settings_files import Ours, taken
 
 _BEGIN, _END = "# teams: begin", "# teams: end"
-_BEGINNING = re.compile(rf"(?:\r?\n)?^{_BEGIN}\r?\n", re.MULTILINE)
-_ENDING = re.compile(rf"^{_END}(?:\r?\n|\Z)", re.MULTILINE)
-_HEAD = re.compile(rf"^\[mcp_servers\.{own_entries.NAME}\]\r?\n(?:[a-z_]+ *=.*(?:\n|\Z))*", re.MULTILINE)
-
-
-_HOOKS = "hooks.json"
-_NOTE = re.compile(
-    r"""^\[hooks\.state\.("(?:[^"\\\n]|\\.)*"|'[^'\n]*')\]\r?\n(?:[a-z_]+ *=.*(?:\n|\Z))*""", re.MULTILINE
-)
+_BEGIN_LINE = re.compile(rf"(?:\r?\n)?^{_BEGIN}\r?\n", re.MULTILINE)
+_END_LINE = re.compile(rf"^{_END}(?:\r?\n|\Z)", re.MULTILINE)
+_ASSIGNMENTS = r"(?:[a-z_]+ *=.*(?:\n|\Z))*"
+_TABLE_OF_SERVER = re.compile(rf"^\[mcp_servers\.{own_entries.NAME}\]\r?\n{_ASSIGNMENTS}", re.MULTILINE)
+_HOOKS_FILE = "hooks.json"
+_TRUST_TABLE = re.compile(rf"""^\[hooks\.state\.("(?:[^"\\\n]|\\.)*"|'[^'\n]*')\]\r?\n{_ASSIGNMENTS}""", re.MULTILINE)
+"""A table that says that the user trusts a hook. Its name ends with a key such as "FILE:stop:0:0"."""
 
 
 class Toml:
@@ -38,12 +36,13 @@ class Toml:
         if not own_entries.is_our_server(_servers(document).get(own_entries.NAME)):
             return data
         wanted = _without_server(document)
-        for left in _candidates(data.decode()):
-            candidate = _parsed(left)
-            if candidate is None or own_entries.NAME in _servers(candidate):
+        for text in _candidates(data.decode()):
+            try:
+                candidate = _loads(text)
+            except ValueError:
                 continue
-            if _same(_without_server(candidate), wanted):
-                return left.encode() or None
+            if own_entries.NAME not in _servers(candidate) and _is_same(_without_server(candidate), wanted):
+                return text.encode() or None
         raise errors.DamagedRecord(
             f"{path}: the server of teams can't be found among the others", "Remove [mcp_servers.team] by hand."
         )
@@ -63,10 +62,12 @@ class Toml:
         if not isinstance(servers, dict) or own_entries.NAME in servers:
             raise taken(path)
         block = f"{_BEGIN}\n[mcp_servers.{own_entries.NAME}]\n{lines(entry)}{_END}\n"
-        parts = [data or b"", b"\n" if data and not data.endswith(b"\n") else b"", b"\n" if data else b""]
-        whole = b"".join(parts) + block.encode()
+        whole = data or b""
+        if whole:
+            whole += b"\n" if whole.endswith(b"\n") else b"\n\n"  # an empty line before the block
+        whole += block.encode()
         servers[own_entries.NAME] = entry
-        if not _same(_read(path, whole), document):
+        if not _is_same(_read(path, whole), document):
             raise errors.DamagedRecord(
                 f"{path}: mcp_servers: can't be added to", "Write it as tables: [mcp_servers.NAME]."
             )
@@ -76,18 +77,24 @@ class Toml:
         """Return an empty list, because the hooks are in another file."""
         return []
 
-    def without_traces(self, path: str, data: bytes) -> bytes | None:
-        """Return the file without the notes by which the client knows that its user trusts hooks which are gone. None
-        if nothing is left.
+    def without_stale_trust(self, path: str, data: bytes) -> bytes | None:
+        """Return the file without the tables in which Codex notes that its user trusts a hook, where that hook is gone.
+        None if nothing is left.
         """
-        document = _read(path, data)
-        noted = document.get("hooks", {}).get("state", {}) if isinstance(document.get("hooks"), dict) else {}
-        beside = f"{os.path.dirname(os.path.realpath(path))}/{_HOOKS}"
-        of_file = [key for key in noted if os.path.realpath(key.rsplit(":", 3)[0]) == beside]  # FILE:stop:0:0
-        gone = {key for key in of_file if not _has_hook(beside, key)}
-        text = data.decode()
-        left = _NOTE.sub(lambda note: "" if _loads(f"key = {note[1]}")["key"] in gone else note[0], text)
-        return left.encode() or None
+        hooks = _read(path, data).get("hooks")
+        trusted = hooks.get("state", {}) if isinstance(hooks, dict) else {}
+        hooks_file = f"{os.path.dirname(os.path.realpath(path))}/{_HOOKS_FILE}"
+        stale = set()
+        for key in trusted:
+            file = key.rsplit(":", 3)[0]
+            if os.path.realpath(file) == hooks_file and not _has_others_hook(hooks_file, key):
+                stale.add(key)
+
+        def kept_part(table: re.Match[str]) -> str:
+            key = _loads(f"key = {table[1]}")["key"]  # its quotes may be single or double ones
+            return "" if key in stale else table[0]
+
+        return _TRUST_TABLE.sub(kept_part, data.decode()).encode() or None
 
 
 def lines(document: Mapping[str, Any]) -> str:
@@ -128,13 +135,6 @@ def _read(path: str, data: bytes) -> dict[str, Any]:
         raise errors.DamagedRecord(f"{path}: {error}", "Correct the file, or move it away.") from None
 
 
-def _parsed(text: str) -> dict[str, Any] | None:
-    try:
-        return _loads(text)
-    except ValueError:
-        return None
-
-
 def _loads(text: str) -> dict[str, Any]:
     import tomllib  # slow to import; few commands read these settings
 
@@ -147,14 +147,15 @@ def _servers(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_server(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document without our server, and without the table of servers if that has no others."""
     others = {name: server for name, server in _servers(document).items() if name != own_entries.NAME}
-    rest = {key: value for key, value in document.items() if key != "mcp_servers"}
-    return {**rest, "mcp_servers": others} if others else rest
+    document = {key: value for key, value in document.items() if key != "mcp_servers"}
+    return {**document, "mcp_servers": others} if others else document
 
 
-def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _is_same(document: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether both documents are equal, with NaN equal to NaN."""
-    return repr(one) == repr(other)
+    return repr(document) == repr(other)
 
 
 def _candidates(text: str) -> Iterator[str]:
@@ -163,21 +164,22 @@ def _candidates(text: str) -> Iterator[str]:
 
     A block inside a string is tried, too. Without it the document differs, so the caller rejects that text.
     """
-    for begin in _BEGINNING.finditer(text):
-        end = _ENDING.search(text, begin.end())
+    for begin in _BEGIN_LINE.finditer(text):
+        end = _END_LINE.search(text, begin.end())
         if end:
             inner = text[begin.end() : end.start()]
-            yield text[: begin.start()] + _HEAD.sub("", inner, count=1) + text[end.end() :]
-    for table in _HEAD.finditer(text):
+            yield text[: begin.start()] + _TABLE_OF_SERVER.sub("", inner, count=1) + text[end.end() :]
+    for table in _TABLE_OF_SERVER.finditer(text):
         yield text[: table.start()] + text[table.end() :]
 
 
-def _has_hook(path: str, key: str) -> bool:
-    """Whether the file has a hook that is not ours at the place that *key* names."""
+def _has_others_hook(path: str, key: str) -> bool:
+    """Whether the hooks file has a hook that is not ours at the place that *key* names: `FILE:EVENT:ENTRY:NUMBER`."""
     event, entry, number = key.rsplit(":", 3)[1:]
     try:
         with open(path, "rb") as file:
             hooks = json.load(file)["hooks"]
+        # The key has the event in snake case, the file in camel case.
         hooks_of_event = next(entries for name, entries in hooks.items() if name.lower() == event.replace("_", ""))
         return not own_entries.is_our_hook(hooks_of_event[int(entry)]["hooks"][int(number)]["command"])
     except (OSError, ValueError, LookupError, TypeError, StopIteration):

@@ -206,8 +206,8 @@ def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
 
 def _beside_plugin(client: Client, where: list[SettingsFile]) -> list[SettingsFile]:
     """Return the settings files that need an entry in addition to the plugin."""
-    form = client.plugin.form if client.plugin else None
-    return [SettingsFile(client, where[0].path, form)] if form and where else []
+    file_format = client.plugin.format if client.plugin else None
+    return [SettingsFile(client, where[0].path, file_format)] if file_format and where else []
 
 
 def _agrees(call: Call, planned: list[str]) -> bool:

@@ -61,7 +61,7 @@ def examine(
         if not plugins.is_current(root, client):
             yield finding(client, "warning", "its plugin is of an older version of teams", f"teams install {client}")
     if not commands:
-        brought = profiles.brought(profile, "python", [])["hooks"]
+        brought = profiles.placeholder_words(profile, "python", [])["hooks"]
         remedy = f"teams install {client}" + (" (agents started by teams need it not)" if brought else "")
         yield finding(client, "warning" if brought else "problem", "its settings have no hooks of ours", remedy)
     for command in dict.fromkeys(commands):

@@ -68,7 +68,7 @@ def tell_child(
         return
     if reply:
         news.say(reply.document)
-        if reply.shown and (caller := _member_of(insider, parent)):
+        if reply.shown and (caller := news.member_of(insider, parent)):
             inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
 
 
@@ -86,7 +86,7 @@ def _answer_child(
     """
     name = event.get("hook_event_name")
     event_of_member = {key: value for key, value in event.items() if key != "agent_id"}
-    caller = _member_of(insider, parent)
+    caller = news.member_of(insider, parent)
     if name == STARTS:
         caller = caller or _join_child(store, team, parent, str(event.get("agent_type") or ""), insider)
         return Reply(dialect.context(event_of_member, _introduction(store, team, caller, parent)), set())
@@ -169,12 +169,6 @@ def _hand_over(store: Store, team: str, agent: str, parent: str) -> None:
             messages.notify(store, team, parent, output.message, uid, "output", output.from_)
 
 
-def _member_of(insider: Insider, parent: Caller) -> Caller | None:
-    """Return the member that the subagent is; None before its begin and after its end."""
-    kept = insider.read()
-    return Caller(kept[0], token=kept[1], config=parent.config) if kept else None
-
-
 def _join_child(store: Store, team: str, parent: Caller, kind: str, insider: Insider) -> Caller:
     """Make the subagent a member under the next alias, as a child of its client's agent."""
     specialty = kind if kind.isprintable() and 0 < len(kind) <= 60 else None
@@ -200,7 +194,7 @@ def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping
         return
     session_id = str(event.get("session_id") or "")
     pid = terminals.pid_of_client(client_seat, session_id)
-    state = seats.state_said(event)
+    state = seats.state_in(event)
     if not pid or not state or event.get("agent_id"):
         return
     named_agent = Binding(standpoint.team, standpoint.agent, standpoint.token)
@@ -271,7 +265,7 @@ def tell(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -
     child_id = str(json.loads(raw_event).get("agent_id") or "")
     store, caller = news.opened(standpoint, environ)
     if child_id:
-        child = _member_of(Insider(store.root, standpoint.team, caller.name, child_id), caller)
+        child = news.member_of(Insider(store.root, standpoint.team, caller.name, child_id), caller)
         if child is None:
             return
         caller = child

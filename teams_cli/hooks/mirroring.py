@@ -32,9 +32,8 @@ def mirror(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str])
     event = json.loads(raw_event)
     name, title = event.get("hook_event_name"), str(event.get("task_subject") or "").strip()
     store, caller = news.opened(standpoint, environ)
-    insider = Insider(store.root, standpoint.team, caller.name, str(event.get("agent_id") or ""))
-    if kept := insider.read():
-        caller = Caller(kept[0], token=kept[1], config=caller.config)
+    subagent = Insider(store.root, standpoint.team, caller.name, str(event.get("agent_id") or ""))
+    caller = news.member_of(subagent, caller) or caller
     team = news.team_of_member(store, standpoint, caller)
     if team is None:
         return ""

@@ -14,7 +14,7 @@ from teams_cli.agents import background, sessions
 from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.clients import known
 from teams_cli.clients.contract import COMMON, Dialect
-from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_said
+from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_in
 from teams_cli.hooks import quiet, replies
 from teams_cli.hooks.replies import Recall
 from teams_cli.messages import inboxes
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from teams_cli.agents.seats.insiders import Insider
     from teams_cli.hooks.entry import Standpoint
     from teams_cli.records.types import TerminalState
     from teams_cli.teams.teams import Team
@@ -61,6 +62,15 @@ def team_of_member(store: Store, standpoint: Standpoint, caller: Caller) -> Team
         return permission.require(store, standpoint.team, caller, "read-messages").team
     except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
         return None
+
+
+def member_of(insider: Insider, parent: Caller) -> Caller | None:
+    """Return the member that a subagent of the *parent* is; None before its begin and after its end."""
+    name_and_token = insider.read()
+    if name_and_token is None:
+        return None
+    name, token = name_and_token
+    return Caller(name, token=token, config=parent.config)
 
 
 def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:
@@ -120,7 +130,7 @@ def _note_state(
     (*goes_on*), the client is still working. Return the state, or None if nothing was noted.
     """
     team, agent = standpoint.team, standpoint.agent
-    state = WORKING if goes_on else state_said(event)
+    state = WORKING if goes_on else state_in(event)
     terminal = terminals.find(store, team, agent)
     if not state or terminal is None:
         return None

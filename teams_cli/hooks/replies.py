@@ -35,8 +35,8 @@ _TASK_WORDS = frozenset(("claimed", "completed", "failed", "cancelled", "release
 
 
 class Recall:
-    """What one agent was shown of the news: the history up to the *position*, -1 at first, and its open mail, at the
-    time *mail_shown_at* in seconds, 0 at first.
+    """What one agent was shown of the news: the history up to *position* (-1 at first), and when it was last shown its
+    open mail, *mail_shown_at* in seconds (0 at first).
     """
 
     def __init__(self, position: int = -1, mail_shown_at: int = 0) -> None:
@@ -180,8 +180,8 @@ def _is_introduced_by_prompt(session: Session, event: dict[str, Any], caller: Ca
 
 
 def agents_at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
-    """Return a line about the agents that the caller started itself and that still work; none if there are none. None
-    too for a caller that `teams` started (it has a running *session*), because its keeper waits for them.
+    """Return a line about the agents that the caller started and that still work; an empty list if there are none. It
+    is also empty for a caller that `teams` started, whose *session* is running: its keeper waits for these agents.
     """
     if session and not session.ended:
         return []

@@ -15,10 +15,10 @@ DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 
 def names() -> list[str]:
     """Return the names of all clients, sorted."""
-    return sorted([*_own(), *extensions.clients()])
+    return sorted([*_names_here(), *extensions.clients()])
 
 
-def _own() -> list[str]:
+def _names_here() -> list[str]:
     modules = (file.removesuffix(".py") for file in os.listdir(DIRECTORY) if file.endswith(".py"))
     return [name for name in modules if not name.startswith("_")]
 
@@ -27,7 +27,7 @@ def find(name: str | None) -> Client | None:
     """Return the client of that name; None if it is unknown."""
     if not name:
         return None
-    if name not in _own():
+    if name not in _names_here():
         return extensions.client(name)
     client: Client = __import__(f"{__name__}.{name}", fromlist=["CLIENT"]).CLIENT
     return client
@@ -37,7 +37,7 @@ def get(name: str) -> Client:
     """Return the client of that name.
 
     Raises:
-        InvalidValue: It is unknown; the hint names those that can be installed in.
+        InvalidValue: It is unknown; the hint names the clients that `teams install` knows.
     """
     client = find(name)
     if client is None:

@@ -15,9 +15,9 @@ from teams_cli.clients.settings_files import Settings
 
 ALLOWED = ("Bash(teams:*)", f"mcp__{NAME}")
 """The rules by which our commands and tools need no permission, also in the mode "auto"."""
-_OF_PLUGIN = (ALLOWED[0], f"mcp__plugin_teams_{NAME}")
+_ALLOWED_WITH_PLUGIN = (ALLOWED[0], f"mcp__plugin_teams_{NAME}")
 _TURN = ("claude", "-p", "--output-format", "json", "{model}")
-_ALLOWED = ("{permissions}", "--allowedTools", ",".join(ALLOWED), "{mcp}", "{hooks}")
+_OPTIONS = ("{permissions}", "--allowedTools", ",".join(ALLOWED), "{mcp}", "{hooks}")
 
 _OF_TASKS = ("TaskCreated", "TaskCompleted", "TeammateIdle")
 _CHECK_TIMEOUT = 600
@@ -31,8 +31,8 @@ class Claude(Client):
         "name": "claude",
         "description": "Claude Code, one turn a process.",
         "model": ["--model", "{model}"],
-        "start": [*_TURN, *_ALLOWED, "--session-id", "{session_id}"],
-        "resume": [*_TURN, *_ALLOWED, "--resume", "{session_id}"],
+        "start": [*_TURN, *_OPTIONS, "--session-id", "{session_id}"],
+        "resume": [*_TURN, *_OPTIONS, "--resume", "{session_id}"],
         "fork": [*_TURN, "--resume", "{session_id}", "--fork-session", "--no-session-persistence", "--tools", ""],
         "sessionId": {"from": "preset"},
         "output": {"from": "json", "path": "result"},
@@ -82,15 +82,15 @@ class Claude(Client):
         "CLAUDE_CONFIG_DIR",
         ".claude",
         SettingsPlace(".claude/settings.json", "settings.json", Settings(hooks=True, allowed=ALLOWED)),
-        SettingsPlace(".mcp.json", ".claude.json", Settings(servers="mcpServers"), beside=True),
+        SettingsPlace(".mcp.json", ".claude.json", Settings(servers="mcpServers"), is_in_home=True),
     )
 
     plugin = PluginCommands(
         "claude",
         "install",
         "uninstall",
-        beside=("enabledPlugins", "extraKnownMarketplaces"),
-        form=Settings(allowed=_OF_PLUGIN),
+        leftovers=("enabledPlugins", "extraKnownMarketplaces"),
+        format=Settings(allowed=_ALLOWED_WITH_PLUGIN),
     )
     versions = Versions("2.1.197")
 

@@ -14,7 +14,7 @@ from teams_cli.clients.toml_settings import Toml, inline
 from teams_cli.environment import SANDBOX
 
 _TURN = ("codex", "exec", "--json", "--skip-git-repo-check", "{model}")
-_ALLOWED = ("{permissions}", "-c", "allow_login_shell=false", "{mcp}", "{hooks}")
+_OPTIONS = ("{permissions}", "-c", "allow_login_shell=false", "{mcp}", "{hooks}")
 _CONFINED = (
     *("-s", "workspace-write", "--add-dir", "{root}"),
     *("-c", "sandbox_workspace_write.network_access={network}"),
@@ -22,7 +22,7 @@ _CONFINED = (
 )
 _NO_TOOLS = ("-s", "read-only", "--disable", "shell_tool", "--disable", "unified_exec", "--ephemeral")
 _START_SECONDS = 60
-_AT_AN_END, _END_SECONDS = ("Interrupt", "SessionEnd"), 3
+_ENDING_EVENTS, _END_SECONDS = ("Interrupt", "SessionEnd"), 3
 """Codex warns its user of hooks for these events that may take longer."""
 _CALL_SECONDS = 24 * 60 * 60
 """Long, because calls may wait; those that should end earlier have a limit of their own."""
@@ -35,8 +35,8 @@ class Codex(Client):
         "name": "codex",
         "description": "Codex, one turn a process.",
         "model": ["--model", "{model}"],
-        "start": [*_TURN, *_ALLOWED, "-"],
-        "resume": [*_TURN, *_ALLOWED, "resume", "{session_id}", "-"],
+        "start": [*_TURN, *_OPTIONS, "-"],
+        "resume": [*_TURN, *_OPTIONS, "resume", "{session_id}", "-"],
         "fork": [*_TURN, *_NO_TOOLS, "fork", "{session_id}", "-"],
         "sessionId": {"from": "lines", "match": {"type": "thread.started"}, "path": "thread_id"},
         "output": {
@@ -91,7 +91,7 @@ class Codex(Client):
 
     def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
         entries = super().hook_entries(command)
-        for event in _AT_AN_END:
+        for event in _ENDING_EVENTS:
             entries[event]["hooks"][0]["timeout"] = _END_SECONDS
         return entries
 
@@ -108,33 +108,35 @@ class Codex(Client):
         }
 
     def hook_words(self, python: str, level: str | None = None) -> list[str]:
-        entry = self.hook_entry(self.hook_command(python))
-        hooks = {event: [entry] for event, entry in self.agent_entries(self.hook_command(python)).items()}
+        command = self.hook_command(python)
+        hooks = {event: [entry] for event, entry in self.agent_entries(command).items()}
         if level == "ask":
-            asks = {"command": f"{self.hook_command(python)} {own_entries.ASK}", "timeout": _CALL_SECONDS}
-            hooks["PreToolUse"].append({"hooks": [{**entry["hooks"][0], **asks}]})
-        return _trusted(hooks)
+            hook = {"type": "command", "command": f"{command} {own_entries.ASK}", "timeout": _CALL_SECONDS}
+            hooks["PreToolUse"].append({"hooks": [hook]})
+        return _hook_options(hooks)
 
     def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
         # Without `required`, Codex may send its first request before the server has started.
-        return _serving({**self._server(self.server_command(python), variables), "required": True})
+        return _server_options({**self._server(self.server_command(python), variables), "required": True})
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         entries = self.hook_entries(self.hook_command(python))
         server = self.server_entry(self.server_command(python))
-        servers = _serving(server) if own_entries.is_server_available() else []
-        return [*_trusted({event: [entry] for event, entry in entries.items()}), *servers], {}
+        servers = _server_options(server) if own_entries.is_server_available() else []
+        return [*_hook_options({event: [entry] for event, entry in entries.items()}), *servers], {}
 
 
-def _trusted(hooks: Mapping[str, list[dict[str, Any]]]) -> list[str]:
+def _hook_options(hooks: Mapping[str, list[dict[str, Any]]]) -> list[str]:
     """Return the options that give Codex these hooks, by event. Codex then does not ask its user whether to trust
     them.
     """
-    settings = [f"hooks.{event}=[{', '.join(map(inline, entries))}]" for event, entries in hooks.items()]
-    return ["--dangerously-bypass-hook-trust", *(word for setting in settings for word in ("-c", setting))]
+    options = ["--dangerously-bypass-hook-trust"]
+    for event, entries in hooks.items():
+        options += ["-c", f"hooks.{event}=[{', '.join(map(inline, entries))}]"]
+    return options
 
 
-def _serving(server: Mapping[str, Any]) -> list[str]:
+def _server_options(server: Mapping[str, Any]) -> list[str]:
     return ["-c", f"mcp_servers.{own_entries.NAME}={inline(server)}"]
 
 

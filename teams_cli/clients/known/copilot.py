@@ -53,7 +53,7 @@ class Copilot(Client):
         "copilot",
         "install",
         "uninstall",
-        beside=("enabledPlugins", "extraKnownMarketplaces"),
+        leftovers=("enabledPlugins", "extraKnownMarketplaces"),
         settings=".copilot/settings.json",
     )
     versions = Versions("1.0.102")

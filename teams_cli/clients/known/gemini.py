@@ -10,11 +10,11 @@ from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.own_entries import VARIABLES
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import IDLE, PERMISSION, WORKING, Seat
-from teams_cli.clients.settings_files import Settings, kept_once
+from teams_cli.clients.settings_files import Settings, write_settings_once
 
 _TURN = ("gemini", "-o", "json", "{model}")
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-"""Variables that it keeps from servers, and that the agents started by our server need."""
+"""Variables that Gemini CLI keeps from servers, and that the agents started by our server need."""
 
 
 class Gemini(Client):
@@ -91,9 +91,8 @@ class Gemini(Client):
         return {**super().server_entry(words), "trust": True, "env": handed_on}
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-        return [], {
-            "GEMINI_CLI_SYSTEM_DEFAULTS_PATH": kept_once(f"{directory}/gemini.json", self.settings_once(python))
-        }
+        path = write_settings_once(f"{directory}/gemini.json", self.settings_once(python))
+        return [], {"GEMINI_CLI_SYSTEM_DEFAULTS_PATH": path}
 
 
 CLIENT = Gemini()

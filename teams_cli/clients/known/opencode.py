@@ -12,10 +12,10 @@ from teams_cli.clients.contract import COMMON, Client, Home, SettingsPlace
 from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.profiles import Versions, is_at_least, version_of
 from teams_cli.clients.seats import BELL, HTTP, Seat
-from teams_cli.clients.settings_files import Ours, Plugin, Settings, written_once
+from teams_cli.clients.settings_files import Ours, Plugin, Settings, write_once
 
-_SECOND = "2.0"
-"""From this version on its plugins have another form, and run in a server."""
+_VERSION_2 = "2.0"
+"""From this version on, plugins of OpenCode look different, and run in a server."""
 _PLUGIN = f"{DIRECTORY}/opencode.js"
 _TURN = ("opencode", "run", "--format", "json", "{model}")
 EDIT = {
@@ -74,29 +74,29 @@ class OpenCode(Client):
 
     versions = Versions(
         "1.18.33",
-        _SECOND,
+        _VERSION_2,
         "runs our plugin only in a server of its own, not in the one that all its terminals share",
         "Start it as: teams open opencode, or opencode --standalone, or say once: opencode service set disabled true",
     )
 
     def terminal_words(self, environ: Mapping[str, str]) -> list[str]:
         program = which("opencode", path=environ.get("PATH")) or "opencode"
-        return ["--standalone"] if is_at_least(version_of(program, environ), _SECOND) else []
+        return ["--standalone"] if is_at_least(version_of(program, environ), _VERSION_2) else []
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         return {"type": "local", "command": words, "enabled": True}
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         ours = Ours(self, self.hook_command(python), None)
-        top = environ.get("OPENCODE_CONFIG_DIR") or f"{directory}/opencode"
-        written_once(f"{directory}/opencode/plugin/teams.js", Plugin(_PLUGIN).with_ours("", None, ours))
-        given = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
-        if not top.startswith(directory):  # the user has set such a directory
-            given["plugin"] = [*given.get("plugin", []), f"file://{directory}/opencode/plugin/teams.js"]
+        plugin = write_once(f"{directory}/opencode/plugin/teams.js", Plugin(_PLUGIN).with_ours("", None, ours))
+        config_directory = environ.get("OPENCODE_CONFIG_DIR") or f"{directory}/opencode"
+        config = json.loads(environ.get("OPENCODE_CONFIG_CONTENT") or "{}")
+        if not config_directory.startswith(directory):  # it is the user's, so our plugin is named as well
+            config["plugin"] = [*config.get("plugin", []), f"file://{plugin}"]
         if own_entries.is_server_available():
             server = self.server_entry(self.server_command(python))
-            given["mcp"] = {**given.get("mcp", {}), own_entries.NAME: server}
-        return [], {"OPENCODE_CONFIG_DIR": top, "OPENCODE_CONFIG_CONTENT": json.dumps(given)}
+            config["mcp"] = {**config.get("mcp", {}), own_entries.NAME: server}
+        return [], {"OPENCODE_CONFIG_DIR": config_directory, "OPENCODE_CONFIG_CONTENT": json.dumps(config)}
 
 
 CLIENT = OpenCode()

@@ -8,7 +8,7 @@ from typing import Any
 from teams_cli.clients.contract import Client, Dialect, Home, PluginCommands, SettingsPlace, ToolGuard
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import SOCKET, Seat, Socket
-from teams_cli.clients.settings_files import Settings, kept_once
+from teams_cli.clients.settings_files import Settings, write_settings_once
 
 _TURN = ("qwen", "-o", "json", "{model}")
 
@@ -71,14 +71,15 @@ class Qwen(Client):
         ),
     )
 
-    plugin = PluginCommands("qwen", "install", "uninstall", beside=("$version",), noun="extensions")
+    plugin = PluginCommands("qwen", "install", "uninstall", leftovers=("$version",), noun="extensions")
     versions = Versions("0.24.4")
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
         return {**super().server_entry(words), "trust": True}
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-        return [], {"QWEN_CODE_SYSTEM_DEFAULTS_PATH": kept_once(f"{directory}/qwen.json", self.settings_once(python))}
+        path = write_settings_once(f"{directory}/qwen.json", self.settings_once(python))
+        return [], {"QWEN_CODE_SYSTEM_DEFAULTS_PATH": path}
 
 
 CLIENT = Qwen()

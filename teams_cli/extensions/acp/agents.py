@@ -9,7 +9,7 @@ import sys
 from teams_cli.clients import known, own_entries
 from teams_cli.clients.contract import Client
 from teams_cli.clients.known.opencode import EDIT
-from teams_cli.clients.settings_files import kept_once
+from teams_cli.clients.settings_files import write_settings_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class _Qwen(Speaker):
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
         settings = known.get("qwen").settings_once(python) | {"ui": {"enableFollowupSuggestions": False}}
-        return [], {"QWEN_CODE_SYSTEM_DEFAULTS_PATH": kept_once(f"{directory}/qwen-acp.json", settings)}
+        return [], {"QWEN_CODE_SYSTEM_DEFAULTS_PATH": write_settings_once(f"{directory}/qwen-acp.json", settings)}
 
 
 QWEN = _Qwen(

@@ -69,7 +69,7 @@ class Fork(Shadow):
         # In the middle of a turn, the client may not have written the agent's last text to the session yet.
         unfinished = ""
         if self.session.state == "running":
-            unfinished = output.said_in(self.profile, self._printed_in_turn()).strip()[-logs.END :]
+            unfinished = output.partial_output_in(self.profile, self._printed_in_turn()).strip()[-logs.END :]
         prompt = instruction(self.question, self.member, self.about, unfinished)
         return run_to_end(command, prompt, self.variables, self.session.directory, patience)
 

@@ -14,7 +14,7 @@ from teams_cli.agents import isolation
 from teams_cli.agents.seats import bindings, sitting, terminals_directory
 from teams_cli.agents.sessions import Session
 from teams_cli.clients import environments, known, own_entries, plugins, profiles, settings_files
-from teams_cli.clients.settings_files import written_once
+from teams_cli.clients.settings_files import write_once
 from teams_cli.membership import joining
 from teams_cli.processes import leave
 from teams_cli.store.contract import Store
@@ -237,7 +237,7 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
     """
     program = tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
-    path = written_once(
+    path = write_once(
         bindings.terminal_file(os.path.abspath(root), team, opened.agent, "open"), json.dumps(order).encode()
     )
     window = ["-d", "-n", opened.agent, "-c", opened.directory, *own_entries.of_module(python, _MODULE), path]
