@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from teams_cli import commands
-from teams_cli.cli.guide import told_of
+from teams_cli.cli.guide import parts_of_help
 from teams_cli.commands.declaration import AS, JSON, ROOT, STORE, TEAM, Command, Parameter
 from teams_cli.extensions.exchange import schemas
 from teams_cli.teams import settings
@@ -79,7 +79,7 @@ def _commands() -> str:
 
 def _command(command: Command) -> Iterator[str]:
     """A command: its usage, its meaning, its parameters, and its refusals."""
-    paragraphs, refusals = told_of(command)
+    paragraphs, refusals = parts_of_help(command)
     options = " [OPTIONS]" if any(not parameter.positional for parameter in command.own) else ""
     yield from [f"### {command.name}", "", f"`teams {command.whole_usage}{options}`", ""]
     for paragraph in paragraphs:

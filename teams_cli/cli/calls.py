@@ -31,46 +31,46 @@ def make_call(
 
     If no name is given, and a person types a command *for_person* at a terminal, the caller is the human.
     """
-    said_store = values.pop("store", None)
+    given_store = values.pop("store", None)
     root, root_source = root_directory(values.pop("root", None), environ)
     agent, agent_source = look_up("agent", values.pop("agent", None), environ)
     team, team_source = look_up("team", values.pop("team", None), environ)
     token = look_up("token", None, environ)[0]
-    around = None if agent_source == "flag" else _around(root, environ, is_named=bool(agent))
-    if around and team in ("", around.team):
-        agent, team, token = around.agent, around.team, around.token or token
+    member = None if agent_source == "flag" else _member_of_terminal(root, environ, is_named=bool(agent))
+    if member and team in ("", member.team):
+        agent, team, token = member.agent, member.team, member.token or token
         agent_source, team_source = "terminal", "terminal" if team_source == "unset" else team_source
     if not agent and for_person and _is_typed_by_person(environ):
         agent, agent_source = HUMAN, "person"
+    directory = _directory()
     if not team:
         from teams_cli.agents.seats import bindings
 
-        if here := bindings.team_here(root, _directory()):
-            team, team_source = here, "here"
+        if team_of_directory := bindings.team_here(root, directory):
+            team, team_source = team_of_directory, "here"
     if held := holder(environ):
         from teams_cli.commands import held as of_held
 
-        of_held.refuse_elsewhere(held, root, store_address(said_store, environ, "")[0], environ)
+        of_held.refuse_elsewhere(held, root, store_address(given_store, environ, "")[0], environ)
     settings = config.load(root, environ)
-    address, store_source = store_address(said_store, environ, settings.store)
+    address, store_source = store_address(given_store, environ, settings.store)
     store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""), environ=environ)
     caller = _caller(agent, token, environ, settings) if agent else None
-    shown = opening.without_secrets(address or FILES)
     sources = {
         "root": (root, root_source),
-        "store": (shown, store_source),
+        "store": (opening.without_secrets(address or FILES), store_source),
         "team": (team, team_source),
         "agent": (agent, agent_source),
     }
-    call = Call(store, settings, caller, team, sources, say, environ, _terminal, _directory())
+    call = Call(store, settings, caller, team, sources, say, environ, _terminal, directory)
     if caller:
         caller.approve = lambda operation, about: _approve(call, approve, operation, about)
     return call
 
 
-def _around(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
+def _member_of_terminal(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
     """Return the member to whom this terminal belongs, or None. Most machines have no such terminal; then no module is
-    loaded for it.
+    loaded for it. *is_named* says that the environment names an agent.
     """
     if not os.path.isdir(terminals_directory(root)):
         return None
@@ -114,5 +114,5 @@ def _approve(call: Call, at_terminal: AtTerminal, operation: str, about: str) ->
     """Ask the person at this terminal to allow the operation. If nobody is there, ask whoever answers the team's
     questions.
     """
-    said = at_terminal(operation, about)
-    return call.ask_human(operation, about) if said is None else said
+    is_allowed = at_terminal(operation, about)
+    return call.ask_human(operation, about) if is_allowed is None else is_allowed

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 VARIABLE = "_TEAMS_COMPLETE"
 _LINE, _FISH = "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"
-_GLOBAL = {"--team": "team", "-t": "team", "--as": "agent", "--root": "root", "--store": "store"}
+_GLOBAL_OPTIONS = {"--team": "team", "-t": "team", "--as": "agent", "--root": "root", "--store": "store"}
 _QUOTING = frozenset("\"'\\")
 """Characters that need `shlex`, whose import takes as long as all the rest."""
-_MOST = 200
-_TITLE = 50
+_MOST_OFFERS = 200
+_LONGEST_TITLE = 50
 
 
 def answer(environ: Mapping[str, str]) -> tuple[str, int] | None:
@@ -38,29 +38,29 @@ def answer(environ: Mapping[str, str]) -> tuple[str, int] | None:
         place = int(environ.get("COMP_CWORD") or 0)
         begun = words[place] if place < len(words) else ""
         return "\n".join(value for value, _ in offers(words[1:place], begun, environ)), 0
+    if shell not in ("complete_zsh", "complete_fish"):
+        return None
     line = environ.get(_LINE, "")
     before = _split(line)[1:]
     begun = "" if line.endswith(" ") or not before else before.pop()
+    rows = offers(before, begun, environ)
     if shell == "complete_zsh":
-        return _zsh(offers(before, begun, environ)), 0
-    if shell == "complete_fish":
-        found = offers(before, begun, environ)
-        if environ.get(_FISH) == "is-args":
-            return "", 0 if found else 1
-        return "\n".join(f"{value}\t{help}" if help else value for value, help in found), 0
-    return None
+        return _zsh(rows), 0
+    if environ.get(_FISH) == "is-args":
+        return "", 0 if rows else 1
+    return "\n".join(f"{value}\t{help}" if help else value for value, help in rows), 0
 
 
-def _zsh(found: Offers) -> str:
-    """Return the completions in *found* as a command that zsh evaluates."""
-    if not found:
+def _zsh(offers: Offers) -> str:
+    """Return the completions as a command that zsh evaluates."""
+    if not offers:
         return "_files"
 
     def quoted(text: str) -> str:
         escaped = "".join(f"\\{letter}" if letter in '\\"$`' else letter for letter in text.replace("'", ""))
         return escaped.replace(":", "\\\\:")
 
-    rows = "\n".join(f'"{quoted(value)}"' + (f':"{quoted(help)}"' if help else "") for value, help in found)
+    rows = "\n".join(f'"{quoted(value)}"' + (f':"{quoted(help)}"' if help else "") for value, help in offers)
     return f"_arguments '*: :(({rows}))'"
 
 
@@ -80,65 +80,68 @@ def _split(line: str) -> list[str]:
 
 def offers(before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
     """Return the words that may follow *before* and that begin with *begun*, each with its help."""
-    command = next((named for word in before if (named := commands.find(word))), None)
-    found = _of_command(command, before, begun, environ) if command else [(name, "") for name in commands.names()]
-    return [(value, help) for value, help in found if value.startswith(begun)][:_MOST]
+    command = next((command for word in before if (command := commands.find(word))), None)
+    if command is None:
+        candidates = [(name, "") for name in commands.names()]
+    elif parameter := _parameter_to_complete(command, before[before.index(command.name) + 1 :], begun):
+        candidates = _values(command, parameter, before, environ)
+    else:
+        candidates = [(flag, each.help) for each in command.parameters for flag in each.flags if flag.startswith("--")]
+    return [(value, help) for value, help in candidates if value.startswith(begun)][:_MOST_OFFERS]
 
 
-def _of_command(command: Command, before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
-    parameter = _wanted(command, before[before.index(command.name) + 1 :], begun)
-    if parameter is None:
-        return [(flag, each.help) for each in command.parameters for flag in each.flags if flag.startswith("--")]
-    return _values(command, parameter, before, environ)
-
-
-def _wanted(command: Command, words: list[str], begun: str) -> Parameter | None:
-    """Return the parameter whose value is to be completed. None if there is none, so that the names of options are
-    offered.
+def _parameter_to_complete(command: Command, words: list[str], begun: str) -> Parameter | None:
+    """Return the parameter whose value is to be completed, behind the *words* that follow the command. None if there is
+    none, so that the names of options are offered.
     """
     by_flag = command.options
-    if words and (named := by_flag.get(words[-1])) and not named.flag:
-        return named
+    if words and (option := by_flag.get(words[-1])) and not option.flag:
+        return option
     if begun.startswith("-"):
         return None
-    valued = {flag for flag, each in by_flag.items() if not each.flag}
-    given = [word for word, last in zip(words, ["", *words], strict=False) if word[:1] != "-" and last not in valued]
+    takes_value = {flag for flag, option in by_flag.items() if not option.flag}
+    arguments = 0
+    for before, word in zip(["", *words], words, strict=False):
+        if not word.startswith("-") and before not in takes_value:
+            arguments += 1
     places = command.places
-    many = next((each for each in places[: len(given) + 1] if each.many), None)
-    return many or (places[len(given)] if len(given) < len(places) else None)
+    for place in places[: arguments + 1]:
+        if place.many:
+            return place
+    return places[arguments] if arguments < len(places) else None
 
 
 def _values(command: Command, parameter: Parameter, before: list[str], environ: Mapping[str, str]) -> Offers:
+    """Return the values that the parameter may have, as far as they are known."""
+    place = (command.name, parameter.name)
     if parameter.choices:
         return [(choice, "") for choice in parameter.choices]
-    if command.name == "set" and parameter.name == "value":
-        return _choices_of(before)
-    kind = _kind(command, parameter)
-    if kind is None:
+    if command.name == "set":
+        from teams_cli.teams import settings
+
+        if parameter.name == "key":
+            return [(key, setting.help) for key, setting in settings.every().items()]
+        if parameter.name == "value":
+            setting = next(filter(None, map(settings.find, before)), None)
+            return [(choice, "") for choice in setting.choices] if setting else []
+    offer: Callable[[Call], Offers] | None = None
+    if parameter.name in ("team", "team_name") or place in (("here", "name"), ("copy-team", "name")):
+        offer = _teams
+    elif parameter.name in ("task", "blocked_by", "after", "unblock") and parameter.metavar == "ID":
+        offer = _open_tasks
+    elif parameter.name == "workflow":
+        offer = _workflows
+    elif parameter.metavar in ("AGENT", "TO") and parameter.name != "agent_id":
+        offer = _agents
+    if offer is None:
         return []
     from teams_cli.cli.calls import make_call
 
-    flags = {_GLOBAL[word]: value for word, value in pairwise(before) if word in _GLOBAL}
+    options = {_GLOBAL_OPTIONS[word]: value for word, value in pairwise(before) if word in _GLOBAL_OPTIONS}
     try:
-        return kind(make_call(flags, environ, lambda operation, about: None, lambda line: None))
+        return offer(make_call(options, environ, lambda operation, about: None, lambda line: None))
     except errors.TeamsError:
         return []
-
-
-def _kind(command: Command, parameter: Parameter) -> Callable[[Call], Offers] | None:
-    """Return the function that offers the values of a parameter; None if there is none."""
-    if parameter.name in ("team", "team_name") or (command.name, parameter.name) in (
-        ("here", "name"),
-        ("copy-team", "name"),
-    ):
-        return _teams
-    if parameter.name in ("task", "blocked_by", "after", "unblock") and parameter.metavar == "ID":
-        return _tasks
-    if parameter.name == "workflow":
-        return _workflows
-    if (command.name, parameter.name) == ("set", "key"):
-        return _settings
-    return _agents if parameter.metavar in ("AGENT", "TO") and parameter.name != "agent_id" else None
 
 
 def _teams(call: Call) -> Offers:
@@ -149,28 +152,15 @@ def _agents(call: Call) -> Offers:
     return [(member.agent_id, member.role) for member in call.load_team().roster() if member.active]
 
 
-def _tasks(call: Call) -> Offers:
+def _open_tasks(call: Call) -> Offers:
     """Return the tasks that are neither completed nor cancelled; if there are many, the newest."""
     from teams_cli.tasks import tasks
 
-    found = [task for task in tasks.all_of(call.store, call.team, []) if task.status not in ("completed", "cancelled")]
-    return [(task.id, " ".join(task.title.split())[:_TITLE]) for task in found[-_MOST:]]
+    open = [task for task in tasks.all_of(call.store, call.team, []) if task.status not in ("completed", "cancelled")]
+    return [(task.id, " ".join(task.title.split())[:_LONGEST_TITLE]) for task in open[-_MOST_OFFERS:]]
 
 
 def _workflows(call: Call) -> Offers:
     from teams_cli.workflows import places
 
     return [(os.path.basename(path).removesuffix(".md"), "") for path in places.paths(call.said_directory or ".")]
-
-
-def _settings(call: Call) -> Offers:
-    from teams_cli.teams import settings
-
-    return [(key, setting.help) for key, setting in settings.every().items()]
-
-
-def _choices_of(before: list[str]) -> Offers:
-    from teams_cli.teams import settings
-
-    setting = next(filter(None, map(settings.find, before)), None)
-    return [(choice, "") for choice in setting.choices] if setting else []

@@ -1,4 +1,4 @@
-"""A wait that is ended by SIGTERM says how to continue it. Only a sleeping command does so: nothing is half done."""
+"""A wait that SIGTERM ends says how to continue it. Only a sleeping command can do so: nothing is half done."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-_LONGEST = 2
-"""Seconds for the report; after that the process ends without one."""
+_SECONDS_FOR_REPORT = 2
+"""After these seconds the process ends without a report."""
 
 
 def around_sleep(asleep: bool) -> None:
@@ -31,7 +31,7 @@ def around_sleep(asleep: bool) -> None:
 def _wake(number: int, _frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, lambda *_: _die())
-    signal.alarm(_LONGEST)
+    signal.alarm(_SECONDS_FOR_REPORT)
     raise Ended
 
 

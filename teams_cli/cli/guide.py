@@ -11,7 +11,7 @@ from teams_cli.commands.declaration import AS, JSON, ROOT, STORE, TEAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command, Parameter
@@ -22,33 +22,35 @@ MORE = "One command in full: teams help COMMAND. All commands: teams help --all"
 _QUESTIONS = "Questions"
 
 
-def guide(off: Collection[str] = ()) -> str:
-    """Return the help with the everyday commands. The groups of commands that are *off* in the team are left out."""
-    lines = [f"  {each.whole_usage}: {each.want}" for each in of_every_day(off)]
+def guide(groups_off: Collection[str] = ()) -> str:
+    """Return the help with the everyday commands. Commands of *groups_off*, which are off in the team, are left
+    out.
+    """
+    lines = [f"  {command.whole_usage}: {command.want}" for command in of_every_day(groups_off)]
     return "\n".join([_ABOUT, "", *lines, "", MORE, ""])
 
 
-def of_every_day(off: Collection[str]) -> list[Command]:
-    return [command for command in commands.every().values() if command.want and command.group not in off]
+def of_every_day(groups_off: Collection[str]) -> list[Command]:
+    return [command for command in commands.every().values() if command.want and command.group not in groups_off]
 
 
-def all_commands(off: Collection[str] = ()) -> str:
-    """Return the help with all commands, one per line in their groups. The heading of a group says if the group is
-    *off* in the team.
+def all_commands(groups_off: Collection[str] = ()) -> str:
+    """Return the help with all commands, one per line in their groups. The headings of *groups_off* say that these are
+    off in the team.
     """
     lines = [_ABOUT]
     for group, members in commands.groups().items():
-        lines += ["", titled(group, off), *(f"  {each.whole_usage}: {first_sentence(each)}" for each in members)]
+        lines += ["", titled(group, groups_off), *(f"  {each.whole_usage}: {first_sentence(each)}" for each in members)]
     return "\n".join([*lines, "", "One command in full: teams help COMMAND", ""])
 
 
-def titled(group: str, off: Collection[str]) -> str:
-    return f"{group} (off in this team; its leader: teams set broadcast agents)" if group in off else group
+def titled(group: str, groups_off: Collection[str]) -> str:
+    return f"{group} (off in this team; its leader: teams set broadcast agents)" if group in groups_off else group
 
 
 def first_sentence(command: Command) -> str:
     """Return the first sentence of the help of a command."""
-    return told_of(command)[0][0].partition(". ")[0].rstrip(".")
+    return parts_of_help(command)[0][0].partition(". ")[0].rstrip(".")
 
 
 def off_in_team(call: Call | None) -> set[str]:
@@ -68,7 +70,7 @@ def of_command(command: Command) -> str:
     """Return the help of one command: its usage, its docstring, its own parameters, an example, and its exit
     statuses.
     """
-    paragraphs, refusals = told_of(command)
+    paragraphs, refusals = parts_of_help(command)
     usage = f"Usage: teams {command.whole_usage}"
     return "\n".join(
         [
@@ -82,14 +84,14 @@ def of_command(command: Command) -> str:
     )
 
 
-def told_of(command: Command) -> tuple[list[str], list[str]]:
+def parts_of_help(command: Command) -> tuple[list[str], list[str]]:
     """Return two lists from a command's docstring: its paragraphs and items, with options as users write them, and a
     line for each exit status but 0.
     """
-    said = inspect.cleandoc(command.doc)
+    help = inspect.cleandoc(command.doc)
     for parameter in command.own:
-        said = said.replace(f"*{parameter.name}*", parameter.flags[0])
-    text, _, raises = said.partition("Raises:")
+        help = help.replace(f"*{parameter.name}*", parameter.flags[0])
+    text, _, raises = help.partition("Raises:")
     return _paragraphs(text), _refusals(raises)
 
 
@@ -102,18 +104,19 @@ def _refusals(raises: str) -> list[str]:
     """Return a line for each exit status with its reasons, in the order of the statuses. *raises* is the `Raises`
     section of a docstring.
     """
-    found: list[tuple[int, str]] = []
+    entries: list[tuple[int, str]] = []
     for line in textwrap.dedent(raises).strip().splitlines():
         name, colon, why = line.strip().partition(": ")
         status = getattr(errors.kinds().get(name.split(",")[0]), "status", None)
         if colon and status is not None:
-            found.append((status, why))
-        elif found:
-            found[-1] = found[-1][0], f"{found[-1][1]} {line.strip()}"
+            entries.append((status, why))
+        elif entries:  # the line continues the entry before it
+            status, why = entries[-1]
+            entries[-1] = status, f"{why} {line.strip()}"
     reasons: dict[int, list[str]] = {}
-    for status, why in sorted(found, key=lambda each: each[0]):
+    for status, why in entries:
         reasons.setdefault(status, []).append(why)
-    return [f"Exit {status}: {' '.join(whys)}" for status, whys in reasons.items()]
+    return [f"Exit {status}: {' '.join(whys)}" for status, whys in sorted(reasons.items())]
 
 
 _NAME = r"teams \- team coordination for AI coding agents"
@@ -132,7 +135,7 @@ _VARIABLES = {
     "TEAMS_TOKEN": "The caller's token, in a team made with --secure.",
     "NO_COLOR": "Print no colour.",
 }
-_OTHERS = {0: "Done.", 1: "Another expected failure.", 3: "A bug; the message names its log.", 130: "Interrupted."}
+_STATUSES = {0: "Done.", 1: "Another expected failure.", 3: "A bug; the message names its log.", 130: "Interrupted."}
 """Exit statuses without an error class, or with a better text than its docstring."""
 
 
@@ -143,9 +146,7 @@ def page() -> str:
         *_section("NAME", [_NAME]),
         *_section("SYNOPSIS", [r".B teams", r"\fICOMMAND\fR [\fIOPTIONS\fR]"]),
         *_section("DESCRIPTION", _in_roff(_paragraphs(_MANUAL_ABOUT))),
-        *_section(
-            "OPTIONS OF EVERY COMMAND", [line for every in (TEAM, AS, ROOT, STORE, JSON) for line in _manual_row(every)]
-        ),
+        *_section("OPTIONS OF EVERY COMMAND", _parameters((TEAM, AS, ROOT, STORE, JSON))),
     ]
     group = ""
     for command in commands.every().values():
@@ -153,8 +154,8 @@ def page() -> str:
             group = command.group
             lines += [f'.SH "{_escaped(group).upper()}"']
         lines += _command(command)
-    lines += _section("ENVIRONMENT", [line for pair in _VARIABLES.items() for line in _item(*pair)])
-    lines += _section("EXIT STATUS", [line for status, what in _statuses() for line in _item(str(status), what)])
+    lines += _section("ENVIRONMENT", _items(_VARIABLES.items()))
+    lines += _section("EXIT STATUS", _items((str(status), meaning) for status, meaning in _statuses()))
     return "\n".join([*lines, ""])
 
 
@@ -164,37 +165,41 @@ def _section(name: str, lines: list[str]) -> list[str]:
 
 def _command(command: Command) -> list[str]:
     """Return a command in roff: usage, meaning, parameters, exit statuses and an example."""
-    paragraphs, refusals = told_of(command)
-    lines = [f'.SS "{_escaped(f"teams {command.whole_usage}")}"', *_in_roff(paragraphs)]
-    for parameter in command.own:
-        lines += _manual_row(parameter)
-    lines += [line for refused in refusals for line in (".PP", _escaped(refused))]
+    paragraphs, refusals = parts_of_help(command)
+    lines = [f'.SS "{_escaped(f"teams {command.whole_usage}")}"', *_in_roff(paragraphs), *_parameters(command.own)]
+    for refusal in refusals:
+        lines += [".PP", _escaped(refusal)]
     return [*lines, ".PP", "Example:", rf"\fBteams {_escaped(command.example)}\fR"]
 
 
-def _manual_row(parameter: Parameter) -> list[str]:
-    return _item(f"{', '.join(parameter.flags)}{parameter.placeholder}", parameter.meaning)
+def _parameters(parameters: Iterable[Parameter]) -> list[str]:
+    return _items((f"{', '.join(each.flags)}{each.placeholder}", each.meaning) for each in parameters)
 
 
-def _item(term: str, text: str) -> list[str]:
-    return [".TP", rf"\fB{_escaped(term)}\fR", _escaped(text)]
+def _items(terms_with_texts: Iterable[tuple[str, str]]) -> list[str]:
+    lines: list[str] = []
+    for term, text in terms_with_texts:
+        lines += [".TP", rf"\fB{_escaped(term)}\fR", _escaped(text)]
+    return lines
 
 
 def _in_roff(paragraphs: list[str]) -> list[str]:
-    heads = (r".IP \(bu 2" if each.startswith("* ") else ".PP" for each in paragraphs)
-    return [
-        line for head, each in zip(heads, paragraphs, strict=True) for line in (head, _escaped(each.removeprefix("* ")))
-    ]
+    """Return the paragraphs in roff; those that begin with a star become items of a list."""
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        head = r".IP \(bu 2" if paragraph.startswith("* ") else ".PP"
+        lines += [head, _escaped(paragraph.removeprefix("* "))]
+    return lines
 
 
 def _statuses() -> list[tuple[int, str]]:
     """Return each exit status with its meaning, from the docstrings of the errors."""
     kinds = reversed(errors.kinds().values())  # the first kind that declares a status describes it
-    told = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in kinds}
-    return sorted({**told, **_OTHERS}.items())
+    meanings = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in kinds}
+    return sorted({**meanings, **_STATUSES}.items())
 
 
 def _escaped(text: str) -> str:
     """Return the text escaped for roff."""
-    said = text.replace("\\", r"\e").replace("-", r"\-")
-    return rf"\&{said}" if said.startswith((".", "'")) else said
+    escaped = text.replace("\\", r"\e").replace("-", r"\-")
+    return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped

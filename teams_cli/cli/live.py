@@ -26,15 +26,17 @@ if TYPE_CHECKING:
 
 
 _TICK = 1.0
-_ARROWS = {"[A": "k", "[B": "j", "[5~": "page up", "[6~": "page down", "[H": "g", "[F": "G", "[Z": "backtab"}
+"""The seconds after which the view is drawn again without a key or a frame."""
+_SEQUENCES = {"[A": "k", "[B": "j", "[5~": "page up", "[6~": "page down", "[H": "g", "[F": "G", "[Z": "backtab"}
 _HELP = ("q quit", "a answer", "j k scroll", "Tab next agent", "Enter output", "g G top, end")
 """The help for the keys. A narrow terminal leaves out the last ones."""
 _HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
 
 
 class LiveScreen:
-    """The state of the live view: the newest frame, how far it is scrolled, the chosen agent, whether its output is
-    open, and the answer that is being typed.
+    """The state of the live view: the newest *frame*, how far it is scrolled (*offset*), the *chosen* agent, the agent
+    whose output is *opened*, and the answer to the question *asked* that is being *typed*. These texts are "" if there
+    is none.
     """
 
     def __init__(self, output_of: Callable[[str], list[Any]], answer: Callable[[str, str], str] | None = None) -> None:
@@ -47,20 +49,24 @@ class LiveScreen:
         self._answer = answer
         self.asked = ""
         self.typed = ""
-        self.told = ""
+        self.outcome = ""
+        """The line about what the last key did, in place of the help."""
 
     def press(self, key: str, height: int) -> bool:
         """Handle the key. Return False if the person quits."""
-        self.told = ""
+        self.outcome = ""
         if self.asked:
             self._type(key)
-            return True
-        if key == "a" and self._answer:
-            self._take_question()
-            return True
-        if key in ("q", "\x1b"):
-            return self._back(key)
-        if key in ("\t", "backtab"):
+        elif key == "a" and self._answer:
+            rows = self.frame["waiting"] if self.frame else []
+            self.asked = next((row["id"] for row in rows if row["kind"] == "question"), "")
+            self.typed = ""
+            self.outcome = "" if self.asked else "no question waits for you"
+        elif key in ("q", "\x1b"):
+            quits = key == "q" and not self.opened
+            self.opened, self.offset = "", 0
+            return not quits
+        elif key in ("\t", "backtab"):
             self._choose(1 if key == "\t" else -1)
         elif key in ("\r", "\n") and self.chosen:
             self.opened, self.offset, self.follows = self.chosen, 0, True
@@ -68,18 +74,11 @@ class LiveScreen:
             self._scroll(key, height)
         return True
 
-    def _take_question(self) -> None:
-        """Begin to answer the first question that waits for the person."""
-        rows = self.frame["waiting"] if self.frame else []
-        self.asked = next((row["id"] for row in rows if row["kind"] == "question"), "")
-        self.typed = ""
-        self.told = "" if self.asked else "no question waits for you"
-
     def _type(self, key: str) -> None:
         """Handle a key while an answer is typed: add to the answer, send it, or give it up."""
         if key in ("\r", "\n"):
             assert self._answer
-            self.told, self.asked = self._answer(self.asked, self.typed.strip()), ""
+            self.outcome, self.asked = self._answer(self.asked, self.typed.strip()), ""
         elif key == "\x1b":
             self.asked = ""
         elif key in ("\x7f", "\b"):
@@ -87,41 +86,41 @@ class LiveScreen:
         elif len(key) == 1 and key.isprintable():
             self.typed += key
 
-    def _back(self, key: str) -> bool:
-        """Close the output of an agent if it is open. Return False if it was not and the key is `q`, which quits."""
-        was, self.opened, self.offset = self.opened, "", 0
-        return bool(was) or key != "q"
-
-    def _choose(self, by: int) -> None:
+    def _choose(self, step: int) -> None:
+        """Choose the next agent, or the one before it if *step* is -1. Behind the last one comes the first."""
         names = [row["name"] for row in self.frame["agents"]] if self.frame else []
-        if names:
-            here = names.index(self.chosen) if self.chosen in names else -1 if by > 0 else 0
-            self.chosen = names[(here + by) % len(names)]
+        if not names:
+            return
+        if self.chosen in names:
+            self.chosen = names[(names.index(self.chosen) + step) % len(names)]
+        else:
+            self.chosen = names[0] if step > 0 else names[-1]
 
     def _scroll(self, key: str, height: int) -> None:
         page = max(1, height - 6)
-        by = {"j": 1, "k": -1, " ": page, "page down": page, "page up": -page, "g": -1_000_000, "G": 1_000_000}
-        self.offset += by.get(key, 0)
-        self.follows = key == "G" or (self.follows and key not in by)
+        steps = {"j": 1, "k": -1, " ": page, "page down": page, "page up": -page, "g": -1_000_000, "G": 1_000_000}
+        self.offset += steps.get(key, 0)  # `lines` keeps it within the lines that there are
+        self.follows = key == "G" or (self.follows and key not in steps)
 
     def lines(self, width: int, height: int) -> list[Text]:
         """Return the lines that fill the whole terminal."""
         if self.frame is None:
             return [Text("…")]
-        top, body = picture.head(self.frame, width), picture.body(self.frame, width, self.chosen)
-        lines, help = (self._output(width), _HELP_OUTPUT) if self.opened else (body, _HELP)
-        room = max(1, height - len(top) - 1)
-        last = max(0, len(lines) - room)
-        self.offset = last if self.opened and self.follows else max(0, min(self.offset, last))
+        head = picture.head(self.frame, width)
+        help: tuple[str, ...] = _HELP_OUTPUT if self.opened else _HELP
+        lines = self._output(width) if self.opened else picture.body(self.frame, width, self.chosen)
+        room = max(1, height - len(head) - 1)
+        last_offset = max(0, len(lines) - room)
+        self.offset = last_offset if self.opened and self.follows else max(0, min(self.offset, last_offset))
         shown = lines[self.offset : self.offset + room]
-        below = (f"{last - self.offset} more below",) if self.offset < last else ()
-        foot = self._foot(_fitting(below + help, width), width)
-        return [*top, *shown, *[Text()] * (room - len(shown)), foot]
+        if self.offset < last_offset:
+            help = (f"{last_offset - self.offset} more below", *help)
+        return [*head, *shown, *[Text()] * (room - len(shown)), self._foot(_fitting(help, width), width)]
 
     def _foot(self, help: str, width: int) -> Text:
         """Return the last line: the help for the keys or, while an answer is typed, the end of the answer."""
         if not self.asked:
-            foot = Text(safe(self.told) or help, style="bold" if self.told else "dim")
+            foot = Text(safe(self.outcome) or help, style="bold" if self.outcome else "dim")
             foot.truncate(width, overflow="ellipsis")
             return foot
         label = f"{self.asked} (Enter sends, alone it skips; Esc leaves): "
@@ -132,17 +131,18 @@ class LiveScreen:
         """Return the output of the opened agent as wrapped lines. If `teams` did not start the agent, return its
         entries of the history instead.
         """
-        found = self._output_of(self.opened)
-        is_history = found and not isinstance(found[0], str)
+        output = self._output_of(self.opened)
+        is_history = output and not isinstance(output[0], str)
         title = "What {} did; teams did not start it, and has no output" if is_history else "Output of {}"
         lines = [Text(title.format(safe(self.opened)), style="bold")]
-        for part in found or ["Nothing was printed yet."]:
-            text = safe(part if isinstance(part, str) else picture.entry(part)).expandtabs()
-            lines += [Text(text[at : at + width]) for at in range(0, max(1, len(text)), width)]
+        for part in output or ["Nothing was printed yet."]:
+            text = safe(part if isinstance(part, str) else picture.entry_text(part)).expandtabs()
+            lines += [Text(text[start : start + width]) for start in range(0, max(1, len(text)), width)]
         return lines
 
 
 def _fitting(parts: tuple[str, ...], width: int) -> str:
+    """Return as many of the first parts as there is room for, joined."""
     fitting = ""
     for part in parts:
         longer = f"{fitting} · {part}" if fitting else part
@@ -161,32 +161,33 @@ def show(
     """Show each frame in place of the last one, until the frames end or the person quits."""
     console = Console(file=out, highlight=False)
     screen = LiveScreen(output_of, answer)
-    news = _Reading(frames)
-    with _keys() as keyboard, Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
+    reader = _FrameReader(frames)
+    view = Live(console=console, screen=True, auto_refresh=False, vertical_overflow="crop")
+    with _keyboard() as keyboard, view:
         shown: list[Text] = []
         while True:
-            ready = select.select([news.pipe, *keyboard], [], [], _TICK)[0]
-            if news.pipe in ready:
-                screen.frame = news.take()
-                if news.ended:
+            ready = select.select([reader.pipe, *keyboard], [], [], _TICK)[0]
+            if reader.pipe in ready:
+                screen.frame = reader.take()
+                if reader.has_ended:
                     break
             if keyboard and keyboard[0] in ready:
-                keys = _pressed(keyboard[0])
+                keys = _pressed_keys(keyboard[0])
                 if not keys or not all(screen.press(key, console.height) for key in keys):
                     break
             lines = screen.lines(console.width, console.height)
             if lines != shown:
                 shown = lines
-                live.update(Text("\n", no_wrap=True, overflow="crop").join(lines), refresh=True)
-    news.check()
+                view.update(Text("\n", no_wrap=True, overflow="crop").join(lines), refresh=True)
+    reader.check()
 
 
-class _Reading:
+class _FrameReader:
     """Reads the frames in a thread, so that keys need not wait for a frame."""
 
     def __init__(self, frames: Iterator[Frame]) -> None:
         self.pipe, self._bell = os.pipe()
-        self.ended = False
+        self.has_ended = False
         self._newest: Frame | None = None
         self._error: BaseException | None = None
         threading.Thread(target=self._run, args=(frames,), daemon=True).start()
@@ -196,9 +197,9 @@ class _Reading:
             for frame in frames:
                 self._newest = frame
                 os.write(self._bell, b".")
-        except BaseException as error:  # told by `check`, where it is caught as in any command
+        except BaseException as error:  # raised again by `check`, where it is caught as in any command
             self._error = error
-        self.ended = True
+        self.has_ended = True
         with suppress(OSError):
             os.write(self._bell, b".")
 
@@ -214,7 +215,7 @@ class _Reading:
 
 
 @contextmanager
-def _keys() -> Iterator[list[int]]:
+def _keyboard() -> Iterator[list[int]]:
     """Turn off the line buffering of the terminal for the length of a `with` block. Yields the file descriptor of the
     keyboard in a list, which is empty if there is no keyboard.
     """
@@ -231,15 +232,15 @@ def _keys() -> Iterator[list[int]]:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
 
 
-def _pressed(keyboard: int) -> list[str]:
+def _pressed_keys(keyboard: int) -> list[str]:
     """Return the keys that were pressed; empty if the keyboard is gone."""
     try:
         typed = os.read(keyboard, 256).decode(errors="replace")
     except OSError:
         return []
-    first, *rest = typed.split("\x1b")
+    first, *parts = typed.split("\x1b")
     keys = list(first)
-    for part in rest:
-        known = next((word for word in _ARROWS if part.startswith(word)), "")
-        keys += [_ARROWS.get(known, "\x1b"), *part[len(known) :]]
+    for part in parts:  # each follows an escape, which begins a sequence or is a key itself
+        sequence = next((sequence for sequence in _SEQUENCES if part.startswith(sequence)), "")
+        keys += [_SEQUENCES.get(sequence, "\x1b"), *part[len(sequence) :]]
     return keys

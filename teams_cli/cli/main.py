@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BUG = 3
 _HELP = {"--help", "-h"}
 _WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
+"""The options of every command that take a value."""
 
 
 def main() -> int:
@@ -47,18 +48,23 @@ def run(words: list[str]) -> int:
     except BrokenPipeError:  # `| head -1` has what it wants
         return 0
     except Exception as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # as Python says it of one that came while it made a class
+        # Python reports an interrupt while it makes a class as the cause of another error.
+        if isinstance(error.__cause__, KeyboardInterrupt):
             raise error.__cause__ from None
-        from teams_cli.bugs import directory_is_gone, report
+        return _refuse_unexpected(error, words)
 
-        if isinstance(error, OverflowError):
-            return _refuse(
-                errors.InvalidValue(f"a number or a time is out of range: {error}", "Give another value."), words
-            )
-        if isinstance(error, FileNotFoundError) and directory_is_gone():
-            gone = errors.InvalidValue("the current directory is gone", "Change to one that exists.")
-            return _refuse(gone, words)
-        return _refuse(report(error, words), words, BUG)
+
+def _refuse_unexpected(error: Exception, words: list[str]) -> int:
+    """Report an error that no command expects, and return the exit status. Most such errors are bugs."""
+    from teams_cli.bugs import directory_is_gone, report
+
+    if isinstance(error, OverflowError):
+        why = f"a number or a time is out of range: {error}"
+        return _refuse(errors.InvalidValue(why, "Give another value."), words)
+    if isinstance(error, FileNotFoundError) and directory_is_gone():
+        gone = errors.InvalidValue("the current directory is gone", "Change to one that exists.")
+        return _refuse(gone, words)
+    return _refuse(report(error, words), words, BUG)
 
 
 def _command_first(words: list[str]) -> list[str]:
@@ -73,15 +79,9 @@ def _command_first(words: list[str]) -> list[str]:
 
 
 def _run(words: list[str]) -> int:
+    """Answer a shell, show help or the version, or parse and execute the command. Return the exit status."""
     if "_TEAMS_COMPLETE" in os.environ:
-        from teams_cli.cli import completing
-
-        if completed := completing.answer(os.environ):
-            streams.written(lambda: print(completed[0]))
-            return completed[1]
-        from teams_cli.cli import typer_app
-
-        return typer_app.run(words)
+        return _complete(words)
     if words == ["--version"]:
         streams.written(lambda: print(f"teams {__version__}"))
         return 0
@@ -109,27 +109,45 @@ def _run(words: list[str]) -> int:
     return execute(command, values)
 
 
+def _complete(words: list[str]) -> int:
+    """Answer a shell that asks for completions, and return the exit status."""
+    from teams_cli.cli import completing
+
+    answer_and_status = completing.answer(os.environ)
+    if answer_and_status is None:
+        from teams_cli.cli import typer_app
+
+        return typer_app.run(words)
+    answer, status = answer_and_status
+    streams.written(lambda: print(answer))
+    return status
+
+
 def _note_alive(words: list[str]) -> Call | None:
-    """Record help and mistakes as signs of life of the agent, too. Return the call that the command line describes, or
-    None if it can't be made.
+    """Record a sign of life of the agent that asks for help or made a mistake. Return the call that the command line
+    describes; None if nobody is named in a mistake, or if the call can't be made.
     """
     from teams_cli.environment import look_up
 
-    given = {key: "" for key in _WITH_VALUE}
+    options = dict.fromkeys(_WITH_VALUE, "")
     for flag, following in zip(words, [*words[1:], ""], strict=False):
         name, _, value = flag.partition("=")
-        if name in given:
-            given[name] = value or following
-    is_named = bool(look_up("agent", given["--as"], os.environ)[0])
-    if not (is_named or _HELP.intersection(words) or not words):
+        if name in options:
+            options[name] = value or following
+    is_named = bool(look_up("agent", options["--as"], os.environ)[0])
+    is_help = not words or bool(_HELP.intersection(words))
+    if not (is_named or is_help):
         return None
     from teams_cli.cli import calls
 
-    values: dict[str, Any] = {"agent": given["--as"], "team": given["--team"] or given["-t"]}
+    values: dict[str, Any] = {
+        "agent": options["--as"],
+        "team": options["--team"] or options["-t"],
+        "root": options["--root"],
+        "store": options["--store"],
+    }
     try:
-        call = calls.make_call(
-            values | {"root": given["--root"], "store": given["--store"]}, os.environ, _ask_person, _talk
-        )
+        call = calls.make_call(values, os.environ, _ask_person, _talk)
         call.said_team = call.said_team or call.only_team()
         if is_named:
             call.note_seen(refused=True)
@@ -146,21 +164,24 @@ def _help(words: list[str]) -> int:
     from teams_cli.cli import guide
 
     call = _note_alive(words)
-    whole = words[:1] == ["--all"]
-    name = "" if whole or not words or words[0] in _HELP else words[0]
+    wants_all = words[:1] == ["--all"]
+    name = "" if wants_all or not words or words[0] in _HELP else words[0]
     command = commands.find(name) if name else None
     if name and command is None:
         from teams_cli.cli import mistakes
 
         raise mistakes.unknown(name, [word for word in words[1:] if word not in _HELP])
-    off = set() if command else guide.off_in_team(call)
+    groups_off = set() if command else guide.off_in_team(call)
     if sys.stdout.isatty():
         from teams_cli.cli import typer_app
 
-        streams.written(lambda: typer_app.show_help(command, off, whole))
+        streams.written(lambda: typer_app.show_help(command, groups_off, wants_all))
     else:
-        about_all = guide.all_commands if whole else guide.guide
-        streams.written(lambda: print(guide.of_command(command) if command else about_all(off), end=""))
+        if command:
+            text = guide.of_command(command)
+        else:
+            text = guide.all_commands(groups_off) if wants_all else guide.guide(groups_off)
+        streams.written(lambda: print(text, end=""))
     return 0 if words else errors.WrongUsage.status
 
 
@@ -186,27 +207,36 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     except errors.TeamsError as error:
         error.hint = call.in_team(error.hint or "")
         raise
-    problems = call.note_told()  # before the reminder, which is about what this answer has not told
-    reminded: list[Callable[[], object]] = []
-    line = "" if as_json or command.quiet else call.reminder(reminded.append)
-    last = f"next: {call.in_team(call.follows)}" if call.follows else call.done
-    if last and not as_json:
-        streams.written(lambda: print(last))
-    if not line or _talk(_apart() + one_part(call.in_team(line))):
-        for note in reminded:
-            call.once_told(note)
-    for problem in problems + call.note_told():
-        _talk(f"teams: this will be shown again, because it could not be marked as shown: {safe(problem.message)}")
+    _print_ending(command, call, as_json)
     return status
 
 
+def _print_ending(command: Command, call: Call, as_json: bool) -> None:
+    """Print what follows an answer: the next command, and a reminder. Mark the news that were shown as shown."""
+    problems = call.note_told()  # before the reminder, which is about what this answer has not told
+    notes_of_reminder: list[Callable[[], object]] = []
+    reminder = "" if as_json or command.quiet else call.reminder(notes_of_reminder.append)
+    last_line = f"next: {call.in_team(call.follows)}" if call.follows else call.done
+    if last_line and not as_json:
+        streams.written(lambda: print(last_line))
+    is_reminded = not reminder or _talk(_line_break_between_streams() + one_part(call.in_team(reminder)))
+    if is_reminded:
+        for note in notes_of_reminder:
+            call.once_told(note)
+    for problem in problems + call.note_told():
+        _talk(f"teams: this will be shown again, because it could not be marked as shown: {safe(problem.message)}")
+
+
 def _around_sleep(asleep: bool) -> None:
-    from teams_cli.cli import farewell
+    from teams_cli.cli import farewell  # slow to import; few commands sleep
 
     farewell.around_sleep(asleep)
 
 
 def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool) -> int:
+    """Have the command answer, print the answer, and return the exit status."""
+    from teams_cli.commands.call import Outcome, Service, Stream
+
     def begin(document: Any) -> bool:
         _print(command, document, as_json, call.words)
         return True
@@ -217,28 +247,25 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
     call.name_team(answer)
     for problem in call.problems:
         _talk(f"teams: {one_part(problem.message)}")
+    if isinstance(answer, Service):
+        call.show = lambda document: _print(command, document, as_json, None)
+        return serve(call, answer)
     status = 0
     parts: Iterable[Any] = [answer]
-    if isinstance(answer, dict | list):
-        lost = "" if as_json or command.quiet or call.tells_news else call.losses()
-        if lost:  # whatever was asked for, this changes what its reader does next
-            streams.written(lambda: print(one_part(lost)))
-    else:
+    if isinstance(answer, Outcome):
+        status, parts = answer.status, [answer.document]
+    elif isinstance(answer, Stream):
         from teams_cli.cli import output
-        from teams_cli.commands.call import Outcome, Service, Stream
 
-        if isinstance(answer, Service):
-            call.show = lambda document: _print(command, document, as_json, None)
-            return serve(call, answer)
-        if isinstance(answer, Outcome):
-            status, parts = answer.status, [answer.document]
-        if isinstance(answer, Stream):
-            if answer.live and not as_json and output.is_fancy(sys.stdout):
-                from teams_cli.cli import live
+        if answer.live and not as_json and output.is_fancy(sys.stdout):
+            from teams_cli.cli import live
 
-                live.show(answer.parts, sys.stdout, answer.output_of, answer.answer)
-                return status
-            parts = answer.parts
+            live.show(answer.parts, sys.stdout, answer.output_of, answer.answer)
+            return status
+        parts = answer.parts
+    elif not (as_json or command.quiet or call.tells_news) and (losses := call.losses()):
+        # These lines change what the reader does next, whatever the command was.
+        streams.written(lambda: print(one_part(losses)))
     for part in parts:
         _print(command, part, as_json, call.words)
     if call.more and as_json:
@@ -255,6 +282,7 @@ def _print(command: Command, document: Any, as_json: bool, words: Words | None) 
 
 
 def _standard_input() -> str:
+    """Return the text on standard input, without its last line break."""
     from teams_cli.text import MAX_RESULT
 
     if sys.stdin is None:
@@ -284,7 +312,7 @@ def _ask_person(operation: str, about: str) -> bool | None:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _apart() -> str:
+def _line_break_between_streams() -> str:
     """Return a line break if standard output and standard error are captured separately, else "". Tools that join the
     two afterwards drop the last line break of standard output.
     """
@@ -306,6 +334,7 @@ def _talk(line: str) -> bool:
 
 
 def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:
+    """Print why the command line *words* is refused. Return the exit status: *status*, or that of the error if 0."""
     from teams_cli.cli import output
 
     text = output.refusal(error, output.is_json_wanted(words), "bug" if status == BUG else error.code)

@@ -25,23 +25,25 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: W
         out.write(dumps(document) + "\n")
         return
     if not is_fancy(out):
-        _tell(_bounded(command, document, words), out)
+        _write_lines(_bounded(command, document, words), out)
         return
     from teams_cli.cli.tables import draw
 
-    plain: list[str] = []
+    lines: list[str] = []
     for part in _parts(command, document, words):
         if isinstance(part, str):
-            plain.append(part)
+            lines.append(part)
         else:
-            _tell(plain, out)
-            plain = []
+            _write_lines(lines, out)
+            lines = []
             draw(part, out)
-    _tell(plain, out)
+    _write_lines(lines, out)
 
 
 _MOST = 20_000
 """Bytes of an answer that goes to a program: the shells of clients keep 10 to 30 KB."""
+_ROOM_FOR_REST = 200
+"""Bytes for the line that says how to get the rest."""
 
 
 def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
@@ -54,47 +56,47 @@ def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
     from teams_cli.text import shortened
 
     def fits(short: Any) -> bool:
-        return size(_lines(command, short, words)[0]) <= _MOST - _ROOM
+        return size(_lines(command, short, words)[0]) <= _MOST - _ROOM_FOR_REST
 
+    how_to_get_rest = rest_of(command, document)
     if isinstance(document, dict):
-        lines, _ = _lines(command, shortened(document, fits, (2 * MOST_LETTER, MOST_LETTER, 2_000, 500), mark), words)
-        rest = rest_of(command, document)
-        return lines if any(rest in line for line in lines) else [*lines, rest]
+        short = shortened(document, fits, (2 * MOST_LETTER, MOST_LETTER, 2_000, 500), mark)
+        lines, _ = _lines(command, short, words)
+        return lines if any(how_to_get_rest in line for line in lines) else [*lines, how_to_get_rest]
     lines, _ = _lines(command, shortened(document, lambda _: True, [500], mark), words)
-    kept, room = 0, _MOST - _ROOM
+    kept, room = 0, _MOST - _ROOM_FOR_REST
     for line in lines if is_table else reversed(lines):
-        if (room := room - size([line])) < 0:
+        room -= size([line])
+        if room < 0:
             break
         kept += 1
-    rest = f"{len(lines) - kept} more lines; a narrower list: teams help {command.name}; "
-    rest += rest_of(command, document)
+    rest = f"{len(lines) - kept} more lines; a narrower list: teams help {command.name}; {how_to_get_rest}"
     return [*lines[:kept], rest] if is_table else [rest, *lines[len(lines) - kept :]]
-
-
-_ROOM = 200
-"""Bytes for the line that says how to get the rest."""
 
 
 def _lines(command: Command, document: Any, words: Words | None) -> tuple[list[str], bool]:
     """Return the answer as plain lines, and whether it has a table."""
-    shown = _parts(command, document, words)
-    if all(isinstance(part, str) for part in shown):
-        return list(shown), False
-    from teams_cli.cli.tables import aligned
+    lines: list[str] = []
+    has_table = False
+    for part in _parts(command, document, words):
+        if isinstance(part, str):
+            lines.append(part)
+        else:
+            from teams_cli.cli.tables import aligned
 
-    plain: list[str] = []
-    for part in shown:
-        plain += [part] if isinstance(part, str) else aligned(part)
-    return plain, True
+            lines += aligned(part)
+            has_table = True
+    return lines, has_table
 
 
 def _parts(command: Command, document: Any, words: Words | None) -> list[Any]:
-    how = words or command.words
-    assert how, f"{command.name} declares no words"
-    return how(document)
+    """Return the parts of the answer, each a line or a table."""
+    words = words or command.words
+    assert words, f"{command.name} declares no words"
+    return words(document)
 
 
-def _tell(lines: list[str], out: TextIO) -> None:
+def _write_lines(lines: list[str], out: TextIO) -> None:
     """Write the lines at once, so that other output does not come between them."""
     out.write("".join(one_part(line) + "\n" for line in lines))
 
@@ -103,7 +105,7 @@ def refusal(error: errors.TeamsError, as_json: bool, code: str) -> str:
     """Return the text with which a command is refused on standard error. As JSON, it has the *code*."""
     if as_json:
         return dumps({"error": {"code": code, "message": error.message, "hint": error.hint}}) + "\n"
-    message, hint = (clipped(one_part(words), MOST_LETTER) for words in (error.message, error.hint or ""))
+    message, hint = (clipped(one_part(text), MOST_LETTER) for text in (error.message, error.hint or ""))
     return f"teams: {message}\n" + (f"  {hint}\n" if hint else "")
 
 
@@ -124,7 +126,7 @@ def mark(owner: dict[str, Any], missing: int) -> str:
     """Return the mark at the end of a text that was cut by *missing* characters. It names the command that shows
     *owner*, the object with the text, if there is one.
     """
-    command = _showing(owner)
+    command = _how_to_show(owner)
     return f"[cut; all of it: {command}]" if command else f"[cut: {missing} more characters]"
 
 
@@ -132,12 +134,13 @@ def rest_of(command: Command, document: Any) -> str:
     """Return a line with the command that shows the whole of a cut answer. If there is no such command, the line only
     says that the answer was cut.
     """
-    shows = _showing(document) if isinstance(document, dict) else ""
-    again = f"teams {command.name} … --json >FILE" if command.reads else ""
-    return f"all of it: {shows or again}" if shows or again else "[cut: the answer was too long]"
+    how = _how_to_show(document) if isinstance(document, dict) else ""
+    if not how and command.reads:
+        how = f"teams {command.name} … --json >FILE"
+    return f"all of it: {how}" if how else "[cut: the answer was too long]"
 
 
-def _showing(document: dict[str, Any]) -> str:
+def _how_to_show(document: dict[str, Any]) -> str:
     """Return the command that shows the object whole, or the file that has it; "" if there is neither. A message needs
     no file, because an answer always has room for it.
     """

@@ -23,8 +23,8 @@ def parse(words: list[str]) -> tuple[Command, dict[str, Any]]:
     if command is None:
         raise _mistakes().unknown(words[0], words[1:])
     values: dict[str, Any] = {parameter.name: parameter.default for parameter in command.parameters}
-    places = _options(command, words[1:], values)
-    _arguments(command, places, values)
+    arguments = _options(command, words[1:], values)
+    _arguments(command, arguments, values)
     for parameter in command.parameters:
         if parameter.required and values[parameter.name] in (None, ()):
             raise errors.WrongUsage(f"{parameter.shown} is missing", f"Write, for example: teams {command.example}")
@@ -35,49 +35,58 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
     """Put the values of the options in *words* into *values*. Return the other words."""
     flags = command.options
     places: list[str] = []
-    room = len(command.places)
-    before: Parameter | None = None
-    rest = iter(words)
-    for word in rest:
+    most_places = len(command.places)
+    id_option: Parameter | None = None  # the option before, if it takes ids, of which more may follow
+    remaining = iter(words)
+    for word in remaining:
         if word == "--":
-            return places + list(rest)
+            return places + list(remaining)
         if word == "-" or not word.startswith("-"):
-            if before and len(places) >= room and is_like_id(word):  # one more id of the option before it
-                _put(values, before, word)
+            if id_option and len(places) >= most_places and is_like_id(word):
+                _put(values, id_option, word)
             else:
                 places.append(word)
-                before = None
+                id_option = None
             continue
-        flag, equals, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
+        if word.startswith("--"):
+            flag, equals, value = word.partition("=")
+        else:  # such as `-t`, whose value may follow without a space
+            flag, equals, value = word[:2], word[2:], word[2:]
         parameter = flags.get(flag)
-        if parameter is None or (parameter.flag and equals):
-            raise _mistakes().not_alone(flag) if parameter else _mistakes().no_option(command, flag, words)
+        if parameter is None:
+            raise _mistakes().no_option(command, flag, words)
         if parameter.flag:
+            if equals:
+                raise _mistakes().not_alone(flag)
             values[parameter.name] = True
-            before = None
-        else:
-            before = parameter if parameter.is_id else None
-            following = value if equals else next(rest, None)
-            if following is None or (following in flags and not equals):
-                raise _mistakes().without_value(parameter)
-            _put(values, parameter, following)
+            id_option = None
+            continue
+        id_option = parameter if parameter.is_id else None
+        following = value if equals else next(remaining, None)
+        if following is None or (following in flags and not equals):
+            raise _mistakes().without_value(parameter)
+        _put(values, parameter, following)
     return places
 
 
-def _arguments(command: Command, places: list[str], values: dict[str, Any]) -> None:
+def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> None:
+    """Put the *words* that are no options into the values of the positional parameters, in their order."""
     positional = command.places
-    waiting = list(places)
-    if [place.is_id and not place.many for place in positional] == [True] and all(map(is_like_id, places)):
-        waiting = [",".join(places)] if places else []
+    waiting = list(words)
+    if len(positional) == 1 and positional[0].is_id and not positional[0].many and all(map(is_like_id, words)):
+        waiting = [",".join(words)] if words else []  # several ids without commas
     for index, parameter in enumerate(positional):
-        behind = len(positional) - index - 1  # many words end before those that have a place of their own
-        for _ in range(len(waiting) - behind if parameter.many else min(1, len(waiting))):
+        taken = min(1, len(waiting))
+        if parameter.many:  # all but as many words as there are parameters behind it
+            taken = len(waiting) - (len(positional) - index - 1)
+        for _ in range(taken):
             _put(values, parameter, waiting.pop(0))
     if waiting:
         raise _mistakes().too_many(command, values, " ".join(waiting))
 
 
 def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
+    """Convert the word and put it into the values. A parameter that takes several gets it in addition."""
     try:
         value = parameter.convert(word)
     except ValueError:

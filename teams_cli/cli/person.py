@@ -22,7 +22,7 @@ class PersonTerminal:
     """The terminal of this process, at which a person is asked questions."""
 
     def __init__(self) -> None:
-        self._lines = _Lines()
+        self._lines = _InputLines()
         self._out = sys.stdout
         self._progress: Progress | None = None
 
@@ -46,29 +46,28 @@ class PersonTerminal:
         finally:
             self._out = sys.stdout
 
-    def ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None:
+    def ask(
+        self, asker: str, question: str, seconds_left: Callable[[], float], is_open: Callable[[], bool]
+    ) -> str | None:
         """Show a question and return the answer: "" if the person skips it, None if the time ran out first.
 
-        *left* returns the seconds left, and *open* whether the question still waits for an answer.
+        *is_open* says whether the question still waits for an answer.
         """
         if self._progress:
             self._progress.pause()
         try:
-            return self._ask(asker, question, left, open)
+            self._lines.forget()
+            self._show_question(asker, question, seconds_left())
+            while is_open():
+                self._show_seconds(seconds_left())
+                line = self._lines.next(1.0)
+                if line is not None:
+                    return line.strip()
+            self.tell("\nIts time has ended, it was answered elsewhere, or nobody waits for it.")
+            return None
         finally:
             if self._progress:
                 self._progress.go_on()
-
-    def _ask(self, asker: str, question: str, left: Callable[[], float], open: Callable[[], bool]) -> str | None:
-        self._lines.forget()
-        self._banner(asker, question, left())
-        while open():
-            self._count_down(left())
-            line = self._lines.next(1.0)
-            if line is not None:
-                return line.strip()
-        self.tell("\nIts time has ended, it was answered elsewhere, or nobody waits for it.")
-        return None
 
     def agrees(self, question: str) -> bool:
         """Ask a question, and return whether the answer is yes. False if nobody is at a terminal."""
@@ -100,17 +99,18 @@ class PersonTerminal:
         self._progress = for_this_process()
         return self._progress
 
-    def _banner(self, asker: str, question: str, left: float) -> None:
+    def _show_question(self, asker: str, question: str, seconds_left: float) -> None:
         title = f"📢 BROADCAST FROM {asker.upper()}"
         self.tell("\n".join(["", "=" * _WIDTH, title, "=" * _WIDTH, "", question, "", "─" * _WIDTH]))
         self.tell("Options:\n  • Type your response and press Enter\n  • Press Enter alone to skip")
-        self.tell(f"{_SECONDS.format(left)}\n{'=' * _WIDTH}")
+        self.tell(f"{_SECONDS.format(seconds_left)}\n{'=' * _WIDTH}")
         self._write("Your response (or Enter to skip): ")
 
-    def _count_down(self, left: float) -> None:
+    def _show_seconds(self, seconds_left: float) -> None:
         """Rewrite the line with the seconds left. The text that the person is typing stays."""
         if self._out.isatty():
-            self._write(f"\x1b7\x1b[2A\r\x1b[2K{_SECONDS.format(max(left, 0))}\x1b8")
+            # Save the place of the cursor, go up to the line, clear and write it, and return.
+            self._write(f"\x1b7\x1b[2A\r\x1b[2K{_SECONDS.format(max(seconds_left, 0))}\x1b8")
 
 
 def is_person_there() -> bool:
@@ -118,15 +118,15 @@ def is_person_there() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-class _Lines:
+class _InputLines:
     """Reads lines from standard input, without a buffer that could hold lines back."""
 
     def __init__(self) -> None:
         self.data = b""
-        self.ended = False
+        self.has_ended = False
 
     def forget(self) -> None:
-        """Drop input that was typed before the question: it is not the answer."""
+        """Drop what was typed before the question: it is not the answer."""
         if sys.stdin is not None and sys.stdin.isatty():
             import termios
 
@@ -146,11 +146,11 @@ class _Lines:
 
         if sys.stdin is None:
             raise Gone
-        while b"\n" not in self.data and not self.ended:
+        while b"\n" not in self.data and not self.has_ended:
             if not select.select([sys.stdin], [], [], patience)[0]:
                 return None
             read = os.read(sys.stdin.fileno(), 65536)
-            self.data, self.ended = self.data + read, not read
+            self.data, self.has_ended = self.data + read, not read
         if not self.data:
             raise Gone
         line, _, self.data = self.data.partition(b"\n")

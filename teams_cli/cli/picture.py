@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from datetime import datetime
+from itertools import zip_longest
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     Line = Text
 
 _TWO_COLUMNS = 140
-_NAME = 20
-_LINES = 3
+"""The least width of a terminal with two columns."""
+_WIDEST_NAME = 20
+_MOST_LINES = 3
 """The most lines of a text in a wide terminal."""
-_SAYS = {"question": "asks:", "plan": "proposes:", "message": "writes:", "review": "asks"}
+_MOST_WAITING, _MOST_FAILED = 8, 6
+_VERBS = {"question": "asks:", "plan": "proposes:", "message": "writes:", "review": "asks"}
 """The verb before the text of somebody who waits for the person."""
 _STATES = {
     "failed": "bold red",
@@ -53,13 +56,16 @@ def head(frame: Frame, width: int) -> list[Line]:
     title.append(f"led by {safe(frame['leader'] or 'nobody')}", style="dim")
     if frame["state"] != "active":
         title.append(f", {frame['state']}", style="yellow")
-    where, end = _progress(course, width), Text(outlook(course), style="dim")
-    if failed := _failures(course):
-        fits = where.cell_len + 3 + len(failed) <= width
-        parts = (where, Text(failed, style="bold red")) if fits else (Text(failed, style="bold red"), end)
-        joined = Text(" · ").join(parts)
-        where, end = (joined, end) if fits else (where, joined)
-    return [_cut(line, width) for line in (title, where, end)]
+    progress, end = _progress(course, width), Text(outlook(course), style="dim")
+    if course["failed"] or course["heldUp"]:
+        held = f", holding up {course['heldUp']}" if course["heldUp"] else ""
+        failures = Text(f"{course['failed']} failed{held}", style="bold red")
+        separator = Text(" · ")
+        if progress.cell_len + separator.cell_len + failures.cell_len <= width:
+            progress = separator.join((progress, failures))
+        else:
+            end = separator.join((failures, end))
+    return [_cut(line, width) for line in (title, progress, end)]
 
 
 def _progress(course: dict[str, Any], width: int) -> Line:
@@ -72,12 +78,6 @@ def _progress(course: dict[str, Any], width: int) -> Line:
     if course["inReview"]:
         line.append(f" · {course['inReview']} in review", style="default")
     return line.append(f" · {course['ready']} ready · {course['blocked']} blocked", style="default")
-
-
-def _failures(course: dict[str, Any]) -> str:
-    """Return the number of failed tasks and of tasks that they block, as text; "" if there are none."""
-    held = f", holding up {course['heldUp']}" if course["heldUp"] else ""
-    return f"{course['failed']} failed{held}" if course["failed"] or held else ""
 
 
 def outlook(course: dict[str, Any]) -> str:
@@ -97,64 +97,70 @@ def outlook(course: dict[str, Any]) -> str:
 def body(frame: Frame, width: int, chosen: str = "") -> list[Line]:
     """Return all lines below the head. The *chosen* agent is marked."""
     if width < _TWO_COLUMNS:
-        parts = (_waiting, _failed, _agents, _tasks, _messages)
-        return [line for part in parts for line in part(frame, width, chosen, 1)]
-    left = (width - 3) * 11 // 20
-    right = width - 3 - left
-    one = [line for part in (_agents, _tasks) for line in part(frame, left, chosen, _LINES)]
-    other = [line for part in (_waiting, _failed, _messages) for line in part(frame, right, chosen, _LINES)]
-    return _beside(one, other, left)
-
-
-def _beside(one: list[Line], other: list[Line], width: int) -> list[Line]:
+        return [
+            *_waiting(frame, width, 1),
+            *_failed(frame, width, 1),
+            *_agents(frame, width, chosen),
+            *_tasks(frame, width),
+            *_messages(frame, width),
+        ]
+    left_width = (width - 3) * 11 // 20  # three characters separate the columns
+    right_width = width - 3 - left_width
+    left = [*_agents(frame, left_width, chosen), *_tasks(frame, left_width)]
+    right = [
+        *_waiting(frame, right_width, _MOST_LINES),
+        *_failed(frame, right_width, _MOST_LINES),
+        *_messages(frame, right_width),
+    ]
     lines = []
-    for place in range(max(len(one), len(other))):
-        line = one[place].copy() if place < len(one) else Text()
-        line.append(" " * (width - line.cell_len) + " │ ", style="dim")
-        lines.append(line.append_text(other[place]) if place < len(other) else line)
+    for left_line, right_line in zip_longest(left, right):
+        line = left_line or Text()
+        line.append(" " * (left_width - line.cell_len) + " │ ", style="dim")
+        lines.append(line.append_text(right_line or Text()))
     return lines
 
 
-def _waiting(frame: Frame, width: int, _: str, most: int) -> list[Line]:
+def _waiting(frame: Frame, width: int, most_lines: int) -> list[Line]:
     rows = frame["waiting"]
     if not rows:
         return []
     lines = [Text(f"Waits for you ({len(rows)})", style="bold magenta")]
-    ids = max(len(row["id"]) for row in rows[:8])
-    for row in rows[:8]:
-        verb = "asked, but no longer waits:" if row.get("leftAlone") else _SAYS[row["kind"]]
+    id_width = max(len(row["id"]) for row in rows[:_MOST_WAITING])
+    for row in rows[:_MOST_WAITING]:
+        verb = "asked, but no longer waits:" if row.get("leftAlone") else _VERBS[row["kind"]]
         text = f"{row['from']} {verb} {_flat(row['text'])}"
-        lines += _hung(Text(f"{row['id']:<{ids}}  "), text, width, most)
-    return [*lines, *_more(rows, 8)]
+        lines += _indented(Text(f"{row['id']:<{id_width}}  "), text, width, most_lines)
+    return [*lines, *_more(rows, _MOST_WAITING)]
 
 
-def _failed(frame: Frame, width: int, _: str, most: int) -> list[Line]:
+def _failed(frame: Frame, width: int, most_lines: int) -> list[Line]:
     rows = frame["failed"]
     if not rows:
         return []
     lines = [Text(f"Failed ({len(rows)})", style="bold red")]
-    for row in rows[:6]:
-        what = "cancelled" if row["status"] == "cancelled" else "failed"
+    for row in rows[:_MOST_FAILED]:
+        status = "cancelled" if row["status"] == "cancelled" else "failed"
         held = f", holds up {row['waiting']}" if row["waiting"] else ""
-        text = f"{what}{held}: {_flat(row['reason'])}"
-        lines += _hung(Text(f"{row['id']:<8} ", style="red"), text, width, most, "red")
-    return [*lines, *_more(rows, 6)]
+        text = f"{status}{held}: {_flat(row['reason'])}"
+        lines += _indented(Text(f"{row['id']:<8} ", style="red"), text, width, most_lines, "red")
+    return [*lines, *_more(rows, _MOST_FAILED)]
 
 
 def _more(rows: list[Any], shown: int) -> list[Line]:
     return [Text(f"  and {len(rows) - shown} more", style="dim")] if len(rows) > shown else []
 
 
-def _agents(frame: Frame, width: int, chosen: str, most: int) -> list[Line]:
+def _agents(frame: Frame, width: int, chosen: str) -> list[Line]:
     rows = frame["agents"]
     lines = [Text(f"Agents ({len(rows)})" if rows else "Agents: none", style="bold")]
-    names = min(_NAME, max((cell_len(row["name"]) for row in rows), default=0))
-    states = max((len(agent_state(row)) for row in rows), default=0)
+    name_width = min(_WIDEST_NAME, max((cell_len(row["name"]) for row in rows), default=0))
+    state_width = max((len(agent_state(row)) for row in rows), default=0)
     for row in rows:
-        line = Text("> " if row["name"] == chosen else "  ", style="bold cyan")
-        line.append_text(_padded(safe(row["name"]), names, "reverse" if row["name"] == chosen else "default"))
+        is_chosen = row["name"] == chosen
+        line = Text("> " if is_chosen else "  ", style="bold cyan")
+        line.append_text(_padded(safe(row["name"]), name_width, "reverse" if is_chosen else "default"))
         style = _STATES.get(row["trouble"] or row["state"], "default")
-        line.append("  ").append_text(_padded(agent_state(row), states, style))
+        line.append("  ").append_text(_padded(agent_state(row), state_width, style))
         line.append(f"  {row['queueDepth']:>3} unread  " if row["queueDepth"] else " " * 13, style="dim")
         line.append(
             safe(_flat(row["why"] or row["status"] or "")),
@@ -164,22 +170,22 @@ def _agents(frame: Frame, width: int, chosen: str, most: int) -> list[Line]:
     return lines
 
 
-def _tasks(frame: Frame, width: int, _: str, most: int) -> list[Line]:
+def _tasks(frame: Frame, width: int) -> list[Line]:
     rows = frame["tasks"]
     heading = Text("Tasks" if rows else "Tasks: none yet (teams create-task TITLE)", style="bold")
     if path := frame["course"]["criticalPath"]:
         heading.append(f"  longest chain ahead: {' → '.join(path)}", style="not bold dim")
     lines = [_cut(heading, width)]
-    ids = max((len(row["id"]) for row in rows), default=0)
-    owners = min(_NAME, max((cell_len(row.get("owner") or "-") for row in rows), default=0))
+    id_width = max((len(row["id"]) for row in rows), default=0)
+    owner_width = min(_WIDEST_NAME, max((cell_len(row.get("owner") or "-") for row in rows), default=0))
     marks = {row["id"]: "high  " if row["priority"] == "high" and row["status"] not in FINISHED else "" for row in rows}
-    marked = max(map(len, marks.values()), default=0)
+    mark_width = max(map(len, marks.values()), default=0)
     for row in rows:
         status = _status(row)
-        line = Text(f"  {row['id']:<{ids}}  ", style="dim")
+        line = Text(f"  {row['id']:<{id_width}}  ", style="dim")
         line.append_text(_padded(status, 11, _STATES.get(status, "default")))
-        line.append("  ").append_text(_padded(safe(row.get("owner") or "-"), owners, "default"))
-        line.append(f"  {marks[row['id']]:<{marked}}", style="yellow")
+        line.append("  ").append_text(_padded(safe(row.get("owner") or "-"), owner_width, "default"))
+        line.append(f"  {marks[row['id']]:<{mark_width}}", style="yellow")
         line.append(safe(_flat(row["title"])), style="default")
         if row["openBlockers"]:
             line.append(f"  waits for {', '.join(row['openBlockers'])}", style="dim")
@@ -198,46 +204,48 @@ def _status(row: dict[str, Any]) -> str:
     return str(row["status"])
 
 
-def _messages(frame: Frame, width: int, _: str, most: int) -> list[Line]:
+def _messages(frame: Frame, width: int) -> list[Line]:
     rows = frame["messages"]
     lines = [Text("Messages" if rows else "Messages: none yet", style="bold")]
     for row in rows:
-        whom = safe(f"{row['from']} → {row['to']}{reach_in_short(row)}: ")
-        head = Text(f"  {local_time(row['timestamp'])}  ", style="dim")
-        wrapped = _hung(head, f"{whom}{_flat(row['message'])}", width, _LINES)
-        wrapped[0].stylize("cyan", head.cell_len, head.cell_len + len(whom))
+        from_and_to = safe(f"{row['from']} → {row['to']}{reach_in_short(row)}: ")
+        time_of_day = Text(f"  {local_time(row['timestamp'])}  ", style="dim")
+        start = time_of_day.cell_len
+        wrapped = _indented(time_of_day, f"{from_and_to}{_flat(row['message'])}", width, _MOST_LINES)
+        wrapped[0].stylize("cyan", start, start + len(from_and_to))
         lines += wrapped
     return lines
 
 
-def _hung(head: Line, text: str, width: int, most: int, style: str = "default") -> list[Line]:
-    """Return the text behind its head, on at most *most* lines, all indented like the first."""
+def _indented(head: Line, text: str, width: int, most_lines: int, style: str = "default") -> list[Line]:
+    """Return the text behind its *head*, on at most *most_lines* lines, all indented like the first."""
     room = max(20, width - head.cell_len)
-    parts = textwrap.wrap(safe(text), room, break_on_hyphens=False) if most > 1 else [safe(text)]
-    if len(parts) > most:
-        parts[most - 1 :] = [" ".join(parts[most - 1 :])]
-    first, *rest = parts or [""]
-    lines = [head.append(first, style=style), *(Text(" " * (width - room) + part, style=style) for part in rest)]
+    parts = textwrap.wrap(safe(text), room, break_on_hyphens=False) if most_lines > 1 else [safe(text)]
+    if len(parts) > most_lines:
+        parts[most_lines - 1 :] = [" ".join(parts[most_lines - 1 :])]  # this last line is cut below
+    first, *others = parts or [""]
+    lines = [head.append(first, style=style), *(Text(" " * (width - room) + part, style=style) for part in others)]
     return [_cut(line, width) for line in lines]
 
 
-def entry(found: dict[str, Any]) -> str:
+def entry_text(entry: dict[str, Any]) -> str:
     """Return an entry of the history as text, with its time of day."""
-    return f"{local_time(found['at'])}  {' '.join(history.line(found).split(': ', 1)[1:])}"
+    _actor, _, change = history.line(entry).partition(": ")
+    return f"{local_time(entry['at'])}  {change}"
 
 
-def local_time(at: str) -> str:
+def local_time(timestamp: str) -> str:
     """Return the time of day of a timestamp, in the time zone of this machine."""
-    return datetime.fromisoformat(at.replace("Z", "+00:00")).astimezone().strftime("%H:%M")
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).astimezone().strftime("%H:%M")
 
 
 def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def _padded(word: str, width: int, style: str) -> Line:
-    """Return the word, padded or cut to the width of its column."""
-    cell = Text(word, style=style)
+def _padded(text: str, width: int, style: str) -> Line:
+    """Return the text, padded or cut to the width of its column."""
+    cell = Text(text, style=style)
     cell.truncate(width, overflow="ellipsis")
     return cell.append(" " * (width - cell.cell_len))
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from teams_cli.cli import output
 from teams_cli.runs.runs import key_of
-from teams_cli.tasks.tasks import Task
+from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.text import one_part, safe
 
 TYPE_CHECKING = False
@@ -18,15 +18,13 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 
-_FINISHED = ("completed", "failed", "cancelled")
-
-
 class Progress:
     """Shows the progress of a run as lines on standard error."""
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._known: dict[str, str] = {}
+        self._shown: dict[str, str] = {}
+        """The status of each task that was shown."""
         self._handlers: dict[int, Any] = {}
         self.on_begin: Callable[[str], object] | None = None
 
@@ -59,18 +57,18 @@ class Progress:
                 sys.stderr.write(one_part(line) + "\n")
                 sys.stderr.flush()
 
-    def update(self, found: list[Task], living: list[str]) -> None:
-        """Show what changed since the last update. *found* are the tasks of the run, and *living* the names of the
-        workers that are running.
+    def update(self, tasks: list[Task], workers: list[str]) -> None:
+        """Show what changed since the last update. *tasks* are those of the run, and *workers* the names of the agents
+        that are running.
         """
-        for task in found:
-            if self._known.get(task.id, "pending") != task.status:
-                self._known[task.id] = task.status
-                self._tell(task, len(found))
+        for task in tasks:
+            if self._shown.get(task.id, "pending") != task.status:
+                self._shown[task.id] = task.status
+                self._show(task, len(tasks))
 
-    def _tell(self, task: Task, total: int) -> None:
+    def _show(self, task: Task, total: int) -> None:
         by = f" by {task.owner}" if task.owner else ""
-        finished = sum(status in _FINISHED for status in self._known.values())
+        finished = sum(status in FINISHED for status in self._shown.values())
         self.say(f"[{finished}/{total}] {key_of(task)}: {task.status.replace('_', ' ')}{by}: {task.title}")
 
 
@@ -87,12 +85,12 @@ class Screen(Progress):
         self._bar = Bar(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         self._line = self._bar.add_task("tasks", total=None)
         self._live = Live(console=Console(stderr=True, highlight=False), refresh_per_second=8, transient=True)
-        self._over = False
+        self._has_ended = False
         self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over = True
+        self._has_ended = True
         self._live.stop()
         super().__exit__()
 
@@ -100,7 +98,7 @@ class Screen(Progress):
         self._live.stop()
 
     def go_on(self) -> None:
-        if not self._over:
+        if not self._has_ended:
             self._live.start()
 
     def say(self, line: str) -> None:
@@ -108,28 +106,25 @@ class Screen(Progress):
 
         self._live.console.print(Text(one_part(line)))
 
-    def update(self, found: list[Task], living: list[str]) -> None:
-        super().update(found, living)
-        finished = sum(task.status in _FINISHED for task in found)
-        self._bar.update(self._line, completed=finished, total=len(found))
-        self._live.update(self._picture(found, living))
-
-    def _tell(self, task: Task, total: int) -> None:
-        if task.status in _FINISHED:
-            super()._tell(task, total)
-
-    def _picture(self, found: list[Task], living: list[str]) -> Any:
+    def update(self, tasks: list[Task], workers: list[str]) -> None:
         from rich.console import Group
         from rich.text import Text
 
-        doing = {task.owner: task for task in found if task.status == "in_progress"}
-        width = max((len(name) for name in living), default=0)
+        super().update(tasks, workers)
+        finished = sum(task.status in FINISHED for task in tasks)
+        self._bar.update(self._line, completed=finished, total=len(tasks))
+        task_of = {task.owner: task for task in tasks if task.status == "in_progress"}
+        width = max((len(name) for name in workers), default=0)
         lines = []
-        for name in living:
-            task = doing.get(name)
-            what = f"{key_of(task)}: {task.title}" if task else "waits"
-            lines.append(Text(f"  {name.ljust(width)}  {safe(what)}", no_wrap=True, overflow="ellipsis"))
-        return Group(self._bar, *lines)
+        for name in workers:
+            task = task_of.get(name)
+            work = f"{key_of(task)}: {task.title}" if task else "waits"
+            lines.append(Text(f"  {name.ljust(width)}  {safe(work)}", no_wrap=True, overflow="ellipsis"))
+        self._live.update(Group(self._bar, *lines))
+
+    def _show(self, task: Task, total: int) -> None:
+        if task.status in FINISHED:
+            super()._show(task, total)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

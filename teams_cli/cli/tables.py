@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import compress
+
 from teams_cli.text import clipped, safe
 
 TYPE_CHECKING = False
@@ -18,25 +20,30 @@ def aligned(table: Table) -> Iterable[str]:
     """
     if not table.rows:
         return [table.empty] if table.empty else []
-    rows = [[column.upper() for column in table.columns], *map(_bounded, map(_lines, table.rows))]
+    rows = [[column.upper() for column in table.columns], *(_bounded(_cells(row)) for row in table.rows)]
     columns = zip(*rows, strict=True)
-    shape = "  ".join(f"%-{max(map(len, column))}s" for column in columns)
-    return [(shape % tuple(row)).rstrip() for row in rows]
+    row_format = "  ".join(f"%-{max(map(len, column))}s" for column in columns)
+    return [(row_format % tuple(row)).rstrip() for row in rows]
 
 
 def _bounded(row: list[str]) -> list[str]:
     """Return the cells of a row. If one of them is very long, all but the last are cut, because the widest cell widens
     every row.
     """
-    return row if max(map(len, row[:-1]), default=0) <= _WIDEST else [clipped(c, _WIDEST) for c in row[:-1]] + row[-1:]
+    *cells, last = row
+    if max(map(len, cells), default=0) <= _WIDEST:
+        return row
+    return [*(clipped(cell, _WIDEST) for cell in cells), last]
 
 
-def _lines(row: list[str]) -> list[str]:
+def _cells(row: list[str]) -> list[str]:
     """Return the cells of a row with whitespace collapsed. Nearly all rows need no change, so a whole row is checked at
     once.
     """
     whole = f" {' | '.join(row)} "
-    return row if whole.isprintable() and "  " not in whole and "" not in row else list(map(_line, row))
+    if whole.isprintable() and "  " not in whole and "" not in row:
+        return row
+    return [_line(cell) for cell in row]
 
 
 def _line(cell: str) -> str:
@@ -65,9 +72,9 @@ def _drawn(table: Table, width: int) -> Any:
     rows = [[safe(_line(cell)) for cell in _bounded(row)] for row in table.rows]
     columns, cells = table.columns, rows
     if not _fits(columns, cells, width):
-        says = [any(row[place] not in ("", "-") for row in rows) for place in range(len(columns))]
-        columns = [name for name, kept in zip(columns, says, strict=True) if kept]
-        cells = [[cell for cell, kept in zip(row, says, strict=True) if kept] for row in rows]
+        filled = [any(row[place] not in ("", "-") for row in rows) for place in range(len(columns))]
+        columns = list(compress(columns, filled))
+        cells = [list(compress(row, filled)) for row in rows]
     if not _fits(columns, cells, width):
         return _paragraphs(table.columns, rows)
     shown = RichTable(box=SIMPLE_HEAD, header_style="bold")
@@ -83,9 +90,10 @@ def _fits(columns: list[str], rows: list[list[str]], width: int) -> bool:
     """Whether there is room to draw all columns but the last whole, and the last wide enough to be read."""
     from rich.cells import cell_len
 
-    widest = [max(map(cell_len, each)) for each in zip(columns, *rows, strict=True)]
-    last = min(widest.pop(), _READABLE) if widest else 0
-    return sum(widest) + last + 3 * (len(widest) + 1) + 1 <= width
+    widths = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]
+    last = min(widths.pop(), _READABLE) if widths else 0
+    separators = 3 * (len(widths) + 1) + 1
+    return sum(widths) + last + separators <= width
 
 
 def _paragraphs(columns: list[str], rows: list[list[str]]) -> Any:
@@ -105,8 +113,6 @@ _WIDEST = 80
 """The most characters of a cell, except the last of its row."""
 _READABLE = 20
 """The fewest columns in which a text can be read."""
-
-
 _STYLES = {
     "completed": "green",
     "failed": "red",

@@ -35,18 +35,26 @@ def run(words: list[str]) -> int:
     return _run(app, words)
 
 
-def show_help(command: Command | None, off: Collection[str], whole: bool) -> int:
-    """Draw the help of a command, or without a command the help for every day or, if *whole* is set, for all commands.
-    *off* are the groups of commands that are off in the team. Return the exit status.
+def show_help(command: Command | None, groups_off: Collection[str], wants_all: bool) -> int:
+    """Draw the help of a command. Without a command, draw the help for every day or, if *wants_all* is set, for all
+    commands; *groups_off* are the groups of commands that are off in the team. Return the exit status.
     """
     if command:
         app = _app()
-        app.command(command.name, help=escape(_help(command)))(_function(command))
+        paragraphs, refusals = guide.parts_of_help(command)
+        help = "\n\n".join([*paragraphs, *refusals, f"Example: teams {command.example}"])
+        app.command(command.name, help=escape(help))(_function(command))
         return _run(app, [command.name, "--help"])
-    app = _app(help=_ABOUT, add_completion=whole, epilog="" if whole else guide.MORE)
-    for each in commands.every().values() if whole else guide.of_every_day(off):
-        about, box = (guide.first_sentence(each), guide.titled(each.group, off)) if whole else (each.want, "Commands")
-        app.command(each.name, help=escape(about), rich_help_panel=box)(lambda: None)
+    app = _app(help=_ABOUT, add_completion=wants_all, epilog="" if wants_all else guide.MORE)
+    if wants_all:
+        rows = [
+            (each, guide.first_sentence(each), guide.titled(each.group, groups_off))
+            for each in commands.every().values()
+        ]
+    else:
+        rows = [(each, each.want, "Commands") for each in guide.of_every_day(groups_off)]
+    for each, about, panel in rows:
+        app.command(each.name, help=escape(about), rich_help_panel=panel)(lambda: None)
     return _run(app, ["--help"])
 
 
@@ -68,12 +76,6 @@ def _main(
     """Declare the options that stand without a command, for the help. They are answered before Typer is loaded."""
 
 
-def _help(command: Command) -> str:
-    """Return the docstring of a command, its exit statuses, and an example, as text."""
-    paragraphs, refusals = guide.told_of(command)
-    return "\n\n".join([*paragraphs, *refusals, f"Example: teams {command.example}"])
-
-
 def _function(command: Command) -> Callable[..., None]:
     """Return a function whose signature tells Typer the parameters of the command."""
 
@@ -86,18 +88,19 @@ def _function(command: Command) -> Callable[..., None]:
 
 
 def _parameter(parameter: Parameter) -> inspect.Parameter:
-    hint: Any = bool if parameter.flag else parameter.type
-    hint = list[hint] if parameter.many else hint
-    extra: dict[str, Any] = {"help": escape(parameter.help), "metavar": parameter.metavar or None}
+    annotation: Any = bool if parameter.flag else parameter.type
+    if parameter.many:
+        annotation = list[annotation]
+    shown: dict[str, Any] = {"help": escape(parameter.help), "metavar": parameter.metavar or None}
     if parameter.choices:
-        shown = get_click_type(
-            annotation=Enum("Choice", {c: c for c in parameter.choices}), parameter_info=ParameterInfo()
-        )
-        extra.update(click_type=shown, metavar=None)
+        choices = Enum("Choice", {choice: choice for choice in parameter.choices})  # type: ignore[misc]
+        shown |= {"click_type": get_click_type(annotation=choices, parameter_info=ParameterInfo()), "metavar": None}
     if parameter.positional:
-        marker: Any = typer.Argument(show_default=False, **extra)
+        marker: Any = typer.Argument(show_default=False, **shown)
     else:
-        marker = typer.Option(*parameter.flags, show_default=bool(parameter.default), **extra)
-    default = inspect.Parameter.empty if parameter.required else parameter.default if not parameter.many else []
+        marker = typer.Option(*parameter.flags, show_default=bool(parameter.default), **shown)
+    default: Any = [] if parameter.many else parameter.default
+    if parameter.required:
+        default = inspect.Parameter.empty
     kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(parameter.name, kind, default=default, annotation=Annotated[hint, marker])
+    return inspect.Parameter(parameter.name, kind, default=default, annotation=Annotated[annotation, marker])

@@ -54,7 +54,7 @@ def test_the_help_of_each_command_is_whole() -> None:
         ]
         missing = {choice for parameter in command.own for choice in parameter.choices if choice not in " ".join(rows)}
         assert not missing, (command.name, missing)
-        paragraphs, refusals = guide.told_of(command)
+        paragraphs, refusals = guide.parts_of_help(command)
         assert {*paragraphs, *refusals} <= {*text.splitlines()}
         assert not re.search(r"\*\w+\*", text)  # options are named as they are written
         assert not re.search(r"\b[A-Z][a-z]+[A-Z]\w+: ", text)  # and no class of the program

@@ -26,7 +26,7 @@ _NOT_OURS = (" is kept for you", ", kept for you, is ready: ", "task kept for ",
 def help_texts() -> Iterator[str]:
     """Help and the manual page: docstrings, options and exit statuses."""
     for command in commands.every().values():
-        paragraphs, refusals = guide.told_of(command)
+        paragraphs, refusals = guide.parts_of_help(command)
         yield from paragraphs
         yield from (refusal.partition(": ")[2] for refusal in refusals)
         yield from (parameter.help for parameter in command.own)
