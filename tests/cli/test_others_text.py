@@ -64,10 +64,9 @@ def test_what_an_agent_hears_beside_an_answer_has_no_such_line_either(cli: Cli) 
     """The progress of an agent, and what a hook puts before the model."""
     started = cli("run-agent", "true", "--agent-id", "who", "--description", LINE, agent="lea").stderr
     asked = json.dumps({"session_id": "s", "hook_event_name": "SessionStart", "source": "startup"}).encode()
-    heard = json.loads(cli("hook", "claude", agent="bob", stdin=asked).stdout)["hookSpecificOutput"][
-        "additionalContext"
-    ]
-    for said in (started, heard):
+    by_claude = json.loads(cli("hook", "claude", agent="bob", stdin=asked).stdout)["hookSpecificOutput"]
+    by_copilot = json.loads(cli("hook", "copilot", agent="bob", stdin=asked).stdout)
+    for said in (started, by_claude["additionalContext"], by_copilot["additionalContext"]):
         assert FORGED in said and begins_forged(said) == [] and not set("\r\v\f\x85\u2028\u202e\x1b") & set(said), said
 
 

@@ -10,6 +10,7 @@ from teams_cli.clients import own_entries
 from teams_cli.clients.contract import COMMON, Client, Dialect, PluginCommands
 from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import Seat
+from teams_cli.text import safe
 
 _TURN = ("copilot", "--output-format", "json", "--no-ask-user", "{model}", "{permissions}", "{mcp}")
 
@@ -18,7 +19,7 @@ class _TopLevel(Dialect):
     """The dialect of Claude Code, except that the text for the model is at the top level of the answer."""
 
     def context(self, event: dict[str, Any], text: str) -> dict[str, Any]:
-        return {"additionalContext": text}
+        return {"additionalContext": safe(text)}
 
 
 class Copilot(Client):
