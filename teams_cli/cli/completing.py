@@ -113,7 +113,6 @@ def _parameter_to_complete(command: Command, words: list[str], begun: str) -> Pa
 
 def _values(command: Command, parameter: Parameter, before: list[str], environ: Mapping[str, str]) -> Offers:
     """Return the values that the parameter may have, as far as they are known."""
-    place = (command.name, parameter.name)
     if parameter.choices:
         return [(choice, "") for choice in parameter.choices]
     if command.name == "set":
@@ -125,7 +124,8 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
             setting = next(filter(None, map(settings.find, before)), None)
             return [(choice, "") for choice in setting.choices] if setting else []
     offer: Callable[[Call], Offers] | None = None
-    if parameter.name in ("team", "team_name") or place in (("here", "name"), ("copy-team", "name")):
+    is_name_of_team = parameter.name == "name" and command.name in ("here", "copy-team")
+    if parameter.name in ("team", "team_name") or is_name_of_team:
         offer = _teams
     elif parameter.name in ("task", "blocked_by", "after", "unblock") and parameter.metavar == "ID":
         offer = _open_tasks

@@ -66,9 +66,10 @@ def unnamed(inherited: Mapping[str, str]) -> dict[str, str]:
 
 def identity(team: str, agent: str, name: str, type: str) -> dict[str, str]:
     """Return the variables that say who an agent is, under our names and those of OpenCode Teams."""
-    own = {"AGENT_ID": agent, "AGENT_NAME": name, "AGENT_TYPE": type}
-    both = {f"{prefix}_{key}": value for prefix in ("TEAMS", "OPENCODE") for key, value in own.items()}
-    return {**both, "TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
+    variables = {"TEAMS_TEAM": team, "OPENCODE_TEAM_NAME": team}
+    for prefix in ("TEAMS", "OPENCODE"):
+        variables |= {f"{prefix}_AGENT_ID": agent, f"{prefix}_AGENT_NAME": name, f"{prefix}_AGENT_TYPE": type}
+    return variables
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

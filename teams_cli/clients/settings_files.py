@@ -92,7 +92,7 @@ class Settings:
         """
         text, document = self._read(path, data or b"")
         if self.servers and NAME in document.get(self.servers, {}):
-            raise taken(path)
+            raise name_taken(path)
         for place, value in self._additions(path, document, ours):
             text = json_edits.with_member(text or "{}\n", place, value)
         return _encoded(text)
@@ -233,7 +233,7 @@ class Instructions:
         return []
 
 
-def taken(path: str) -> errors.InvalidValue:
+def name_taken(path: str) -> errors.InvalidValue:
     """Return the error for a file that has another server with our name."""
     return errors.InvalidValue(f"{path} has another server called {NAME!r}", "Rename that server first.")
 

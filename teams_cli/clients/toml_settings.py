@@ -10,7 +10,7 @@ from typing import Any
 
 from teams_cli import errors
 from teams_cli.clients import own_entries
-from teams_cli.clients.settings_files import Ours, taken
+from teams_cli.clients.settings_files import Ours, name_taken
 
 _BEGIN, _END = "# teams: begin", "# teams: end"
 _BEGIN_LINE = re.compile(rf"(?:\r?\n)?^{_BEGIN}\r?\n", re.MULTILINE)
@@ -60,7 +60,7 @@ class Toml:
         entry = ours.client.server_entry(ours.server)
         servers = document.setdefault("mcp_servers", {})
         if not isinstance(servers, dict) or own_entries.NAME in servers:
-            raise taken(path)
+            raise name_taken(path)
         block = f"{_BEGIN}\n[mcp_servers.{own_entries.NAME}]\n{lines(entry)}{_END}\n"
         whole = data or b""
         if whole:

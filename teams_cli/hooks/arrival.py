@@ -57,7 +57,7 @@ def tell_child(
     child_id = str(event.get("agent_id") or "")
     if not child_id:
         return
-    store, parent = news.opened(standpoint, environ)
+    store, parent = news.open_store(standpoint, environ)
     dialect = known.get(client).dialect or COMMON
     insider = Insider(store.root, standpoint.team, standpoint.agent, child_id)
     try:
@@ -263,7 +263,7 @@ def _server_address(words: list[str]) -> tuple[str, int] | None:
 def tell(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
     """Print the synthetic result of a `broadcast` tool, unless it is empty or the agent is no member."""
     child_id = str(json.loads(raw_event).get("agent_id") or "")
-    store, caller = news.opened(standpoint, environ)
+    store, caller = news.open_store(standpoint, environ)
     if child_id:
         child = news.member_of(Insider(store.root, standpoint.team, caller.name, child_id), caller)
         if child is None:
@@ -293,7 +293,7 @@ def ask(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[
         return 0
     if not standpoint.has_team:
         raise errors.NotAllowed("no team is set, so nobody can be asked", "Set TEAMS_TEAM and TEAMS_AGENT_ID.")
-    store, caller = news.opened(standpoint, environ, _PATIENCE)
+    store, caller = news.open_store(standpoint, environ, _PATIENCE)
     why_not = answering.ask_for_tool(store, standpoint.team, caller, tool, permissions.as_text(tool_input))
     if why_not:
         news.say((known.get(client).dialect or COMMON).denial(event, why_not))

@@ -46,7 +46,7 @@ def answer(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mappi
     command = _shell_command(dialect, event)
     if not (paths or command):
         return False
-    store, caller = news.opened(standpoint, environ)
+    store, caller = news.open_store(standpoint, environ)
     team = news.team_of_member(store, standpoint, caller)
     if team is None:
         return False
@@ -204,7 +204,7 @@ def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping
     It must have a task, and have neither committed nor changed a file for as long as the setting `circlingAfter` says.
     The leader is notified once for each claim of a task.
     """
-    store, caller = news.opened(standpoint, environ)
+    store, caller = news.open_store(standpoint, environ)
     team = news.team_of_member(store, standpoint, caller)
     if team is None:
         return

@@ -31,7 +31,7 @@ def mirror(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str])
     """
     event = json.loads(raw_event)
     name, title = event.get("hook_event_name"), str(event.get("task_subject") or "").strip()
-    store, caller = news.opened(standpoint, environ)
+    store, caller = news.open_store(standpoint, environ)
     subagent = Insider(store.root, standpoint.team, caller.name, str(event.get("agent_id") or ""))
     caller = news.member_of(subagent, caller) or caller
     team = news.team_of_member(store, standpoint, caller)

@@ -40,7 +40,7 @@ PATIENCE = 2.0
 """The seconds that a client waits for a store that does not answer, before it goes on."""
 
 
-def opened(standpoint: Standpoint, environ: Mapping[str, str], patience: float = PATIENCE) -> tuple[Store, Caller]:
+def open_store(standpoint: Standpoint, environ: Mapping[str, str], patience: float = PATIENCE) -> tuple[Store, Caller]:
     """Open the store of the hook, and return it with the agent as the caller. Wait *patience* seconds for a server."""
     store = opening.open_store(standpoint.root, standpoint.store or FILES, patience, environ.get("TEAMS_HOST", ""))
     token = standpoint.token or environment.look_up("token", None, environ)[0]
@@ -81,7 +81,7 @@ def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping
     """
     event = json.loads(raw_event) if raw_event.strip() else {}
     team, agent = standpoint.team, standpoint.agent
-    store, caller = opened(standpoint, environ)
+    store, caller = open_store(standpoint, environ)
     if team_of_member(store, standpoint, caller) is None:
         return
     dialect = known.get(client).dialect or COMMON
