@@ -82,7 +82,7 @@ def refuse_busy(store: Store, team: Team, but: str = "") -> None:
     """Raises Conflict: A task is in progress, or an agent other than the caller runs."""
     leases.release_all(store, team)
     claimed = tasks.labelled(store, team.name, tasks.IN_PROGRESS)
-    busy = [f"{task.id} ({task.owner})" for task in claimed if not leases.over(store, team, task)]
+    busy = [f"{task.id} ({task.owner})" for task in claimed if not leases.why_claim_ended(store, team, task)]
     if busy:
         raise errors.Conflict(
             f"in progress: {', '.join(busy)}", "Wait for them: teams wait --all-tasks; or use --force."

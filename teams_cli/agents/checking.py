@@ -208,7 +208,7 @@ class _Examination:
 
     def _beat(self) -> float:
         """Renew the claims of the member, and return the seconds until the next call."""
-        pause = min(presence.every(self.team), 15.0, self._report_long_run())
+        pause = min(presence.seconds_between_signs(self.team), 15.0, self._report_long_run())
         with suppress(errors.TeamsError):  # the next one may succeed
             leases.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
         return pause

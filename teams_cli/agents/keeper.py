@@ -237,7 +237,7 @@ class Keeper:
         """
         session = self._now()
         if session.owed:
-            notices.settle(self.store, self.team, SESSION.also_closed, self.agent)
+            notices.send_owed_by(self.store, self.team, SESSION.also_closed, self.agent)
             session = self._now()
         numbers = sessions.waiting_numbers(self.store, self.team, session)
         return self.store.fetch(self.team, messages.MESSAGE, numbers, [])
@@ -342,7 +342,7 @@ class Keeper:
         """Record that the agent is alive, compare its work with that of others, and end the sessions of agents that it
         started if they are lost. This is called from time to time while the client runs.
         """
-        agents.saw(self.store, self.team, self.agent, every=self.beat)
+        agents.note_sign_of_life(self.store, self.team, self.agent, every=self.beat)
         self.overlaps.look()
         ending.children(self.store, self.team, self.agent)
 

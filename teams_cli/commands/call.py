@@ -362,7 +362,7 @@ class Call:
             from teams_cli.messages import notices
 
             if kind := kinds.BY_NAME.get(name):
-                notices.settle(self.store, team, kind, key)
+                notices.send_owed_by(self.store, team, kind, key)
 
     def note_return(self) -> None:
         """Record a sign of life before the command looks at claims, if the caller was silent for a while. Else it would
@@ -404,7 +404,7 @@ class Call:
             if not (reading or refused):
                 self.note_work(agent, top, due)
                 self.notify(team)
-            return presence.every(team, environment.is_worktree(top))
+            return presence.seconds_between_signs(team, environment.is_worktree(top))
         except errors.TeamsError:
             return _NEVER
 
@@ -412,7 +412,7 @@ class Call:
         """Note that the caller works in the checkout *top*. After a commit, compare its branch with others'."""
         is_own = environment.is_worktree(top)
         worktree, commit, checkout = (top, environment.commit_in(top), "") if is_own else ("", "", top)
-        seen = presence.saw(
+        seen = presence.note_sign_of_life(
             self.store, self.team, agent.agent, known=agent, worktree=worktree, commit=commit, checkout=checkout
         )
         if (due or seen is not agent) and seen.worktree:

@@ -117,7 +117,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
         call.try_to(lambda: document.update(meets=touching.others_at(call.store, call.team, task, call.agent)))
     call.try_to(lambda: document.update(_with_behind(call)))
-    before = leases.lost_before(task)
+    before = leases.previous_loss(task)
     if before is None:
         had_for = seconds_since(task.claimed_at, call.store.now()) if task.claimed_at is not None else 0
         # Who claims a task again that it had for a while may have forgotten what it did.

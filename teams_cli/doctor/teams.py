@@ -227,9 +227,9 @@ def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
 
 def _expired_claims(store: Store, team: Team, by_id: dict[str, Task], fix: bool) -> Iterator[Finding]:
     for task in by_id.values():
-        if reason := leases.over(store, team, task):
+        if reason := leases.why_claim_ended(store, team, task):
             if fix:
-                leases.release_if_over(store, team, task.id)
+                leases.release_if_expired(store, team, task.id)
             what = f"the claim on {task.id} is over: {reason}"
             yield _finding(team.name, "fixed" if fix else "warning", what, "" if fix else "The next look releases it.")
 

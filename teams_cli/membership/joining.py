@@ -52,7 +52,7 @@ def join(
 
     def with_new_member(team: Team) -> Team:
         if team.state == "closed":
-            raise history.of_closed(store, team.name, overviews.came_to(store, team.name))
+            raise history.of_closed(store, team.name, overviews.completed_in_brackets(store, team.name))
         name = caller.name if caller else next_name(team)
         names.check_name(name, "agent")
         new_role, new_specialty = _role_and_specialty(team, caller, role, specialty)

@@ -37,7 +37,7 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, M
     return True
 
 
-def settle(store: Store, team: str, kind: Kind[R], key: str) -> None:
+def send_owed_by(store: Store, team: str, kind: Kind[R], key: str) -> None:
     """Send the notices that the record of that key owes. A damaged record is skipped.
 
     The change is made durable first: its writer may have been killed before it was on the disk.

@@ -41,7 +41,7 @@ def expect(store: Store, team: str, sent: Message) -> None:
     upsert(store, team, AGENT, sent.from_, Agent(agent=sent.from_), change)
 
 
-def silent(store: Store, team: str, message: Message) -> list[str]:
+def recipients_to_acknowledge(store: Store, team: str, message: Message) -> list[str]:
     """Return the recipients who have not handled a message."""
 
     def is_open(name: str) -> bool:
@@ -56,7 +56,7 @@ def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
     late = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     rows = []
     for message in store.fetch(team, MESSAGE, late, []) if late else ():
-        if names := silent(store, team, message):
+        if names := recipients_to_acknowledge(store, team, message):
             rows.append({"id": message.id, "ackBy": message.ack_by, "waitsFor": names})
     return rows
 
@@ -72,7 +72,7 @@ def next_due(store: Store, team: str, sender: str) -> float | None:
     return min((seconds for seconds in left if seconds > 0), default=None)
 
 
-def tell(store: Store, team: str, sender: str, once_told: OnceTold) -> list[str]:
+def overdue_notices(store: Store, team: str, sender: str, once_told: OnceTold) -> list[str]:
     """Return a notice to the sender for each overdue message. Acknowledged messages are removed from the list."""
     late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     if all(entry.told for entry in late):

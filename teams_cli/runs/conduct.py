@@ -133,7 +133,7 @@ class Leader:
         """Show the progress, and do what is due. Return whether the work of the run has ended."""
         self._note_deaths()
         if self.store.host and not self.caller.is_human:  # for other machines, which see that the run is led
-            presence.saw(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
+            presence.note_sign_of_life(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
         all_tasks = self._tasks()
         living = self.crew.living()
         self.progress.update(all_tasks, living)

@@ -93,7 +93,7 @@ class Worker:
             try:
                 claimed = insist(lambda: claims.claim_next(self.store, self.team, self.caller, wanted=is_suitable))
             except errors.NothingReady:
-                presence.saw(self.store, self.team, self.name, every=_SEEN_EVERY)
+                presence.note_sign_of_life(self.store, self.team, self.name, every=_SEEN_EVERY)
                 return conditions.all_settled(self.store, self.team).look(pace.Alarm()) is not None
             return True
 

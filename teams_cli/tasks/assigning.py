@@ -45,7 +45,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
 
 def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
     """Raises TaskKept: The task is reserved for another member, who may still take it."""
-    if task.assignee and task.assignee != name and not lost(store, team, task):
+    if task.assignee and task.assignee != name and not why_assignee_is_lost(store, team, task):
         raise errors.TaskKept(
             f"{task.id} is assigned to {task.assignee}",
             "Claim another: teams claim-task --next; or ask the leader for: teams update-task ID --unassign",
@@ -58,7 +58,7 @@ def of_agent(store: Store, team: str, agent: str) -> list[Task]:
     return sorted(found, key=lambda task: PRIORITIES.index(task.priority))
 
 
-def lost(store: Store, team: Team, task: Task) -> str:
+def why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
     """Return why the member for whom the task is kept will not take it; empty as long as it may.
 
     An agent that `teams` started is resumed when a task is assigned to it, so its silence is no reason.
@@ -98,8 +98,8 @@ def free_lost(store: Store, team: Team) -> list[Task]:
     """
     kept = list(tasks.labelled(store, team.name, KEPT))
     for task in kept:
-        if lost(store, team, task):
-            _free(store, team, task.id, lambda found: lost(store, team, found))
+        if why_assignee_is_lost(store, team, task):
+            _free(store, team, task.id, lambda found: why_assignee_is_lost(store, team, found))
     return kept
 
 
@@ -160,7 +160,7 @@ def _how_back(task: Task) -> str:
 
 def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:
     """Raises Conflict: The owner of the task is at work on it. The human may take it anyway."""
-    is_quiet = leases.has_ended(store, task) or task.in_grace or leases.over(store, team, task)
+    is_quiet = leases.is_grace_due(store, task) or task.in_grace or leases.why_claim_ended(store, team, task)
     if task.status != IN_PROGRESS or task.owner == by.name or by.is_human or is_quiet:
         return
     seen = max(filter(None, (presence.load(store, team.name, task.owner or "").last_seen, task.claimed_at)), default="")
@@ -182,7 +182,7 @@ def state_of(task: Task) -> str:
     return f"in progress by {task.owner}" if task.status == "in_progress" else task.status
 
 
-def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
+def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
     """Return the task assigned to the member, with a notice to it."""
     if task.assignee == name:
         return task
@@ -194,7 +194,7 @@ def keep(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
     return owing(kept, Owed(to=name, message=body, uid=uid, by=by, about=task.id, event=event, task=task.id))
 
 
-def kept_from_the_start(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
+def draft_assigned(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
     """Return the draft of a task that is assigned to the member. Its notice is completed when the task gets its number:
     see `Task.numbered`.
     """
@@ -214,7 +214,7 @@ def _standing(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
     return what, events.TASK_ASSIGNED_BLOCKED
 
 
-def give_up(store: Store, team: Team, task: Task, by: str, reason: str | None = None) -> Task:
+def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None = None) -> Task:
     """Return the task without assignee, with a notice to the former assignee if that is a member."""
     if task.assignee is None:
         raise errors.WrongState(f"{task.id} is assigned to nobody", f"See: teams show-task {task.id}")

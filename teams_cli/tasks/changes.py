@@ -310,7 +310,7 @@ def _amended(store: Store, task: Task, changes: Edit, who: Standing) -> Task:
     """The task with another result. A note records the change if the task is finished, or was."""
     result = task.result if changes.result is None else changes.result
     evidence = [*(task.evidence or ()), *changes.evidence] or None
-    said = {"result": result, "checked": checks.when_said(task, changes.result), "evidence": evidence}
+    said = {"result": result, "checked": checks.with_new_result(task, changes.result), "evidence": evidence}
     amended = task.having(**said, updated_at=teams.now(store))
     was_finished = task.status in FINISHED or any(note.what == "reopened" for note in task.notes)
     if not was_finished or (result == task.result_so_far and not changes.evidence):
@@ -382,7 +382,7 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing,
     if task.status == "pending":
         _refuse_no_assigner(task, who)
         assigning.refuse_unskilled(team, task, owner, who.caller.config)
-        return assigning.keep(store, team, task, owner, who.name)
+        return assigning.assigned(store, team, task, owner, who.name)
     if not (who.leads or who.manages or task.owner == who.name):
         raise errors.NotAllowed(
             f"{task.id} is not yours to assign: it is {state_of(task)}; nothing was changed",
@@ -401,7 +401,7 @@ def _with_owner(store: Store, team: Team, task: Task, owner: str, who: Standing,
         refuse_taking(store, team, task, who.caller, f"teams update-task {task.id} --owner {owner}")
     now = teams.now(store)
     taken = task.having(status="in_progress", owner=owner, claimed_at=now, claim=task.claim + 1)
-    return leases.leased(store, team, taken.noted(now, owner, "claimed", f"handed over by {who.name}"))
+    return leases.with_full_lease(store, team, taken.noted(now, owner, "claimed", f"handed over by {who.name}"))
 
 
 def _refuse_no_assigner(task: Task, who: Standing) -> None:
@@ -412,7 +412,7 @@ def _refuse_no_assigner(task: Task, who: Standing) -> None:
 def _unassigned(store: Store, team: Team, task: Task, changes: Edit, who: Standing) -> Task:
     if task.assignee != who.name:
         _refuse_no_assigner(task, who)
-    return assigning.give_up(store, team, task, who.name, changes.reason)
+    return assigning.unassigned(store, team, task, who.name, changes.reason)
 
 
 def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, who: Standing) -> list[Owed]:
@@ -424,7 +424,9 @@ def _notices(store: Store, team: Team, before: Task, task: Task, changes: Edit, 
         body = f"{who.name} gave you {task.id} ({task.title}): teams show-task {task.id}"
         notices.append(task.notice(task.owner, body, "task-given", "given", by=who.name))
         if before.owner not in (None, who.name) and team.member(before.owner or ""):
-            notices.append(leases.loss(before, f"{who.name} gave it away", f"; {task.owner} has it now", who.name))
+            notices.append(
+                leases.loss_notice(before, f"{who.name} gave it away", f"; {task.owner} has it now", who.name)
+            )
     if before.status == IN_REVIEW != task.status and task.status not in FINISHED:
         from teams_cli.tasks import reviews
 

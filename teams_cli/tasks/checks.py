@@ -91,7 +91,7 @@ def kept_result(task: Task, name: str) -> str | None:
     return found.result if found and (found.by, found.claim, found.command) == (name, task.claim, task.check) else None
 
 
-def when_said(task: Task, result: str | None) -> dict[str, Any] | None:
+def with_new_result(task: Task, result: str | None) -> dict[str, Any] | None:
     """Return the outcome of the check, without the kept result if a newer result is given."""
     if result is None or not task.checked:
         return task.checked

@@ -52,14 +52,14 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = Fals
     owns is refused.
     """
     lost: list[str] = []
-    if seen.owner != caller.name and leases.has_ended(store, seen):
-        leases.release_if_over(store, team, seen.id)
+    if seen.owner != caller.name and leases.is_grace_due(store, seen):
+        leases.release_if_expired(store, team, seen.id)
 
     def change(task: Task) -> Task:
         is_own = task.status == "in_progress" and task.owner == caller.name
         if is_own:  # by whom it is claimed again: it goes on
             presence.forget_ended_process(store, team.name, caller.name)
-        lost[:] = [leases.over(store, team, task)]
+        lost[:] = [leases.why_claim_ended(store, team, task)]
         if is_own and not lost[0] and not anew:
             return task
         free = leases.expired(store, team, task, lost[0], caller.name) if lost[0] else task
@@ -80,7 +80,7 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, anew: bool = Fals
 
 def _telling_the_one_before(team: Team, task: Task) -> Task:
     """Return the task with a notice to its former owner, who lost it unwillingly and was told that it is free."""
-    lost = leases.lost_before(task)
+    lost = leases.previous_loss(task)
     if lost is None or lost.owner in (lost.by, task.owner) or not team.member(lost.owner or ""):
         return task
     body = f"{task.id} ({task.title}), which was yours: {task.owner} has it now, and its files."
@@ -91,7 +91,7 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
     if task.status == "in_progress":
         asked = ""
         if task.in_grace:
-            left = length(max(1.0, leases.left(store, task)))
+            left = length(max(1.0, leases.seconds_left(store, task)))
             asked = f", who is silent; the task is released in {left} unless {task.owner} answers"
         taken = f"{task.id} is claimed by {task.owner}{asked}"
         raise errors.TaskClaimed(taken, "Claim another: teams claim-task --next")
@@ -134,7 +134,7 @@ def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False
 def _taken(store: Store, team: Team, task: Task, agent: str) -> Task:
     now = teams.now(store)
     taken = task.having(status="in_progress", owner=agent, assignee=None, claimed_at=now, claim=task.claim + 1)
-    return leases.leased(store, team, taken.noted(now, agent, "claimed"))
+    return leases.with_full_lease(store, team, taken.noted(now, agent, "claimed"))
 
 
 _MOST = 86400.0
@@ -177,7 +177,7 @@ def release(
             return owing(freed, _given_back(task, team, reason))
         why = f"{name} released it{f' ({reason})' if reason else ''}"
         event = events.TASK_RELEASED if reason else events.TASK_LOST
-        return owing(freed, leases.loss(task, why, by=name, event=event)) if team.member(owner) else freed
+        return owing(freed, leases.loss_notice(task, why, by=name, event=event)) if team.member(owner) else freed
 
     before, task = update(store, team_name, TASK, tasks.get(store, team_name, word).id, change)
     leases.end_grace(store, team, before, task)
@@ -251,8 +251,8 @@ def heartbeat(
                 + (f" by {task.owner}" if task.owner else ""),
                 f"Claim it again: teams claim-task {task.id}",
             )
-        is_longer = seconds is None and not task.in_grace and leases.left(store, task) > lasts
-        return task if is_longer else leases.lasting(store, task, lasts)
+        is_longer = seconds is None and not task.in_grace and leases.seconds_left(store, task) > lasts
+        return task if is_longer else leases.with_lease(store, task, lasts)
 
     if word is not None:
         keys = [tasks.get(store, team_name, id_of(word, "task")).id]
@@ -266,7 +266,7 @@ def heartbeat(
     if seconds is not None:
         presence.note_silence(store, team_name, name, rfc3339(later(store.now(), seconds)))
     try:
-        presence.saw(store, team_name, name, note, every=0)
+        presence.note_sign_of_life(store, team_name, name, note, every=0)
     except errors.TeamsError:
         if note is not None or not renewed:  # else what was asked for is done
             raise
@@ -308,7 +308,7 @@ def _in_vain(store: Store, team: Team) -> str:
     """Return the advice when no task is ready."""
     from teams_cli.tasks import overviews
 
-    if overviews.over(store, team.name):
+    if overviews.counts_if_ended(store, team.name):
         return f"{overviews.DONE[0].upper()}{overviews.DONE[1:]}."
     return "Wait for one: teams wait --claim; or see the blocked ones: teams get-tasks --blocked"
 
@@ -421,7 +421,7 @@ def _candidates(store: Store, team: str, agent: str, others: Callable[[], Iterat
     yield from kept
     seen = {task.id for task in kept}
     for priority in PRIORITIES:
-        waits = tasks.labelled(store, team, *tasks.pending(priority))
+        waits = tasks.labelled(store, team, *tasks.pending_labels(priority))
         for task in _apart_first(store, team, agent, waits):
             seen.add(task.id)
             yield task

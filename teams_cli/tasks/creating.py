@@ -34,7 +34,7 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
     _refuse_unfit(at, draft, name)
     for blocker in draft.waits_for:
         tasks.get(store, team_name, blocker)
-    kept = assigning.kept_from_the_start(draft, dependencies.stored(store, team_name), name, at.name)
+    kept = assigning.draft_assigned(draft, dependencies.stored(store, team_name), name, at.name)
     task = tasks.create(store, team_name, at.caller, kept)
     deliver(store, team_name, TASK, task)
     return task
@@ -118,7 +118,7 @@ def _linked(one: Planned, draft: Task, ids: dict[str, str], status_of: Callable[
     """Return the draft with the ids of its dependencies and its assignee."""
     after = list(dict.fromkeys(ids[key] for key in one.after))
     linked = draft.having(blocked_by=list(dict.fromkeys(ids[key] for key in one.waits_for)), after=after or None)
-    return assigning.kept_from_the_start(linked, status_of, one.keep_for, by) if one.keep_for else linked
+    return assigning.draft_assigned(linked, status_of, one.keep_for, by) if one.keep_for else linked
 
 
 def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:

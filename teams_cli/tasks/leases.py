@@ -45,12 +45,12 @@ def lease_seconds(team: Team) -> float:
     return team.silence
 
 
-def leased(store: Store, team: Team, task: Task) -> Task:
+def with_full_lease(store: Store, team: Team, task: Task) -> Task:
     """Return the task with a lease that begins now."""
-    return lasting(store, task, lease_seconds(team))
+    return with_lease(store, task, lease_seconds(team))
 
 
-def lasting(store: Store, task: Task, seconds: float) -> Task:
+def with_lease(store: Store, task: Task, seconds: float) -> Task:
     """Return the task with a lease that ends in so many seconds."""
     epoch, now = store.steady()
     expires = rfc3339(later(store.now(), seconds))
@@ -58,7 +58,7 @@ def lasting(store: Store, task: Task, seconds: float) -> Task:
     return task.having(lease_epoch=epoch, lease_until=until, lease_expires_at=expires, grace_until=None)
 
 
-def left(store: Store, task: Task) -> float:
+def seconds_left(store: Store, task: Task) -> float:
     """Return the seconds until the lease ends; negative once it has ended."""
     return (task.lease_until or 0.0) - store.steady()[1]
 
@@ -73,7 +73,7 @@ def expires_at(store: Store, task: Task) -> str | None:
     return task.lease_expires_at if is_so else rfc3339(later(store.now(), remaining))
 
 
-def over(store: Store, team: Team, task: Task) -> str:
+def why_claim_ended(store: Store, team: Team, task: Task) -> str:
     """Return why the claim on a task in progress has ended; empty while it holds."""
     if task.status != "in_progress":
         return ""
@@ -91,7 +91,7 @@ def over(store: Store, team: Team, task: Task) -> str:
     return ""
 
 
-def has_ended(store: Store, task: Task) -> bool:
+def is_grace_due(store: Store, task: Task) -> bool:
     """Whether the lease of a task in progress has ended, and its owner was not asked yet."""
     if task.status != "in_progress" or task.lease_until is None or task.in_grace:
         return False
@@ -100,26 +100,26 @@ def has_ended(store: Store, task: Task) -> bool:
 
 def current(store: Store, team: Team, task: Task) -> Task:
     """Return the task after its claim was released if that has expired. On a read-only disk nothing is stored."""
-    is_over = over(store, team, task)
-    if not is_over and not has_ended(store, task):
+    is_over = why_claim_ended(store, team, task)
+    if not is_over and not is_grace_due(store, task):
         return task
     try:
-        return release_if_over(store, team, task.id)
+        return release_if_expired(store, team, task.id)
     except errors.TeamsError:
         return task.freed() if is_over else task
 
 
-def release_if_over(store: Store, team: Team, task_id: str) -> Task:
+def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
     """If the claim on the task has expired, release the task and notify the leader. If its lease ran out, but its owner
     was not asked yet, begin the grace period, unless newer traces of work prolong the lease.
     """
     reasons: list[str] = []
 
     def change(task: Task) -> Task:
-        reasons[:] = [over(store, team, task)]
+        reasons[:] = [why_claim_ended(store, team, task)]
         if reasons[0]:
             return expired(store, team, task, reasons[0])
-        return _after_its_lease(store, team, task) if has_ended(store, task) else task
+        return _after_its_lease(store, team, task) if is_grace_due(store, task) else task
 
     try:
         before, task = update(store, team.name, TASK, task_id, change)
@@ -130,7 +130,7 @@ def release_if_over(store: Store, team: Team, task_id: str) -> Task:
             team.name,
             TASK,
             task_id,
-            lambda task: _in_grace(store, team, task) if has_ended(store, task) else task,
+            lambda task: _in_grace(store, team, task) if is_grace_due(store, task) else task,
         )
     if before is not task and reasons[0]:
         note_expiry(store, team, before, reasons[0])
@@ -145,16 +145,16 @@ def _after_its_lease(store: Store, team: Team, task: Task) -> Task:
     """
     from teams_cli.tasks import touching  # most leases are renewed before they end
 
-    age = touching.age(store, team.name, task)
+    age = touching.seconds_since_work(store, team.name, task)
     if age is not None and age < lease_seconds(team):
-        return lasting(store, task, lease_seconds(team) - age)
+        return with_lease(store, task, lease_seconds(team) - age)
     return _in_grace(store, team, task)
 
 
 def _in_grace(store: Store, team: Team, task: Task) -> Task:
     """Return the task, whose lease has ended, in its grace period, with notices to its owner and to the leader."""
     seconds = min(_GRACE, lease_seconds(team))
-    asked = lasting(store, task, seconds)
+    asked = with_lease(store, task, seconds)
     asked = asked.having(grace_until=asked.lease_until)
     name, soon = task.owner or "", clock.length(seconds)
     seen = presence.load(store, team.name, name).last_seen or task.claimed_at
@@ -186,14 +186,14 @@ def end_grace(store: Store, team: Team, before: Task, task: Task) -> None:
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
     """Return the task without owner, with notices to the leader and to the former owner."""
     now_with = f"; {taker} has it now" if taker else ""
-    silent = (task.in_grace and left(store, task) < 0) or None
+    silent = (task.in_grace and seconds_left(store, task) < 0) or None
     last = presence.load(store, team.name, task.owner or "").last_seen if silent else None
     why = f"{reason}, and it was last heard of {of_day(last)}" if last else reason
     takers = now_with or _who_waits(store, team, task)
     body = f"{task.id} ({task.title}) is free again: {why}{takers}."
     told = [task.notice(team.leader, body, "task-expired", "expired")]
     if task.owner and team.member(task.owner) and task.owner != taker:
-        told.append(loss(task, reason, now_with))
+        told.append(loss_notice(task, reason, now_with))
     return owing(
         task.noted(
             teams.now(store), SYSTEM, "expired", why, owner=task.owner, silent=silent, cause=reason if last else None
@@ -213,7 +213,7 @@ def _who_waits(store: Store, team: Team, task: Task) -> str:
     return f"; {name} waits for work, and is notified" if name else ""
 
 
-def loss(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
+def loss_notice(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
     """Return the notice to the former owner of the task: why it lost the task, and who has it now."""
     body = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _free(task.id)}."
     return task.notice(task.owner or "", body, event, "lost", by=by)
@@ -249,8 +249,8 @@ def release_all(store: Store, team: Team) -> list[Task]:
     remaining = []
     for task in list(tasks.labelled(store, team.name, tasks.IN_PROGRESS)):
         try:
-            is_due = has_ended(store, task) or over(store, team, task)
-            now = release_if_over(store, team, task.id) if is_due else task
+            is_due = is_grace_due(store, task) or why_claim_ended(store, team, task)
+            now = release_if_expired(store, team, task.id) if is_due else task
         except (errors.NotAllowed, errors.WrongState):
             now = task
         if now.status == "in_progress":
@@ -263,7 +263,7 @@ def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> 
     for task in found:
         if task.status != "in_progress" or task.owner is None:
             continue
-        seconds = left(store, task)
+        seconds = seconds_left(store, task)
         alarm.ring_after(seconds if seconds >= 0 else _AGAIN)
         agent = presence.load(store, team.name, task.owner)
         alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
@@ -277,7 +277,7 @@ def may_be_claimed_again(task: Task, name: str) -> bool:
     return last is not None and bool(last.silent) and last.owner not in (None, name)
 
 
-def lost_before(task: Task) -> Note | None:
+def previous_loss(task: Task) -> Note | None:
     """Return how the former owner lost the task if the present owner took it over, as there may be uncommitted work; or
     how the present owner lost it before it claimed the task again.
     """
@@ -315,18 +315,18 @@ def _renewed(store: Store, team: Team, seen: Task) -> Task | None:
     name, length = seen.owner, lease_seconds(team)
 
     def change(task: Task) -> Task:
-        if task.owner != name or task.status != IN_PROGRESS or over(store, team, task):
+        if task.owner != name or task.status != IN_PROGRESS or why_claim_ended(store, team, task):
             return task
-        return leased(store, team, task) if _is_due(store, team, task) else task
+        return with_full_lease(store, team, task) if _is_due(store, team, task) else task
 
     before, task = update(store, team.name, TASK, seen.id, change)
     end_grace(store, team, before, task)
-    return before if before is not task and left(store, before) < length * _PART else None
+    return before if before is not task and seconds_left(store, before) < length * _PART else None
 
 
 def _is_due(store: Store, team: Team, task: Task) -> bool:
     """Whether so much of the lease is gone that renewing it is worth a write."""
-    return left(store, task) < lease_seconds(team) * (1 - _PART)
+    return seconds_left(store, task) < lease_seconds(team) * (1 - _PART)
 
 
 def _noted(store: Store, team: str, name: str) -> Agent:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DONE = "all tasks are settled: you are done"
 """The text for a member when all tasks are finished."""
-_FREE = [tasks.free(priority) for priority in PRIORITIES]
+_FREE = [tasks.free_label(priority) for priority in PRIORITIES]
 _LANDING = "landing"
 _QUEUED_WITHIN = 3.0
 """Seconds between the completion of a task and its landing in the queue, at most."""
@@ -63,7 +63,7 @@ class Overview:
         return Overview([change(task) for task in self.found], self._others)
 
 
-def came_to(store: Store, team: str) -> str:
+def completed_in_brackets(store: Store, team: str) -> str:
     """Return how many tasks were completed, in brackets: ` (3 of 4 tasks completed)`. Empty without tasks."""
     counts = overview(store, team).counts
     return f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
@@ -79,7 +79,12 @@ def settled(
     """
     found = found or overview(store, team)
     counts, stuck = found.counts, found.stuck
-    if counts["in_progress"] or counts.get("in_review") or counts["pending"] > len(stuck) or lands(store, team):
+    if (
+        counts["in_progress"]
+        or counts.get("in_review")
+        or counts["pending"] > len(stuck)
+        or has_unlanded_task(store, team)
+    ):
         return None
     if _is_about_to_land(store, team, found.found):
         if alarm:
@@ -88,7 +93,7 @@ def settled(
     return {"taskCounts": counts, "stuck": stuck}
 
 
-def over(store: Store, team: str, alarm: Alarm | None = None) -> dict[str, int] | None:
+def counts_if_ended(store: Store, team: str, alarm: Alarm | None = None) -> dict[str, int] | None:
     """Return the number of tasks by status if there are tasks and all have ended; else None. A task that can never
     become ready has not ended: the leader may free it.
     """
@@ -99,7 +104,7 @@ def over(store: Store, team: str, alarm: Alarm | None = None) -> dict[str, int] 
     return counts if any(counts.values()) and not counts["pending"] else None
 
 
-def lands(store: Store, team: str) -> bool:
+def has_unlanded_task(store: Store, team: str) -> bool:
     """Whether a completed task may come back to its owner because it has yet to land."""
     if _LANDING not in store.holds(team, _LANDING):
         return False
@@ -141,7 +146,7 @@ def refuse_closed(store: Store, team: Team) -> None:
     if team.state == "closed":
         from teams_cli.teams import history
 
-        raise history.of_closed(store, team.name, came_to(store, team.name))
+        raise history.of_closed(store, team.name, completed_in_brackets(store, team.name))
 
 
 def overview(store: Store, team: str) -> Overview:

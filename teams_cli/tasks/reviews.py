@@ -170,7 +170,7 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
         body = f"{task.id} ({task.title}) is yours again, withdrawn from review by {by}: teams show-task {task.id}"
         told.append(task.notice(task.owner or "", body, "task-back", "back", by=by))
     elif task.owner is None and before.owner not in (None, by) and team.member(before.owner or ""):
-        told.append(leases.loss(before, f"{by} withdrew it from review", by=by))
+        told.append(leases.loss_notice(before, f"{by} withdrew it from review", by=by))
     body = f"{task.id} ({task.title}) no longer waits for your review: {by} withdrew it"
     for asked_before in asked(team, before, config):
         if asked_before.to not in (by, task.owner, before.owner):
@@ -205,6 +205,6 @@ def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: st
     body = f"{task.id} ({task.title}) is yours again, {what} by {by}: {why}"
     uid = f"back-{task.id}-{again.claim}"
     return owing(
-        leases.leased(store, team, again),
+        leases.with_full_lease(store, team, again),
         Owed(to=task.owner, message=body, uid=uid, by=by, event="task-back", task=task.id),
     )

@@ -260,22 +260,22 @@ KEPT = "kept"
 """The label of pending tasks that are assigned to a member."""
 
 
-def free(priority: str) -> str:
+def free_label(priority: str) -> str:
     """Return the label of pending tasks of that priority that every member who claims may have: no open blocker, no
     required skill.
     """
     return f"free-{priority}"
 
 
-def pending(priority: str) -> tuple[str, str]:
+def pending_labels(priority: str) -> tuple[str, str]:
     """Return the labels of pending tasks of that priority. Older versions gave all of them the second."""
-    return free(priority), f"pending-{priority}"
+    return free_label(priority), f"pending-{priority}"
 
 
 FREED = frozenset(
     {
         *("task:", f"task:{KEPT}", *(f"task:{status}" for status in FINISHED)),
-        *(f"task:{label}" for priority in PRIORITIES for label in pending(priority)),
+        *(f"task:{label}" for priority in PRIORITIES for label in pending_labels(priority)),
     }
 )
 """The topics of all changes that may make a task ready or settle all tasks: all but claiming."""
@@ -292,7 +292,7 @@ def label_of(task: Task) -> str:
         return task.status
     if task.assignee:
         return KEPT
-    found_free, bound = pending(task.priority)
+    found_free, bound = pending_labels(task.priority)
     return bound if task.blocked_by or task.require else found_free
 
 

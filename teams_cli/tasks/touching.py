@@ -159,7 +159,7 @@ _STATUS = (
 )
 
 
-def age(store: Store, team: str, task: Task) -> float | None:
+def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
     """Return the seconds since the newest trace of the owner's work after its last sign of life; None without such a
     trace.
 

@@ -177,7 +177,7 @@ def introduce(store: Store, team: str, name: str, message: str) -> None:
     upsert(store, team, AGENT, name, Agent(agent=name), change)
 
 
-def saw(
+def note_sign_of_life(
     store: Store,
     team: str,
     name: str,
@@ -300,7 +300,7 @@ def is_in_turn(agent: Agent) -> bool:
     return has_ended(agent.pid, agent.pid_started, agent.pid_boot) is False
 
 
-def every(team: Team, in_worktree: bool = False) -> float:
+def seconds_between_signs(team: Team, in_worktree: bool = False) -> float:
     """Return how many seconds lie between two notes of a sign of life that renews leases: a quarter of a lease, or less
     in a worktree, which is then compared with those of others.
     """
@@ -315,7 +315,7 @@ def was_silent(store: Store, agent: Agent) -> bool:
 
 def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
     """Whether the leases of the agent's tasks were renewed so lately that they need not be renewed now."""
-    return bool(agent.renewed_at) and seconds_since(agent.renewed_at or "", store.now()) < every(team)
+    return bool(agent.renewed_at) and seconds_since(agent.renewed_at or "", store.now()) < seconds_between_signs(team)
 
 
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:

@@ -58,7 +58,7 @@ def brief(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> 
     first_look = _for_first_look(team, caller) if agent.looked_to is None else {}
     rules_shown = 0 < len(first_look.get("rules", "")) <= _RULES
     document = (
-        _about_team(team, caller, overview, overviews.lands(store, team_name))
+        _about_team(team, caller, overview, overviews.has_unlanded_task(store, team_name))
         | _own_tasks(store, team, caller, agent, overview, proposed)
         | first_look
         | _waiting(store, team, caller, proposed, rules_shown, once_told)

@@ -255,7 +255,7 @@ class Lookout:
             # The messages on the ended tasks are sent first, so that the results come in the same answer.
             for kind, key in self.store.owing(self.team):
                 if kind == tasks.TASK.name:
-                    notices.settle(self.store, self.team, tasks.TASK, key)
+                    notices.send_owed_by(self.store, self.team, tasks.TASK, key)
         if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
             mailbox = self._mailbox()
         reported = {each["id"] for each in happened if each["what"] != _HELD}

@@ -124,7 +124,7 @@ def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
         owing = store.owing(team) if ends else []
         for kind, key in ends:
             if (kind.name, key) in owing:
-                notices.settle(store, team, kind, key)
+                notices.send_owed_by(store, team, kind, key)
             mailbox = inboxes.Mailbox(store, team, agent)
             mail = mailbox.open_messages()
             mailbox.mark_read({each.number for each in mail if each.about == key and each.only_informs})
@@ -266,7 +266,7 @@ def nothing_left(store: Store, team: str, caller: Caller, once_told: OnceTold) -
 
     def look(alarm: Alarm) -> Document | None:
         role = standing_of(teams.get(store, team), caller)
-        counts = overviews.over(store, team, alarm) if role and not (role.leads or caller.is_human) else None
+        counts = overviews.counts_if_ended(store, team, alarm) if role and not (role.leads or caller.is_human) else None
         key = settled_key(counts) if counts else ""
         if not key or key in presence.load(store, team, caller.name).told:
             return None

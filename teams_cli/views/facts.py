@@ -200,7 +200,7 @@ class Facts:
             return {}
         from teams_cli.tasks import overviews
 
-        counts = overviews.over(self.store, self.team.name, self.alarm)
+        counts = overviews.counts_if_ended(self.store, self.team.name, self.alarm)
         if not counts:
             return {}
         key = settled_key(counts)

@@ -260,7 +260,7 @@ class _Silences:
         announced its silence is not counted.
         """
         lease = leases.lease_seconds(self.team)
-        return min(standing.silence(self.store, self.team, task), lease - leases.left(self.store, task))
+        return min(standing.silence(self.store, self.team, task), lease - leases.seconds_left(self.store, task))
 
     def to_report(self, told: set[str]) -> dict[str, str | None]:
         """Return a sentence for each silence to report, by the key of its fact. The value is None for keys that need no
@@ -294,7 +294,7 @@ class _Silences:
         been silent for most of a lease.
         """
         waiting = sorted(dependencies.waiting_for([task.id], overview.found), key=tasks.TASK.number_in)
-        left = length(max(leases.left(self.store, task), 1.0))
+        left = length(max(leases.seconds_left(self.store, task), 1.0))
         seconds = self.seconds[task.id]
         text = f"its owner {task.owner} has been silent for {length(seconds)}; the claim expires in {left}"
         if idle and not (overview.free or overview.ready):

@@ -54,7 +54,7 @@ def reminder(store: Store, team: Team, name: str, once_told: OnceTold, last: int
     if agent.awaits:
         from teams_cli.messages import receipts
 
-        overdue = receipts.tell(store, team.name, name, once_told)
+        overdue = receipts.overdue_notices(store, team.name, name, once_told)
     return Reminder("\n".join(filter(None, [unread.text, "; ".join(overdue)])), unread.has_mail)
 
 

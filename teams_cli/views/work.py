@@ -125,7 +125,7 @@ def when_idle(store: Store, team: Team, caller: Caller) -> str:
 
     standing = standing_of(team, caller)
     if standing is None or not standing.leads:
-        return "" if overviews.over(store, team.name) else steps.when_idle(may_claim(team, caller))
+        return "" if overviews.counts_if_ended(store, team.name) else steps.when_idle(may_claim(team, caller))
     settled = overviews.settled(store, team.name)
     if not (settled and any(settled["taskCounts"].values())) or expects_ends(store, team.name, caller.name):
         return steps.WAIT_TO_LEAD

@@ -21,7 +21,7 @@ from tests.support.cli import ALPHA
 
 NOW = "2030-01-01T00:00:00.000Z"
 UNREAD = 10
-FREE = tasks.free("normal")
+FREE = tasks.free_label("normal")
 WORKERS = 8
 
 
@@ -44,7 +44,7 @@ class Place:
             store.reserve(ALPHA, kind, count)
         self._lengthen_history()
         self.put_inbox()
-        seen = presence.saw(store, ALPHA, "a0").last_seen
+        seen = presence.note_sign_of_life(store, ALPHA, "a0").last_seen
         update(store, ALPHA, presence.AGENT, "a0", lambda agent: agent.having(renewed_at=seen))
         self._seen = self._agent.read_bytes()
 

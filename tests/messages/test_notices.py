@@ -10,7 +10,7 @@ import pytest
 from teams_cli import kinds
 from teams_cli.membership import joining
 from teams_cli.messages.messages import MESSAGE
-from teams_cli.messages.notices import deliver, settle
+from teams_cli.messages.notices import deliver, send_owed_by
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.retrying import update
@@ -67,7 +67,7 @@ def test_after_a_power_cut_while_a_task_is_completed_its_leader_hears_of_it_once
 def test_what_the_leader_hears_of_one_that_was_killed_no_power_cut_takes_back():
     def settle_all(store):
         for _, key in store.owing(ALPHA):
-            settle(store, ALPHA, TASK, key)
+            send_owed_by(store, ALPHA, TASK, key)
 
     assert _cut_after_kills(_in_progress, _complete, settle_all, "in_progress") > 20
 
@@ -151,7 +151,7 @@ def _check(store, done):
     task = tasks.get(store, ALPHA, "1")
     assert task.status == "completed" or not done
     for _, key in store.owing(ALPHA):
-        settle(store, ALPHA, TASK, key)
+        send_owed_by(store, ALPHA, TASK, key)
     assert _heard(store) == (task.status == "completed")
     assert list(store.owing(ALPHA)) == []
     assert [found.id for found in tasks.labelled(store, ALPHA, task.status)] == ["task-1"]

@@ -106,7 +106,7 @@ def test_an_older_version_ends_the_grace_period_by_its_renewal(team: Store, cloc
     """It keeps the field that it does not know: that says nothing of another lease."""
     clock.advance(901)
     task = seen(team)
-    renewed = leases.leased(team, teams.get(team, ALPHA), task).having(grace_until=task.grace_until)
+    renewed = leases.with_full_lease(team, teams.get(team, ALPHA), task).having(grace_until=task.grace_until)
     team.replace(ALPHA, tasks.TASK, "task-1", renewed, team.get(ALPHA, tasks.TASK, "task-1")[1])
     clock.advance(901)
     assert (seen(team).owner, seen(team).in_grace) == ("bob", True)
