@@ -115,7 +115,7 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
     """
 
     def find() -> Found:
-        if claims.is_free(call.store, call.load_team(), call.known):
+        if claims.may_claim_now(call.store, call.load_team(), call.known):
             if wait is not None:
                 from teams_cli.views.concerns import ANYTHING
 
@@ -204,7 +204,7 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
         news = concerns.wait(call.store, call.team, call.known, left, notes.append, call.say, of_these, again, tend)
         events = [event for event in news["happened"] if event["what"] != "ready"]
         beside = [*news["messages"], *events]
-        if any(map(_comes_first, beside)) or not claims.is_free(call.store, call.load_team(), call.known):
+        if any(map(_comes_first, beside)) or not claims.may_claim_now(call.store, call.load_team(), call.known):
             break
         try:
             task = claims.claim_next(call.store, call.team, call.caller)

@@ -188,7 +188,7 @@ def _reply(call: Call, message: str, text: str) -> Any:
         document = {**reply.to_json(), "repliedTo": original.to_json()}
     from teams_cli.tasks import claims
 
-    if call.try_to(lambda: claims.is_free(call.store, call.load_team(), call.known)):
+    if call.try_to(lambda: claims.may_claim_now(call.store, call.load_team(), call.known)):
         call.try_to(call.say_what_follows)
     return document
 

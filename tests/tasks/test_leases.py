@@ -194,7 +194,7 @@ def test_a_claim_holds_for_who_joined_since_the_team_was_looked_at(team: Store) 
     claims.release_lost(team, looked_at)
     assert leases.current(team, looked_at, tasks.get(team, ALPHA, "2")).owner == "tom"
     with pytest.raises(TaskClaimed):
-        claims.take(team, looked_at, MIA, tasks.get(team, ALPHA, "task-2"), anew=True)
+        claims.take(team, looked_at, MIA, tasks.get(team, ALPHA, "task-2"), refuse_own=True)
 
 
 def test_tasks_of_who_left_or_was_shut_down_are_free_at_once(team: Store) -> None:
