@@ -34,9 +34,9 @@ PostgreSQL extension's schema.sql has the same figure.
 """
 _LEASE = "lease-"
 """The prefix of `about` in a notice that asks for a sign of life."""
-_SET = 30.0
-"""A clock that differs by more seconds was set; a smaller difference is normal."""
-_AGAIN = 1.0
+_MAX_CLOCK_DRIFT = 30.0
+"""A wall clock that drifts by more seconds was set; a smaller difference is normal."""
+_LOOK_AGAIN_AFTER = 1.0
 """Seconds until an expired claim is looked at again that this login may not release."""
 
 
@@ -46,7 +46,7 @@ def lease_seconds(team: Team) -> float:
 
 
 def with_full_lease(store: Store, team: Team, task: Task) -> Task:
-    """Return the task with a lease that begins now."""
+    """Return the task with a whole lease that begins now."""
     return with_lease(store, task, lease_seconds(team))
 
 
@@ -64,174 +64,182 @@ def seconds_left(store: Store, task: Task) -> float:
 
 
 def expires_at(store: Store, task: Task) -> str | None:
-    """Return when the lease ends, by the wall clock of now: the stored time may be from before the clock was set."""
-    epoch, seconds = store.steady()
+    """Return when the lease ends by the wall clock; None without a lease. The stored time is wrong if the clock was set
+    since it was stored.
+    """
+    epoch, steady_now = store.steady()
     if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
         return task.lease_expires_at
-    remaining = task.lease_until - seconds
-    is_so = abs(remaining + seconds_since(task.lease_expires_at, store.now())) < _SET
-    return task.lease_expires_at if is_so else rfc3339(later(store.now(), remaining))
+    remaining = task.lease_until - steady_now
+    remaining_by_wall_clock = -seconds_since(task.lease_expires_at, store.now())
+    if abs(remaining - remaining_by_wall_clock) < _MAX_CLOCK_DRIFT:
+        return task.lease_expires_at
+    return rfc3339(later(store.now(), remaining))
 
 
 def why_claim_ended(store: Store, team: Team, task: Task) -> str:
     """Return why the claim on a task in progress has ended; empty while it holds."""
-    if task.status != "in_progress":
+    if task.status != IN_PROGRESS:
         return ""
     if task.owner is None or not teams.is_member(store, team, task.owner):
         return f"{task.owner or 'its owner'} is no longer a member"
-    epoch, seconds = store.steady()
+    epoch, steady_now = store.steady()
     if task.lease_until is None:
         return f"the claim of {task.owner} had no lease"
     if task.lease_epoch != epoch:
         return f"the machine restarted since {task.owner} claimed it"
     if presence.is_gone(presence.load(store, team.name, task.owner)):
         return f"the process of {task.owner} is gone"
-    if task.in_grace and seconds > task.lease_until:
+    if task.in_grace and steady_now > task.lease_until:
         return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC"
     return ""
 
 
 def is_grace_due(store: Store, task: Task) -> bool:
-    """Whether the lease of a task in progress has ended, and its owner was not asked yet."""
-    if task.status != "in_progress" or task.lease_until is None or task.in_grace:
+    """Whether the lease of a task in progress has ended, and its grace period has not begun."""
+    if task.status != IN_PROGRESS or task.lease_until is None or task.in_grace:
         return False
     return store.steady()[1] > task.lease_until
 
 
 def current(store: Store, team: Team, task: Task) -> Task:
-    """Return the task after its claim was released if that has expired. On a read-only disk nothing is stored."""
-    is_over = why_claim_ended(store, team, task)
-    if not is_over and not is_grace_due(store, task):
+    """Release the task if its claim has expired, and return the task as it is then. On a read-only disk nothing is
+    stored.
+    """
+    has_ended = bool(why_claim_ended(store, team, task))
+    if not has_ended and not is_grace_due(store, task):
         return task
     try:
         return release_if_expired(store, team, task.id)
     except errors.TeamsError:
-        return task.freed() if is_over else task
+        return task.freed() if has_ended else task
 
 
 def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
-    """If the claim on the task has expired, release the task and notify the leader. If its lease ran out, but its owner
-    was not asked yet, begin the grace period, unless newer traces of work prolong the lease.
+    """If the claim on the task has expired, release the task and notify the leader. If only its lease has ended, begin
+    the grace period, unless newer traces of work prolong the lease.
     """
-    reasons: list[str] = []
+    reason = ""
 
     def change(task: Task) -> Task:
-        reasons[:] = [why_claim_ended(store, team, task)]
-        if reasons[0]:
-            return expired(store, team, task, reasons[0])
-        return _after_its_lease(store, team, task) if is_grace_due(store, task) else task
+        nonlocal reason
+        reason = why_claim_ended(store, team, task)
+        if reason:
+            return expired(store, team, task, reason)
+        return _prolonged_or_in_grace(store, team, task) if is_grace_due(store, task) else task
+
+    def begin_grace(task: Task) -> Task:
+        return _in_grace(store, team, task) if is_grace_due(store, task) else task
 
     try:
         before, task = update(store, team.name, TASK, task_id, change)
     except errors.NotAllowed:  # a login of PostgreSQL has to ask first, whatever else it knows of the owner
-        reasons[:] = [""]
-        before, task = update(
-            store,
-            team.name,
-            TASK,
-            task_id,
-            lambda task: _in_grace(store, team, task) if is_grace_due(store, task) else task,
-        )
-    if before is not task and reasons[0]:
-        note_expiry(store, team, before, reasons[0])
+        reason = ""
+        before, task = update(store, team.name, TASK, task_id, begin_grace)
+    if before is not task and reason:
+        note_expiry(store, team, before, reason)
     end_grace(store, team, before, task)
     deliver(store, team.name, TASK, task)
     return task
 
 
-def _after_its_lease(store: Store, team: Team, task: Task) -> Task:
-    """Return a task whose lease has ended: with the rest of a lease if there are newer traces of work, else in its
-    grace period.
+def _prolonged_or_in_grace(store: Store, team: Team, task: Task) -> Task:
+    """Return a task whose lease has ended: with a lease that counts from the newest trace of work, or in its grace
+    period if that trace is too old.
     """
     from teams_cli.tasks import touching  # most leases are renewed before they end
 
-    age = touching.seconds_since_work(store, team.name, task)
-    if age is not None and age < lease_seconds(team):
-        return with_lease(store, task, lease_seconds(team) - age)
+    seconds = touching.seconds_since_work(store, team.name, task)
+    if seconds is not None and seconds < lease_seconds(team):
+        return with_lease(store, task, lease_seconds(team) - seconds)
     return _in_grace(store, team, task)
 
 
 def _in_grace(store: Store, team: Team, task: Task) -> Task:
     """Return the task, whose lease has ended, in its grace period, with notices to its owner and to the leader."""
     seconds = min(_GRACE, lease_seconds(team))
-    asked = with_lease(store, task, seconds)
-    asked = asked.having(grace_until=asked.lease_until)
-    name, soon = task.owner or "", clock.length(seconds)
-    seen = presence.load(store, team.name, name).last_seen or task.claimed_at
-    since = f" since {of_day(seen)} UTC" if seen else ""
-    what, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
+    in_grace = with_lease(store, task, seconds)
+    in_grace = in_grace.having(grace_until=in_grace.lease_until)
+    owner, soon = task.owner or "", clock.length(seconds)
+    last_seen = presence.load(store, team.name, owner).last_seen or task.claimed_at
+    since = f" since {of_day(last_seen)} UTC" if last_seen else ""
+    label, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
     to_owner = (
-        f"{what}: are you at work on it? You were silent{since}; in {soon} others may take it. To keep it: teams "
+        f"{label}: are you at work on it? You were silent{since}; in {soon} others may take it. To keep it: teams "
         "heartbeat"
     )
-    to_leader = (
-        f"{what}: {name} is silent{since}, and was asked; in {soon} others may take it "
-        f"(now: teams release-task {task.id})"
-    )
-    uid = f"{task.id}-{task.claim}-{asked.lease_until:.0f}"
-    told = [Owed(to=name, message=to_owner, uid=f"asked-{uid}", about=about, event="lease-ending", task=task.id)]
-    if team.leader != name:
+    uid = f"{task.id}-{task.claim}-{in_grace.lease_until:.0f}"
+    notices = [Owed(to=owner, message=to_owner, uid=f"asked-{uid}", about=about, event="lease-ending", task=task.id)]
+    if team.leader != owner:
+        to_leader = (
+            f"{label}: {owner} is silent{since}, and was asked; in {soon} others may take it "
+            f"(now: teams release-task {task.id})"
+        )
         uid = f"silent-{uid}"
-        told.append(Owed(to=team.leader, message=to_leader, uid=uid, about=about, event="owner-silent", task=task.id))
-    return owing(asked, *told)
+        notices.append(
+            Owed(to=team.leader, message=to_leader, uid=uid, about=about, event="owner-silent", task=task.id)
+        )
+    return owing(in_grace, *notices)
 
 
 def end_grace(store: Store, team: Team, before: Task, task: Task) -> None:
-    """Close the questions of a grace period that the change from *before* has ended."""
+    """If the change from *before* to *task* ended a grace period, close the notices that asked for a sign of life."""
     if before.in_grace and not task.in_grace:
         for name in {before.owner or "", team.leader}:
             settle_request(store, team.name, name, f"{_LEASE}{task.id}")
 
 
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
-    """Return the task without owner, with notices to the leader and to the former owner."""
+    """Return the task without its owner, whose claim has expired, and with notices to the leader and to the former
+    owner. *taker* is the member that claims it at once.
+    """
     now_with = f"; {taker} has it now" if taker else ""
     silent = (task.in_grace and seconds_left(store, task) < 0) or None
-    last = presence.load(store, team.name, task.owner or "").last_seen if silent else None
-    why = f"{reason}, and it was last heard of {of_day(last)}" if last else reason
-    takers = now_with or _who_waits(store, team, task)
-    body = f"{task.id} ({task.title}) is free again: {why}{takers}."
-    told = [task.notice(team.leader, body, "task-expired", "expired")]
+    last_seen = presence.load(store, team.name, task.owner or "").last_seen if silent else None
+    why = f"{reason}, and it was last heard of {of_day(last_seen)}" if last_seen else reason
+    body = f"{task.id} ({task.title}) is free again: {why}{now_with or _likely_taker(store, team, task)}."
+    notices = [task.notice(team.leader, body, "task-expired", "expired")]
     if task.owner and team.member(task.owner) and task.owner != taker:
-        told.append(loss_notice(task, reason, now_with))
-    return owing(
-        task.noted(
-            teams.now(store), SYSTEM, "expired", why, owner=task.owner, silent=silent, cause=reason if last else None
-        ).freed(),
-        *told,
-    )
+        notices.append(loss_notice(task, reason, now_with))
+    cause = reason if last_seen else None
+    noted = task.noted(teams.now(store), SYSTEM, "expired", why, owner=task.owner, silent=silent, cause=cause)
+    return owing(noted.freed(), *notices)
 
 
-def _who_waits(store: Store, team: Team, task: Task) -> str:
-    """Return who will probably take the released task, as a phrase."""
-    if task.assignee or task.require:
-        return f"; it is assigned to {task.assignee}" if task.assignee else ""
-    waiting = (agent for agent, _ in store.scan(team.name, presence.AGENT, []) if agent.waiting)
-    # One that was killed as it waited says so for ever.
-    names = (agent.agent for agent in waiting if agent.agent != task.owner and presence.is_around(store, team, agent))
-    name = next(names, "")
-    return f"; {name} waits for work, and is notified" if name else ""
+def _likely_taker(store: Store, team: Team, task: Task) -> str:
+    """Return who will probably take the released task, as the end of a sentence; empty if that is not known."""
+    if task.assignee:
+        return f"; it is assigned to {task.assignee}"
+    if task.require:
+        return ""
+    for agent, _ in store.scan(team.name, presence.AGENT, []):
+        # An agent that was killed as it waited stays marked as waiting.
+        if agent.waiting and agent.agent != task.owner and presence.is_around(store, team, agent):
+            return f"; {agent.agent} waits for work, and is notified"
+    return ""
 
 
 def loss_notice(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
-    """Return the notice to the former owner of the task: why it lost the task, and who has it now."""
-    body = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _free(task.id)}."
+    """Return the notice to the owner that it lost the task: why, and who has it now. *now_with* is the end of the
+    sentence, such as `; ann has it now`; empty if the task is free.
+    """
+    body = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _claim_offer(task.id)}."
     return task.notice(task.owner or "", body, event, "lost", by=by)
 
 
-def _free(key: str) -> str:
-    return f"; it is free: teams claim-task {key}"
+def _claim_offer(task_id: str) -> str:
+    return f"; it is free: teams claim-task {task_id}"
 
 
 def without_offers(notices: Sequence[Message]) -> list[str]:
-    """Return the texts of the notices. The offer to claim a task again is left out if another notice says who took the
-    task.
+    """Return the texts of the notices, without the offer to claim a task that was taken meanwhile, as another of the
+    notices says.
     """
-    taken = {task for event, task in map(events.of, notices) if event == events.TASK_TAKEN}
+    taken = {task_id for event, task_id in map(events.of, notices) if event == events.TASK_TAKEN}
     texts = []
     for notice in notices:
-        task = events.of(notice)[1]
-        texts.append(notice.message.replace(_free(task), "") if task in taken else notice.message)
+        task_id = events.of(notice)[1]
+        texts.append(notice.message.replace(_claim_offer(task_id), "") if task_id in taken else notice.message)
     return texts
 
 
@@ -241,98 +249,102 @@ def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:
 
 
 def release_all(store: Store, team: Team) -> list[Task]:
-    """Release every task in progress whose claim has expired, and return those left in progress.
+    """Release every task in progress whose claim has expired, and return the tasks that stay in progress.
 
-    Where only the lease has ended, the grace period begins. Tasks that only another login may release are left, and so
-    are those of a closed team.
+    If only the lease of a task has ended, its grace period begins. Tasks that only another login may release stay in
+    progress, and so do those of a closed team.
     """
     remaining = []
-    for task in list(tasks.labelled(store, team.name, tasks.IN_PROGRESS)):
+    for task in list(tasks.labelled(store, team.name, IN_PROGRESS)):
         try:
-            is_due = is_grace_due(store, task) or why_claim_ended(store, team, task)
-            now = release_if_expired(store, team, task.id) if is_due else task
+            if is_grace_due(store, task) or why_claim_ended(store, team, task):
+                task = release_if_expired(store, team, task.id)
         except (errors.NotAllowed, errors.WrongState):
-            now = task
-        if now.status == "in_progress":
-            remaining.append(now)
+            pass
+        if task.status == IN_PROGRESS:
+            remaining.append(task)
     return remaining
 
 
-def set_alarm(store: Store, team: Team, found: Iterable[Task], alarm: Alarm) -> None:
+def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alarm) -> None:
     """Have the alarm ring when the claim on one of these tasks may expire, by time or because a process ends."""
-    for task in found:
-        if task.status != "in_progress" or task.owner is None:
+    for task in in_progress:
+        if task.status != IN_PROGRESS or task.owner is None:
             continue
         seconds = seconds_left(store, task)
-        alarm.ring_after(seconds if seconds >= 0 else _AGAIN)
+        alarm.ring_after(seconds if seconds >= 0 else _LOOK_AGAIN_AFTER)
         agent = presence.load(store, team.name, task.owner)
         alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 
 
 def may_be_claimed_again(task: Task, name: str) -> bool:
-    """Whether a former owner other than that agent lost the task by silence alone and may come back, since nothing
-    happened to the task after that.
+    """Whether an agent other than *name* lost the task only because it was silent, and nothing happened to the task
+    since, so that this agent may come back and claim the task again.
     """
-    last = next((note for note in reversed(task.notes) if note.added is None), None)
-    return last is not None and bool(last.silent) and last.owner not in (None, name)
+    last_event = next((note for note in reversed(task.notes) if note.added is None), None)
+    return last_event is not None and bool(last_event.silent) and last_event.owner not in (None, name)
 
 
 def previous_loss(task: Task) -> Note | None:
-    """Return how the former owner lost the task if the present owner took it over, as there may be uncommitted work; or
-    how the present owner lost it before it claimed the task again.
+    """Return the note that says how the task was lost before its present claim, by another agent, who may have left
+    uncommitted work, or by the present owner; None if it was not lost before. Its *owner* is the agent that lost it.
     """
-    ended = [note for note in task.notes if note.what in ("claimed", "expired", "released", "completed", "reopened")]
-    if task.status != tasks.IN_PROGRESS or len(ended) < 2 or ended[-1].what != "claimed":
+    changes = [note for note in task.notes if note.what in ("claimed", "expired", "released", "completed", "reopened")]
+    if task.status != IN_PROGRESS or len(changes) < 2 or changes[-1].what != "claimed":
         return None
-    lost = ended[-2]
-    if lost.what not in ("expired", "released") or (lost.what == "released" and (lost.owner or lost.by) == task.owner):
+    loss = changes[-2]
+    if loss.what not in ("expired", "released"):
         return None
-    return lost.having(owner=lost.owner or lost.by)
-
-
-_PART = presence.RENEWED_AFTER
+    loser = loss.owner or loss.by
+    if loss.what == "released" and loser == task.owner:  # it gave the task back itself
+        return None
+    return loss.having(owner=loser)
 
 
 def renew(
     store: Store, team: Team, agent: Agent, reading: bool = False, refused: bool = False
 ) -> tuple[Agent, list[Task]]:
-    """Note that the agent is alive, and renew the leases of its tasks, unless both was done a short while ago.
+    """Note that the agent is alive, and renew the leases of its tasks, unless both were done a short while ago.
 
     Return the agent's record and its tasks whose lease was about to end. A command that only reads is noted if the
-    agent has a task; a refused one if a quarter of a lease is gone.
+    agent has a task, and a refused command if a quarter of a lease has passed.
     """
     if presence.renewed_lately(store, team, agent):
         return agent, []
-    own = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == agent.agent]
-    if (reading and not own) or (refused and not any(_is_due(store, team, task) for task in own)):
+    own_tasks = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == agent.agent]
+    if reading and not own_tasks:
         return agent, []
-    found = [_renewed(store, team, task) for task in own]
-    return _noted(store, team.name, agent.agent), [task for task in found if task is not None]
+    if refused and not any(_is_renewal_due(store, team, task) for task in own_tasks):
+        return agent, []
+    nearly_ended = []
+    for task in own_tasks:
+        seconds_before = _renew_lease(store, team, task)
+        if seconds_before is not None and seconds_before < lease_seconds(team) * presence.RENEWED_AFTER:
+            nearly_ended.append(task)
+    now = teams.now(store)
+
+    def note_renewal(agent: Agent) -> Agent:
+        return agent.having(last_seen=now, renewed_at=now, host=store.host or None)
+
+    fresh = Agent(agent=agent.agent)
+    return upsert(store, team.name, presence.AGENT.also_closed, agent.agent, fresh, note_renewal)[1], nearly_ended
 
 
-def _renewed(store: Store, team: Team, seen: Task) -> Task | None:
-    """Renew the lease of the task. Return the task if its lease was about to end, and had not ended."""
-    name, length = seen.owner, lease_seconds(team)
+def _renew_lease(store: Store, team: Team, seen: Task) -> float | None:
+    """Renew the lease of the task, and return how many seconds were left of the old lease; None if the lease was not
+    renewed.
+    """
 
     def change(task: Task) -> Task:
-        if task.owner != name or task.status != IN_PROGRESS or why_claim_ended(store, team, task):
+        if task.owner != seen.owner or task.status != IN_PROGRESS or why_claim_ended(store, team, task):
             return task
-        return with_full_lease(store, team, task) if _is_due(store, team, task) else task
+        return with_full_lease(store, team, task) if _is_renewal_due(store, team, task) else task
 
     before, task = update(store, team.name, TASK, seen.id, change)
     end_grace(store, team, before, task)
-    return before if before is not task and seconds_left(store, before) < length * _PART else None
+    return None if before is task else seconds_left(store, before)
 
 
-def _is_due(store: Store, team: Team, task: Task) -> bool:
+def _is_renewal_due(store: Store, team: Team, task: Task) -> bool:
     """Whether so much of the lease is gone that renewing it is worth a write."""
-    return seconds_left(store, task) < lease_seconds(team) * (1 - _PART)
-
-
-def _noted(store: Store, team: str, name: str) -> Agent:
-    now = teams.now(store)
-
-    def change(agent: Agent) -> Agent:
-        return agent.having(last_seen=now, renewed_at=now, host=store.host or None)
-
-    return upsert(store, team, presence.AGENT.also_closed, name, presence.Agent(agent=name), change)[1]
+    return seconds_left(store, task) < lease_seconds(team) * (1 - presence.RENEWED_AFTER)
