@@ -1,4 +1,4 @@
-"""Assignment: for whom a task is kept, who may not take it, and how the assignee is notified."""
+"""Assignment: keeping a task for a member, refusing it to others, and notifying the assignee."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 
-_QUIET = 300.0
-"""Seconds of silence after which an owner is no longer said to be at work."""
-_AGAIN = 1.0
+_AT_WORK_WITHIN = 300.0
+"""Seconds since its last sign of life for which an owner is said to be at work."""
+_LOOK_AGAIN_AFTER = 1.0
 """Seconds until a task is looked at again that is assigned to a lost member and that this process may not free."""
 
 
@@ -35,8 +35,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
     member = team.member(name)
     if member is None:
         return
-    skills = roles.skills_of(member, team, config)
-    if missing := set(task.require) - skills:
+    if missing := set(task.require) - roles.skills_of(member, team, config):
         raise errors.NotAllowed(
             f"{task.id or 'the task'} requires skills {name} does not have: {', '.join(sorted(missing))}",
             "A role or join-team --type gives skills: teams define-role",
@@ -53,13 +52,13 @@ def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
 
 
 def of_agent(store: Store, team: str, agent: str) -> list[Task]:
-    """Return the tasks that are assigned to the agent, best first."""
-    found = [task for task in tasks.labelled(store, team, KEPT) if task.assignee == agent]
-    return sorted(found, key=lambda task: PRIORITIES.index(task.priority))
+    """Return the tasks that are assigned to the agent, by priority."""
+    assigned = [task for task in tasks.labelled(store, team, KEPT) if task.assignee == agent]
+    return sorted(assigned, key=lambda task: PRIORITIES.index(task.priority))
 
 
 def why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
-    """Return why the member for whom the task is kept will not take it; empty as long as it may.
+    """Return why the assignee of the task will not claim it; empty as long as it may.
 
     An agent that `teams` started is resumed when a task is assigned to it, so its silence is no reason.
     """
@@ -80,15 +79,15 @@ def why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
     return ""
 
 
-def set_alarm(store: Store, team: Team, kept: Iterable[Task], alarm: Alarm) -> None:
-    """Have the alarm ring when a member for whom one of the tasks is kept may be lost because of its silence."""
-    for task in kept:
+def set_alarm(store: Store, team: Team, assigned_tasks: Iterable[Task], alarm: Alarm) -> None:
+    """Have the alarm ring when the assignee of one of the tasks may be lost because of its silence."""
+    for task in assigned_tasks:
         member = team.member(task.assignee or "")
         if member and not member.started_by:
             agent = presence.load(store, team.name, member.agent_id)
             if since := max(filter(None, (agent.last_seen, task.updated_at)), default=""):
-                left = team.silence - seconds_since(since, store.now())
-                alarm.ring_after(left if left > 0 else _AGAIN)
+                seconds_left = team.silence - seconds_since(since, store.now())
+                alarm.ring_after(seconds_left if seconds_left > 0 else _LOOK_AGAIN_AFTER)
             alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 
 
@@ -96,20 +95,24 @@ def free_lost(store: Store, team: Team) -> list[Task]:
     """Free the tasks that are assigned to lost members, and notify the leader. Return all tasks that were assigned
     before. A task that cannot be freed now is left to the next call.
     """
-    kept = list(tasks.labelled(store, team.name, KEPT))
-    for task in kept:
+    assigned_tasks = list(tasks.labelled(store, team.name, KEPT))
+    for task in assigned_tasks:
         if why_assignee_is_lost(store, team, task):
-            _free(store, team, task.id, lambda found: why_assignee_is_lost(store, team, found))
-    return kept
+            _free(store, team, task.id, lambda task: why_assignee_is_lost(store, team, task))
+    return assigned_tasks
 
 
 def free_all(store: Store, team: Team, agent: str, reason: str) -> None:
     """Free the tasks that are assigned to the agent, which is gone, and notify the leader. Errors are ignored."""
     for task in of_agent(store, team.name, agent):
-        _free(store, team, task.id, lambda found: reason if found.assignee == agent else "")
+        _free(store, team, task.id, lambda task: reason if task.assignee == agent else "")
 
 
-def _free(store: Store, team: Team, key: str, why: Callable[[Task], str]) -> None:
+def _free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) -> None:
+    """Take the assignee from the task, and notify the leader, if *why* still returns a reason for the stored task.
+    Errors are ignored.
+    """
+
     def change(task: Task) -> Task:
         reason = why(task)
         if task.status != "pending" or not task.assignee or not reason:
@@ -120,17 +123,21 @@ def _free(store: Store, team: Team, key: str, why: Callable[[Task], str]) -> Non
         return owing(free, Owed(to=team.leader, message=body, uid=uid, event="task-unassigned", task=task.id))
 
     try:
-        before, task = update(store, team.name, TASK, key, change)
+        before, task = update(store, team.name, TASK, task_id, change)
         if before is not task:
-            history.note(store, team.name, SYSTEM, "task unassigned", task=key, owner=before.assignee)
+            history.note(store, team.name, SYSTEM, "task unassigned", task=task_id, owner=before.assignee)
         deliver(store, team.name, TASK, task)
-    except errors.TeamsError:  # another's login, or a disk that can't be written: whoever comes next
+    except errors.TeamsError:  # another login's task, or a disk that can't be written: a later command frees it
         return
 
 
 def refuse_stranger(task: Task, name: str) -> None:
-    """Raises NotAllowed or StaleClaim: The caller is not the owner of the task. A former owner is told who has the
-    task.
+    """Refuse a caller who does not own the task.
+
+    Raises:
+        StaleClaim: The caller is a former owner; the hint says how to keep its result.
+        WrongState: The task is pending.
+        NotAllowed: It is another member's task, or nobody's.
     """
     if task.owner == name:
         return
@@ -139,7 +146,7 @@ def refuse_stranger(task: Task, name: str) -> None:
         raise errors.StaleClaim(
             f"your claim on {task.id} has ended: it is {state_of(task)}"
             + (f" ({last.what}: {last.reason})" if last.reason else ""),
-            f"Keep your result: {_how_back(task)}",
+            f"Keep your result: {_advice_for_former_owner(task)}",
         )
     if task.status == "pending":
         raise errors.WrongState(f"{task.id} is pending", f"Claim it first: teams claim-task {task.id}")
@@ -149,8 +156,8 @@ def refuse_stranger(task: Task, name: str) -> None:
     raise errors.NotAllowed(f"{task.id} is {task.owner}'s", "Only its owner sets its status and result.")
 
 
-def _how_back(task: Task) -> str:
-    """Return the advice for a former owner who has a result."""
+def _advice_for_former_owner(task: Task) -> str:
+    """Return what a former owner can do with its result."""
     if task.status == "pending":
         return f"teams claim-task {task.id}, and complete it again"
     if not task.owner:
@@ -159,59 +166,63 @@ def _how_back(task: Task) -> str:
 
 
 def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:
-    """Raises Conflict: The owner of the task is at work on it. The human may take it anyway."""
-    is_quiet = leases.is_grace_due(store, task) or task.in_grace or leases.why_claim_ended(store, team, task)
-    if task.status != IN_PROGRESS or task.owner == by.name or by.is_human or is_quiet:
+    """Raises Conflict: The owner of the task is at work on it. The human may take it anyway; others repeat the
+    *command* with `--force`.
+    """
+    if task.status != IN_PROGRESS or task.owner == by.name or by.is_human:
         return
-    seen = max(filter(None, (presence.load(store, team.name, task.owner or "").last_seen, task.claimed_at)), default="")
-    silence = max(0.0, seconds_since(seen, store.now())) if seen else 0.0
-    works = "is" if silence < _QUIET else "may still be"
-    last = f": last seen {length(silence)} ago" if seen else ""
+    if leases.is_grace_due(store, task) or task.in_grace or leases.why_claim_ended(store, team, task):
+        return
+    owner = presence.load(store, team.name, task.owner or "")
+    last_seen = max(filter(None, (owner.last_seen, task.claimed_at)), default="")
+    silence = max(0.0, seconds_since(last_seen, store.now())) if last_seen else 0.0
+    works = "is" if silence < _AT_WORK_WITHIN else "may still be"
+    when = f": last seen {length(silence)} ago" if last_seen else ""
     raise errors.Conflict(
-        f"{task.owner} {works} at work on {task.id}{last}; nothing was changed",
+        f"{task.owner} {works} at work on {task.id}{when}; nothing was changed",
         f"To take it anyway, and notify {task.owner}: {command} --force",
     )
 
 
 def state_of(task: Task) -> str:
-    """Return the status in words, with the owner: "in progress by bob"."""
+    """Return the status in words, with the owner or the reviewer: "in progress by bob"."""
     if task.status == IN_REVIEW:
         return f"in review ({task.review_by})"
     if task.status == "completed" and task.owner:
         return f"completed by {task.owner}"
-    return f"in progress by {task.owner}" if task.status == "in_progress" else task.status
+    return f"in progress by {task.owner}" if task.status == IN_PROGRESS else task.status
 
 
 def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
-    """Return the task assigned to the member, with a notice to it."""
+    """Return the task assigned to the member of that *name*, with a notice to it unless it assigned the task itself."""
     if task.assignee == name:
         return task
-    kept = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
+    changed = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
     if name == by:
-        return kept
-    what, event = _standing(task, dependencies.stored(store, team.name))
-    body, uid = f"{task.id} ({task.title}){what}", f"kept-{task.id}-{len(kept.notes)}-{task.claim}"
-    return owing(kept, Owed(to=name, message=body, uid=uid, by=by, about=task.id, event=event, task=task.id))
+        return changed
+    words, event = _words_and_event(task, dependencies.stored(store, team.name))
+    body, uid = f"{task.id} ({task.title}){words}", f"kept-{task.id}-{len(changed.notes)}-{task.claim}"
+    return owing(changed, Owed(to=name, message=body, uid=uid, by=by, about=task.id, event=event, task=task.id))
 
 
 def draft_assigned(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
-    """Return the draft of a task that is assigned to the member. Its notice is completed when the task gets its number:
-    see `Task.numbered`.
+    """Return the draft of a task, assigned to the member of that *name*. `Task.numbered` completes its notice, once the
+    task has a number.
     """
     if name == by:
         return draft.having(assignee=name)
-    what, event = _standing(draft, status_of)
-    told = Owed(to=name, message=f" ({draft.title}){what}", uid="kept-new", by=by, event=event)
-    return draft.having(assignee=name, owed=[told])
+    words, event = _words_and_event(draft, status_of)
+    notice = Owed(to=name, message=f" ({draft.title}){words}", uid="kept-new", by=by, event=event)
+    return draft.having(assignee=name, owed=[notice])
 
 
-def _standing(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
-    """Return the text and the event of the notice to the assignee."""
+def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
+    """Return the end of the notice's sentence to the assignee, and the notice's event."""
     blockers = ", ".join(map(str, dependencies.open_blockers(task, status_of)))
     if not blockers:
         return " is assigned to you and ready: teams claim-task --next", events.TASK_ASSIGNED
-    what = f" is assigned to you, blocked by {blockers}; you will be notified when it is ready"
-    return what, events.TASK_ASSIGNED_BLOCKED
+    words = f" is assigned to you, blocked by {blockers}; you will be notified when it is ready"
+    return words, events.TASK_ASSIGNED_BLOCKED
 
 
 def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None = None) -> Task:
@@ -231,17 +242,17 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
     is completed. `Task.still_due` decides whether each is sent.
     """
 
-    def told(to: str, task: Task, what: str, when: str, event: str) -> Owed:
-        body, uid = f"{task.id} ({task.title}){what}", f"{when}{task.id}-{done.id}-{done.claim}"
+    def notice(to: str, task: Task, words: str, uid_prefix: str, event: str) -> Owed:
+        body, uid = f"{task.id} ({task.title}){words}", f"{uid_prefix}{task.id}-{done.id}-{done.claim}"
         return Owed(to=to, message=body, uid=uid, by=done.owner or SYSTEM, about=task.id, event=event, task=task.id)
 
-    ready = [
-        told(task.assignee, task, ", kept for you, is ready: teams claim-task --next", IF_READY, events.TASK_READY)
-        for task in tasks.labelled(store, team.name, KEPT)
-        if done.id in task.blocked_by and task.assignee
-    ]
-    return ready + [
-        told(task.owner, task, f" can be completed now: {done.id} ({done.title}) is", IF_LAST, "task-completable")
-        for task in tasks.labelled(store, team.name, IN_PROGRESS)
-        if done.id in (task.after or ()) and task.owner not in (None, done.owner)
-    ]
+    notices = []
+    for task in tasks.labelled(store, team.name, KEPT):
+        if done.id in task.blocked_by and task.assignee:
+            words = ", kept for you, is ready: teams claim-task --next"
+            notices.append(notice(task.assignee, task, words, IF_READY, events.TASK_READY))
+    for task in tasks.labelled(store, team.name, IN_PROGRESS):
+        if done.id in (task.after or ()) and task.owner not in (None, done.owner):
+            words = f" can be completed now: {done.id} ({done.title}) is"
+            notices.append(notice(task.owner or "", task, words, IF_LAST, "task-completable"))
+    return notices
