@@ -72,8 +72,8 @@ def change_task(
         task = tasks.get(store, team_name, task_id)
         if task.status == "completed" and (after_landing := extensions.provided("a task after its landing")):
             task = after_landing(store, standing.team, task)
-        edit.keeping = bool(files)
-        edit.refuse_senseless()
+        edit.attaches_files = bool(files)
+        edit.refuse_invalid()
         if edit.status == "completed" and (task.status == IN_PROGRESS or _has_newer(store, standing, task, place)):
             _examine(store, standing, task, edit, place)
         if files:

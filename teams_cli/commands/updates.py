@@ -54,7 +54,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
 def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: bool, wait: float | None) -> Any:
     ids = each_name([task]) or [task]
     if len(ids) > 1:
-        edit.keeping = bool(files)
+        edit.attaches_files = bool(files)
         changed_tasks = changes.change_each(call.store, call.team, call.caller, ids, edit)
         return [to_document(call, changed) | _notified(edit, changed) for changed in changed_tasks]
     if edit.status == "completed" or files:
@@ -70,8 +70,8 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
     document |= _notified(edit, changed)
     if edit.hands_in_again:
         document["handedInAgain"] = True
-    if edit.unseen:
-        document["unseenEditBy"] = edit.unseen
+    if edit.unseen_editor:
+        document["unseenEditBy"] = edit.unseen_editor
     if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # it is its owner's again
         from teams_cli.views import steps
 

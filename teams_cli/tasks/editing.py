@@ -41,7 +41,7 @@ def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
         )
 
 
-def with_words(store: Store, task: Task, changes: Edit, name: str) -> Task:
+def with_fields(store: Store, task: Task, changes: Edit, name: str) -> Task:
     """Return the task with its new fields and blockers, and a note that names the changed ones."""
     blockers = [blocker for blocker in task.blocked_by if blocker not in changes.unblock]
     after = [key for key in task.after or () if key not in changes.unblock]

@@ -185,8 +185,8 @@ class _Import:
             nonlocal merge  # the task may have changed since it was read
             merge = _Merge(self, present, item, fields, source["seen"])
             changed = present
-            if merge.edit.words:
-                changed = changes.changed_by(self.store, self.standing, present, merge.edit)
+            if merge.edit.changes_fields:
+                changed = changes.with_edit(self.store, self.standing, present, merge.edit)
             changed = self._with_remarks(merge.with_status(changed), item)
             if "require" in merge.changed:
                 changed = changed.having(require=fields["require"])
@@ -199,7 +199,7 @@ class _Import:
                 editing.note(self.store, team, self.standing.caller, task.id, ended, uid)
             before, after = update(self.store, team, TASK, task.id, change)
             if merge.changed:
-                after = changes.followed(self.store, self.standing, before, after, merge.edit)
+                after = changes.finish_change(self.store, self.standing, before, after, merge.edit)
         except (errors.Conflict, errors.NotAllowed) as refusal:
             self.outcome.leave(f"{task.id}: {refusal.message}", item.key)
             return
