@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MAX_NOTE = 8 * 1024
 _MOST_SHOWN = 400
-_QUOTED = {"title": '"{}"'}
+"""How many characters of a changed description a notice shows, and of a note the history."""
 
 
 def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
@@ -41,65 +41,73 @@ def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
         )
 
 
-def with_fields(store: Store, task: Task, changes: Edit, name: str) -> Task:
-    """Return the task with its new fields and blockers, and a note that names the changed ones."""
-    blockers = [blocker for blocker in task.blocked_by if blocker not in changes.unblock]
-    after = [key for key in task.after or () if key not in changes.unblock]
-    if missing := set(changes.unblock) - set(task.waits_for):
+def with_fields(store: Store, task: Task, edit: Edit, name: str) -> Task:
+    """Return the task with the fields and blockers of the edit by the member *name*, and with a note that names the
+    changed ones; the same task if nothing changes.
+    """
+    if missing := set(edit.unblock) - set(task.waits_for):
         raise errors.WrongState(
             f"{task.id} is not blocked by {', '.join(sorted(missing))}", f"See: teams show-task {task.id}"
         )
-    blockers += [blocker for blocker in dict.fromkeys(changes.block) if blocker not in blockers]
-    after += [key for key in dict.fromkeys(changes.after) if key not in after]
-    said = {**changes.fields, "description": _description(task, changes)}
-    changed = task.having(**said, blocked_by=blockers, after=after or None)
+    blockers = [key for key in task.blocked_by if key not in edit.unblock]
+    blockers += [key for key in dict.fromkeys(edit.block) if key not in blockers]
+    after = [key for key in task.after or () if key not in edit.unblock]
+    after += [key for key in dict.fromkeys(edit.after) if key not in after]
+    fields = {**edit.fields, "description": _description(task, edit)}
+    changed = task.having(**fields, blocked_by=blockers, after=after or None)
     if changed == task:
         return task
     before = task.to_json()
     keys = [key for key, value in changed.to_json().items() if before.get(key) != value]
     if task.check is None and changed.check:
-        changed = changed.having(check_from=changes.check_from)
-    added = {"added": changes.append, "uid": changes.uid} if changes.append is not None else {}
-    return changed.noted(teams.now(store), name, "edited", changes.reason, changed=keys, **added)
+        changed = changed.having(check_from=edit.check_from)
+    added = {"added": edit.append, "uid": edit.uid} if edit.append is not None else {}
+    return changed.noted(teams.now(store), name, "edited", edit.reason, changed=keys, **added)
 
 
-def _description(task: Task, changes: Edit) -> str | None:
-    said: str | None = changes.fields.get("description", task.description)
-    if changes.append is None or task.has_note(changes.uid):
-        return said
-    added = changes.append.strip("\n")
-    longer = f"{said.rstrip()}\n\n{added}" if said else added
+def _description(task: Task, edit: Edit) -> str | None:
+    """Return the description after the edit. A repeated command appends nothing again."""
+    description: str | None = edit.fields.get("description", task.description)
+    if edit.append is None or task.has_note(edit.uid):
+        return description
+    appended = edit.append.strip("\n")
+    longer = f"{description.rstrip()}\n\n{appended}" if description else appended
     return text.within(longer, "description", text.MAX_MESSAGE)
 
 
-def notices(before: Task, task: Task, changes: Edit, name: str) -> list[Owed]:
-    """Return the notices to the members whom the task concerns, if another member edited it."""
-    plain = [key for key in EDITABLE if key != "description" and getattr(task, key) != getattr(before, key)]
-    told = [
-        *(f"{key}: {_QUOTED.get(key, '{}').format(getattr(task, key))}" for key in plain),
-        f"waits for: {', '.join(task.blocked_by) or 'nothing'}" if task.blocked_by != before.blocked_by else "",
-        f"completes after: {', '.join(task.after or ()) or 'nothing'}" if task.after != before.after else "",
-        _about_text(before, task, changes),
-    ]
-    what = "; ".join(filter(None, told))
-    if not what or task.concerned in (None, name):
+def notices(before: Task, task: Task, edit: Edit, name: str) -> list[Owed]:
+    """Return the notice to the owner or assignee of the task about the edit by the member *name*; none if nothing
+    changed, or if the editor is that owner or assignee.
+    """
+    changes = []
+    for key in EDITABLE:
+        value = getattr(task, key)
+        if key != "description" and value != getattr(before, key):
+            changes.append(f'title: "{value}"' if key == "title" else f"{key}: {value}")
+    if task.blocked_by != before.blocked_by:
+        changes.append(f"waits for: {', '.join(task.blocked_by) or 'nothing'}")
+    if task.after != before.after:
+        changes.append(f"completes after: {', '.join(task.after or ()) or 'nothing'}")
+    if task.description != before.description:
+        changes.append(_change_of_description(before, task, edit))
+    if not changes or task.concerned in (None, name):
         return []
-    because = f" (because: {changes.reason})" if changes.reason else ""
-    return [_to_whom_it_concerns(task, name, "edited", what + because)]
+    because = f" (because: {edit.reason})" if edit.reason else ""
+    return [_notice_to_concerned(task, name, "edited", "; ".join(changes) + because)]
 
 
-def _about_text(before: Task, task: Task, changes: Edit) -> str:
-    if task.description == before.description:
-        return ""
-    if changes.append is not None and "description" not in changes.fields:
-        return f"added: {changes.append}"
-    said = _difference(before.description or "", task.description or "(none)")
-    return f"description: {said}" if len(said) <= _MOST_SHOWN else f"description: teams show-task {task.id}"
+def _change_of_description(before: Task, task: Task, edit: Edit) -> str:
+    if edit.append is not None and "description" not in edit.fields:
+        return f"added: {edit.append}"
+    difference = _difference(before.description or "", task.description or "(none)")
+    if len(difference) > _MOST_SHOWN:
+        return f"description: teams show-task {task.id}"
+    return f"description: {difference}"
 
 
 def _difference(before: str, after: str) -> str:
-    """Return the lines of the new text between its first and its last changed line, or the whole text if that is
-    shorter.
+    """Return the old and the new lines between the first and the last changed line, or the whole text *after* if that
+    is shorter.
     """
     old, new = before.splitlines(), after.splitlines()
     while old and new and old[0] == new[0]:
@@ -110,81 +118,87 @@ def _difference(before: str, after: str) -> str:
     return changed if before and len(changed) < len(after) else after
 
 
-def _to_whom_it_concerns(task: Task, name: str, did: str, what: str) -> Owed:
-    body, uid = f"{name} {did} {task.id} ({task.title}): {what}", f"{_uid(did, task)}{os.urandom(6).hex()}"
-    event = events.TASK_EDITED if did == "edited" and task.status == "pending" else f"owned-task-{did}"
+def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owed:
+    """Return the notice to the task's owner or assignee of what the member *name* did: *action* is `edited` or `noted
+    on`, and *change* says what is new.
+    """
+    body = f"{name} {action} {task.id} ({task.title}): {change}"
+    event = events.TASK_EDITED if action == "edited" and task.status == "pending" else f"owned-task-{action}"
+    uid = f"{_uid_prefix(action, task)}{os.urandom(6).hex()}"
     return Owed(to=task.concerned or "", message=body, uid=uid, by=name, event=event, task=task.id)
 
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
-    """Return the member who last edited the owner's task, if the owner was not notified of it yet."""
-    others = _edits(task, owner)
-    return others[-1].by if others and _unseen(store, team.name, owner, _uid("edited", task)).numbers else None
+    """Return the member who last edited the owner's task, if the owner has not seen that edit; else None."""
+    edits = _notes_of_others(task, owner, ("edited",))
+    if edits and _unread_notices(store, team.name, owner, _uid_prefix("edited", task))[1]:
+        return edits[-1].by
+    return None
 
 
-def _edits(task: Task, owner: str, what: Collection[str] = ("edited",)) -> list[Note]:
-    """Return the edits by others since the owner claimed the task, in order."""
-    notes = (note for note in task.notes if note.what in what and note.at >= (task.claimed_at or ""))
+def _notes_of_others(task: Task, owner: str, kinds: Collection[str]) -> list[Note]:
+    """Return the notes of these kinds that others added since the owner claimed the task, in order."""
+    notes = (note for note in task.notes if note.what in kinds and note.at >= (task.claimed_at or ""))
     return [note for note in notes if note.by not in (None, owner)]
 
 
-class _Unseen:
-    """The *numbers* of the notices in an owner's inbox about edits that it has not seen."""
-
-    def __init__(self, mailbox: Mailbox, numbers: list[int]) -> None:
-        self.mailbox = mailbox
-        self.numbers = numbers
-
-
-def _unseen(store: Store, team: str, name: str, *uids: str) -> _Unseen:
-    """Return the unread notices to that member that have one of the *uids* in theirs."""
+def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> tuple[Mailbox, set[int]]:
+    """Return the member's mailbox, and the numbers of its unread notices whose uids contain one of these prefixes.
+    Notices that the member was shown count as read.
+    """
     from teams_cli.messages import inboxes
 
-    told_to = presence.load(store, team, name).told_to or 0
-    news = {number for number, uid, _ in store.envelopes(team, MESSAGE, told_to) if any(one in uid for one in uids)}
+    last_shown = presence.load(store, team, name).told_to or 0
+    numbers = {
+        number
+        for number, uid, _ in store.envelopes(team, MESSAGE, last_shown)
+        if any(prefix in uid for prefix in uid_prefixes)
+    }
     mailbox = inboxes.Mailbox(store, team, name)
-    return _Unseen(mailbox, sorted(news.intersection(mailbox.unread(quiet=True))))
+    return mailbox, numbers.intersection(mailbox.unread(quiet=True))
 
 
 def refuse_unseen(store: Store, team: Team, task: Task, owner: str) -> None:
-    """Refuse once, with the difference, to complete a task whose text another member changed since the owner last saw
-    it.
+    """Refuse once, with the difference, to complete a task whose description another member changed since the owner
+    last saw it.
 
     Raises:
-        Conflict: There is such a change; by this the owner has seen it.
+        Conflict: There is such a change. The error shows it, so the owner has seen it now.
     """
-    if not any("description" in (note.changed or ()) for note in _edits(task, owner)):
+    edits = _notes_of_others(task, owner, ("edited",))
+    if not any("description" in (note.changed or ()) for note in edits):
         return
-    if unseen := read_unseen(store, team.name, owner, _uid("edited", task)):
+    if unseen := read_unseen(store, team.name, owner, _uid_prefix("edited", task)):
         hint = "If your work has it, complete the task again."
         raise errors.Conflict(f"you have not seen this change: {unseen}", hint)
 
 
-def read_unseen(store: Store, team: str, name: str, uid: str) -> str:
-    """Return the texts of the unread notices to that member whose uids have *uid* in them, and mark them as read."""
-    unseen = _unseen(store, team, name, uid)
-    if not unseen.numbers:
+def read_unseen(store: Store, team: str, name: str, uid_prefix: str) -> str:
+    """Return the texts of the unread notices to that member whose uids contain *uid_prefix*, and mark them as read.
+    Empty if there are none.
+    """
+    mailbox, numbers = _unread_notices(store, team, name, uid_prefix)
+    if not numbers:
         return ""
-    texts = [message.message for message in unseen.mailbox.messages(unseen.numbers)]
-    unseen.mailbox.mark_read(set(unseen.numbers))
+    texts = [message.message for message in mailbox.messages(sorted(numbers))]
+    mailbox.mark_read(numbers)
     return "; ".join(texts)
 
 
 def note_shown(store: Store, team: str, task: Task, name: str, once_told: OnceTold) -> None:
     """Mark the notices about edits of the task as read, for an agent that is shown the whole task."""
-    if task.concerned != name or not _edits(task, name, ("edited", "note")):
+    if task.concerned != name or not _notes_of_others(task, name, ("edited", "note")):
         return
-    unseen = _unseen(store, team, name, _uid("edited", task), _uid("noted on", task))
-    if unseen.numbers:
-        once_told(lambda: unseen.mailbox.mark_read(set(unseen.numbers)))
+    mailbox, numbers = _unread_notices(store, team, name, _uid_prefix("edited", task), _uid_prefix("noted on", task))
+    if numbers:
+        once_told(lambda: mailbox.mark_read(numbers))
 
 
-def _uid(did: str, task: Task) -> str:
-    """Return the prefix of the uids of notices about edits of the task."""
-    return f"{did.replace(' ', '-')}-{task.id}-"
+def _uid_prefix(action: str, task: Task) -> str:
+    return f"{action.replace(' ', '-')}-{task.id}-"
 
 
-def note(store: Store, team_name: str, caller: Caller | None, word: str, said: str, uid: str | None = None) -> Task:
+def note(store: Store, team_name: str, caller: Caller | None, task_ref: str, body: str, uid: str | None = None) -> Task:
     """Add a note to a task. Its owner is notified; nothing else of the task changes.
 
     If it is interrupted, repeat it: no note is added twice.
@@ -194,8 +208,8 @@ def note(store: Store, team_name: str, caller: Caller | None, word: str, said: s
         InvalidValue: The note is blank, or longer than 8 KiB.
         WrongState: The task already has 100 notes.
     """
-    name = require(store, team_name, caller, "note", word).name
-    text.checked(said, "note", _MAX_NOTE)
+    name = require(store, team_name, caller, "note", task_ref).name
+    text.checked(body, "note", _MAX_NOTE)
 
     def add(task: Task) -> Task:
         if task.has_note(uid):
@@ -204,11 +218,13 @@ def note(store: Store, team_name: str, caller: Caller | None, word: str, said: s
             raise errors.WrongState(
                 f"{task.id} has the most notes allowed", "Send a message instead: teams send-message NAME TEXT"
             )
-        told = [_to_whom_it_concerns(task, name, "noted on", said)] if task.concerned not in (None, name) else []
-        return owing(task.noted(teams.now(store), name, "note", added=said, uid=uid), *told)
+        noted = task.noted(teams.now(store), name, "note", added=body, uid=uid)
+        if task.concerned in (None, name):
+            return noted
+        return owing(noted, _notice_to_concerned(task, name, "noted on", body))
 
-    before, task = update(store, team_name, TASK, tasks.get(store, team_name, word).id, add)
+    before, task = update(store, team_name, TASK, tasks.get(store, team_name, task_ref).id, add)
     if before is not task:
-        history.note(store, team_name, name, "task noted", task=task.id, added=said[:_MOST_SHOWN])
+        history.note(store, team_name, name, "task noted", task=task.id, added=body[:_MOST_SHOWN])
     deliver(store, team_name, TASK, task)
     return task
