@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from teams_cli import environment, errors, text
+from teams_cli import environment, errors
 from teams_cli.clock import length
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Record
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 MAX_OUTPUT = 4000
 """Characters that are kept of the end of a check's output."""
-_TOLD = 1200
-_KEPT = ("result", "claim")
+_MAX_OUTPUT_SHOWN = 1200
+_KEYS_OF_KEPT_RESULT = ("result", "claim")
 CHECK_STALE = "check stale"
 """The history entry that a check ran on another commit than the one that landed."""
 
 
 class Check(Record):
-    """The outcome of a command: its exit *status* (0 is passed), *seconds* if it took one or more, the end of its
-    *output*, the *commit* on which it ran, and *by* whom.
+    """The outcome of a check: the exit *status* of its *command* (0 is passed, a negative number is a signal), the
+    *seconds* that it took if one or more, the end of its *output*, the *commit* on which it ran, and *by* whom.
 
     It is *stale* if its commit is no part of what landed. *left* lists untracked files that it left behind. *result* is
     the result that the owner gave under that *claim* when the check failed.
@@ -53,18 +53,18 @@ class Check(Record):
     def brief(self) -> dict[str, Any]:
         """Return the check without its output."""
         document = self.to_document()
-        for key in ("output", *_KEPT):
+        for key in ("output", *_KEYS_OF_KEPT_RESULT):
             document.pop(key, None)
         return document
 
     @property
-    def told(self) -> str:
-        """Return the outcome of the check, with the end of its output."""
+    def in_words(self) -> str:
+        """The outcome of the check in words, with the end of its output."""
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
         how += f" after {length(self.seconds)}" if self.seconds else ""
-        on = f" on {self.commit[:10]}" if self.commit else ""
-        said = self.output.strip()[-_TOLD:]
-        return f"`{self.command}`{on}: {how}" + (f"\n{said}" if said else "")
+        commit = f" on {self.commit[:10]}" if self.commit else ""
+        output = self.output.strip()[-_MAX_OUTPUT_SHOWN:]
+        return f"`{self.command}`{commit}: {how}" + (f"\n{output}" if output else "")
 
 
 class Evidence(Record):
@@ -79,86 +79,95 @@ class Evidence(Record):
 
 
 def of(task: Task) -> Check | None:
-    """Return the outcome of the task's last check."""
+    """Return the outcome of the task's last check; None if no check was run."""
     return Check.from_json(task.checked) if task.checked else None
 
 
 def kept_result(task: Task, name: str) -> str | None:
-    """Return the result that was given when the check failed. Under the same claim and check the owner need not repeat
-    it.
+    """Return the result that the owner *name* gave when the check failed, so that it need not be repeated. None if
+    there is none, or if the claim or the check is another one now.
     """
-    found = of(task)
-    return found.result if found and (found.by, found.claim, found.command) == (name, task.claim, task.check) else None
+    check = of(task)
+    if check is None or (check.by, check.claim, check.command) != (name, task.claim, task.check):
+        return None
+    return check.result
 
 
 def with_new_result(task: Task, result: str | None) -> dict[str, Any] | None:
-    """Return the outcome of the check, without the kept result if a newer result is given."""
+    """Return the outcome of the task's check as JSON, without the result kept in it if a newer *result* is given."""
     if result is None or not task.checked:
         return task.checked
-    return {key: value for key, value in task.checked.items() if key not in _KEPT}
+    return {key: value for key, value in task.checked.items() if key not in _KEYS_OF_KEPT_RESULT}
 
 
-def final_result(task: Task, said: str | None, status: str | None, name: str) -> str | None:
-    """Return the result of a task that is completed: the given one, else the one before."""
-    if said is not None:
-        return said
-    return (kept_result(task, name) if status == "completed" else None) or task.result_so_far
+def final_result(task: Task, result: str | None, status: str | None, name: str) -> str | None:
+    """Return the result of a task that ends with that *status*: the *result* that is given now, else an earlier one."""
+    if result is not None:
+        return result
+    kept = kept_result(task, name) if status == "completed" else None
+    return kept or task.result_so_far
 
 
 def set_from(check: str | None, directory: str) -> str | None:
-    """Return the checkout of the directory where the check is set: it runs there if the owner has no checkout."""
-    return (check and environment.checkout_around(directory)) or None
+    """Return the checkout around the directory in which a check is set, where the check runs if the owner has no
+    checkout; None without a check or a checkout.
+    """
+    return (environment.checkout_around(directory) or None) if check else None
 
 
-def refuse_setter(at: Standing, *rules: str | None) -> None:
-    """Raises NotAllowed: The owner of a task may not set its check."""
-    if any(rules) and not (at.leads or at.manages):
+def refuse_setter(standing: Standing, *rules: str | None) -> None:
+    """Refuse a check or a review that is set by a plain member: an owner could get around it.
+
+    Raises:
+        NotAllowed: One of the *rules* is given, and the caller neither leads nor manages.
+    """
+    if any(rules) and not (standing.leads or standing.manages):
+        who = f"{standing.name} is a {standing.role}"
         raise errors.NotAllowed(
-            f"{at.name} is a {at.role}: checks and reviews are set by a leader, a task-manager or the human",
+            f"{who}: checks and reviews are set by a leader, a task-manager or the human",
             "Leave out --check and --review-by, or ask the leader.",
         )
 
 
-def refuse_unsayable(draft: Task) -> None:
-    """Raises InvalidValue: The check is blank or too long."""
-    if draft.check is not None:
-        text.checked(draft.check, "check")
+def reviewer(standing: Standing, name: str) -> str:
+    """Return the reviewer of that name: a member, the human, or the role that an alias stands for. Any other name is
+    taken for a member that has yet to join.
+    """
+    if name == HUMAN or standing.team.member(name):
+        return name
+    return roles.role_for(name, standing.team, standing.caller.config) or name
 
 
-def reviewer(at: Standing, word: str) -> str:
-    """Return the reviewer: a member, the human, the role that an alias stands for, or a member that has yet to join."""
-    if word == HUMAN or at.team.member(word):
-        return word
-    return roles.role_for(word, at.team, at.caller.config) or word
-
-
-def refuse_unchecked(task: Task, found: Check | None) -> None:
-    """Refuse to complete a task whose check has not passed.
+def refuse_unchecked(task: Task, check: Check | None) -> None:
+    """Refuse to complete a task whose check has not passed. *check* is the outcome; None if the check was not run.
 
     Raises:
         NotChecked: It was not run.
-        StaleClaim: The command is another one by now.
+        StaleClaim: The command of the check is another one by now.
         CheckFailed: It failed.
     """
     if task.check is None:
         return
-    if found is None:
+    if check is None:
         raise errors.NotChecked(
             f"the check of {task.id} was not run: {task.check}",
             f"Run it: teams update-task {task.id} --status completed",
         )
-    if found.command != task.check:
+    if check.command != task.check:
         raise errors.StaleClaim(f"the check of {task.id} was changed to: {task.check}", "Complete it again.")
-    refuse_failed(task, found)
+    refuse_failed(task, check)
 
 
-def refuse_failed(task: Task, found: Check, options: str = "") -> None:
-    """Raises CheckFailed: The command failed. The error has the end of the output, and the command that completes the
-    task, with *options*.
+def refuse_failed(task: Task, check: Check, options: str = "") -> None:
+    """Refuse to complete a task whose check failed. The hint repeats the command that completes the task, with its
+    *options*.
+
+    Raises:
+        CheckFailed: It failed; the error has the end of the output.
     """
-    if not found.passed:
-        kept = " (your result is kept)" if found.result else ""
+    if not check.passed:
+        kept = " (your result is kept)" if check.result else ""
         raise errors.CheckFailed(
-            f"{task.id} is not done: {found.told}",
+            f"{task.id} is not done: {check.in_words}",
             f"Fix it, commit, and complete it again{kept}: teams update-task {task.id} --status completed{options}",
         )

@@ -39,22 +39,24 @@ STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cance
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
 IF_READY = "if-ready-"
-"""The prefix of the uid of a notice that is sent only if the task is ready by then."""
+"""The prefix of the uid of a notice that a task is ready. It is sent only if the task is ready at that time."""
 IF_LAST = "if-last-"
-"""The prefix of the uid of a notice that is sent only if the task can be completed by then."""
+"""The prefix of the uid of a notice that a task can be completed, since the last task before it is. It is sent only if
+that is so at that time.
+"""
 READ_WHOLE = 50
 """If there are at most so many tasks, all are read, so that one that was edited by hand is seen as it is."""
-_NOTES = 50
-_RESULT = 1200
-_SAID = 100
+_MAX_EVENTS = 50
+_MAX_TEXTS = 100
+_MAX_RESULT_SHOWN = 1200
 
 
 class Note(Record):
     """An event of a task: claimed, released, expired, completed, failed, cancelled, reopened, amended, kept, accepted,
     rejected, landed, edited (with the *changed* keys), or note (with the *added* text).
 
-    *owner* is the member that lost the task. *silent* says that the owner only showed no sign of life, and so may come
-    back.
+    *owner* is the member that lost the task. *silent* says that the owner lost it only because no sign of life came, so
+    that it may come back.
     """
 
     at: Time
@@ -72,8 +74,8 @@ class Note(Record):
     """The reason alone, if *reason* also says when the owner was last heard of."""
 
 
-_RESULTS = ("amended", "in_review", "completed", "failed")
-"""The kinds of notes that may have a result."""
+_RESULT_EVENTS = ("amended", "in_review", "completed", "failed")
+"""The events at which a result may be given."""
 EDITABLE = ("title", "description", "priority", "check", "review_by")
 """The fields that an edit may set. All but the description are shown on the cards of the board."""
 
@@ -143,12 +145,12 @@ class Task(Record):
 
     def numbered(self, **numbers: Any) -> Task:
         """Return the task with its number, and with notices that name it."""
-        made = self.having(**numbers)
+        task = self.having(**numbers)
         owed = [
-            told.having(message=made.id + told.message, uid=f"{told.uid}-{made.id}", about=made.id, task=made.id)
-            for told in made.owed or ()
+            notice.having(message=task.id + notice.message, uid=f"{notice.uid}-{task.id}", about=task.id, task=task.id)
+            for notice in task.owed or ()
         ]
-        return made.having(owed=owed or None)
+        return task.having(owed=owed or None)
 
     def notice(self, to: str, body: str, event: str, uid: str, **more: Any) -> Owed:
         """Return a notice about the task. *uid* tells it from the other notices of the same claim."""
@@ -159,34 +161,35 @@ class Task(Record):
         """Return the task with one more note. The last 50 events are kept, and all texts that were added."""
         note = Note(at=at, by=by, what=what, claim=self.claim or None, reason=reason, **more)
         notes = [*self.notes, note]
-        surplus = sum(note.added is None for note in notes) - _NOTES
-        if surplus > 0:
+        if sum(note.added is None for note in notes) > _MAX_EVENTS:
             oldest = next(place for place, note in enumerate(notes) if note.added is None)
             del notes[oldest]
         return self.having(notes=notes, updated_at=at)
 
-    def still_due(self, told: Owed, store: Store, team: str) -> Owed | None:
-        """Return the notice if it is still true; a notice that another task is ready or can be completed may not be.
-
-        If the last blockers of a task are completed at the same moment, each owes the notice; its uid has the claims of
-        all of them, so it is sent once.
+    def still_due(self, notice: Owed, store: Store, team: str) -> Owed | None:
+        """Return the notice that is to be sent; None if it is no longer true. Only a notice that another task is ready
+        or can be completed can cease to be true.
         """
-        is_last = told.uid.startswith(IF_LAST)
-        if not (is_last or told.uid.startswith(IF_READY)):
-            return told
-        task = get(store, team, told.about or "")
+        is_of_last = notice.uid.startswith(IF_LAST)
+        if not (is_of_last or notice.uid.startswith(IF_READY)):
+            return notice
+        task = get(store, team, notice.about or "")
+        if is_of_last:
+            kind, recipient, status, waits_for = "last", task.owner, IN_PROGRESS, task.after or []
+        else:
+            kind, recipient, status, waits_for = "ready", task.assignee, "pending", task.blocked_by
         try:
-            blockers = [get(store, team, key) for key in (task.after or () if is_last else task.blocked_by)]
-        except errors.TeamsError:  # it waits for what is missing
+            blockers = [get(store, team, key) for key in waits_for]
+        except errors.TeamsError:  # a missing or unreadable task counts as open
             return None
-        open_ones = any(blocker.status != "completed" for blocker in blockers)
-        whose, status = (task.owner, IN_PROGRESS) if is_last else (task.assignee, "pending")
-        if task.status != status or whose != told.to or open_ones:
+        if task.status != status or recipient != notice.to or any(task.status != "completed" for task in blockers):
             return None
+        # If the last blockers are completed at the same moment, each of them owes the notice. The uid is the same for
+        # all of them, and another one after a blocker was claimed again, so the notice is sent once.
         claims = sum(blocker.claim for blocker in blockers)
-        what = "last" if is_last else "ready"
-        about = None if is_last else told.about  # having the task handles what is about it
-        return told.having(about=about, uid=f"{what}-{task.id}-{task.claim}-{len(blockers)}-{claims}-{whose}")
+        uid = f"{kind}-{task.id}-{task.claim}-{len(blockers)}-{claims}-{recipient}"
+        # A notice about a task counts as handled once its reader has the task, as the owner here has already.
+        return notice.having(about=None if is_of_last else notice.about, uid=uid)
 
     @property
     def waits_for(self) -> list[str]:
@@ -199,19 +202,20 @@ class Task(Record):
         return self.run is not None or self.prompt is not None
 
     def has_note(self, uid: str | None) -> bool:
-        """Whether the command with that uid added a note."""
+        """Whether the command with that uid added a note already."""
         return uid is not None and any(note.uid == uid for note in self.notes)
 
     @property
     def is_full(self) -> bool:
         """Whether no more text can be added."""
-        return sum(note.added is not None for note in self.notes) >= _SAID
+        return sum(note.added is not None for note in self.notes) >= _MAX_TEXTS
 
     @property
     def concerned(self) -> str | None:
-        """The member whom a change of the task concerns: its owner or its assignee."""
-        has = self.status in (IN_PROGRESS, IN_REVIEW)
-        return self.owner if has else self.assignee if self.status == "pending" else None
+        """The member whom a change of the task concerns: its owner or its assignee; None once it has ended."""
+        if self.status in (IN_PROGRESS, IN_REVIEW):
+            return self.owner
+        return self.assignee if self.status == "pending" else None
 
     def freed(self) -> Task:
         """Return the task without owner and lease, so that it can be claimed again."""
@@ -244,10 +248,12 @@ class Task(Record):
 
     @property
     def result_so_far(self) -> str | None:
-        """The result that was given since the task was last reopened."""
+        """The result that was given since the task was last reopened; None if it is older."""
         since = self.since_reopened
-        is_new = len(since) == len(self.notes) or any(note.what in _RESULTS for note in since)
-        return self.result if is_new else None
+        was_reopened = len(since) < len(self.notes)
+        if was_reopened and not any(note.what in _RESULT_EVENTS for note in since):
+            return None
+        return self.result
 
     def was_claimed_by(self, agent: str) -> bool:
         """Whether the notes say that the agent once owned the task."""
@@ -261,14 +267,14 @@ KEPT = "kept"
 
 
 def free_label(priority: str) -> str:
-    """Return the label of pending tasks of that priority that every member who claims may have: no open blocker, no
-    required skill.
+    """Return the label of pending tasks of that priority that every member may claim: they have no blocker and require
+    no skill.
     """
     return f"free-{priority}"
 
 
 def pending_labels(priority: str) -> tuple[str, str]:
-    """Return the labels of pending tasks of that priority. Older versions gave all of them the second."""
+    """Return the two labels of pending tasks of that priority. Older versions gave all of them the second label."""
     return free_label(priority), f"pending-{priority}"
 
 
@@ -278,12 +284,14 @@ FREED = frozenset(
         *(f"task:{label}" for priority in PRIORITIES for label in pending_labels(priority)),
     }
 )
-"""The topics of all changes that may make a task ready or settle all tasks: all but claiming."""
+"""The topics of all changes that may make a task ready or end the last task: all changes but claiming."""
 
 
 def after_colon(task: Task, result: str | None) -> str:
     """Return `: RESULT` for a notice about the task, cut to 1,200 characters; empty without a result."""
-    return f": {text.clipped(result, _RESULT, f' (all of it: teams show-task {task.id})')}" if result else ""
+    if not result:
+        return ""
+    return f": {text.clipped(result, _MAX_RESULT_SHOWN, f' (all of it: teams show-task {task.id})')}"
 
 
 def label_of(task: Task) -> str:
@@ -292,8 +300,8 @@ def label_of(task: Task) -> str:
         return task.status
     if task.assignee:
         return KEPT
-    found_free, bound = pending_labels(task.priority)
-    return bound if task.blocked_by or task.require else found_free
+    free, waiting_or_skilled = pending_labels(task.priority)
+    return waiting_or_skilled if task.blocked_by or task.require else free
 
 
 TASK: Kind[Task] = Kind("task", Task, numbered=True, label=label_of, logins="task")
@@ -314,26 +322,33 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
         InvalidValue: The title, the command or a skill is blank or too long.
         NotAllowed: You may not set a check or a review.
     """
-    at = require(store, team_name, caller, "create-task", draft.title)
-    draft = drafted(at, draft, teams.now(store))
-    for blocker in (*draft.waits_for, *(draft.agree_with or ())):
-        get(store, team_name, blocker)
+    standing = require(store, team_name, caller, "create-task", draft.title)
+    draft = drafted(standing, draft, teams.now(store))
+    for task_id in (*draft.waits_for, *(draft.agree_with or ())):
+        get(store, team_name, task_id)
     task, _ = store.create(team_name, TASK, None, draft)
     note_created(store, task)
     return task
 
 
-def drafted(at: Standing, draft: Task, now: str) -> Task:
-    """Return the task as it is to be stored once it has a number.
+def drafted(standing: Standing, draft: Task, now: str) -> Task:
+    """Return the draft as it is stored once it has a number: checked, with its creator and its times.
 
     Raises:
-        InvalidValue, NotAllowed, AgentNotFound: As for `create`.
+        InvalidValue, NotAllowed: As for `create`.
     """
-    checks.refuse_setter(at, draft.check, draft.check_in, draft.review_by)
-    _check(draft)
+    checks.refuse_setter(standing, draft.check, draft.check_in, draft.review_by)
+    text.one_line(draft.title, "title", 500)
+    text.within(draft.description or "", "description", text.MAX_MESSAGE)
+    for skill in draft.require:
+        text.one_line(skill, "skill", text.MAX_SKILL)
+    if draft.run is not None:
+        text.checked(draft.run, "command")
+    if draft.check is not None:
+        text.checked(draft.check, "check")
     if draft.review_by:
-        draft = draft.having(review_by=checks.reviewer(at, draft.review_by))
-    return draft.having(created_by=at.name, created_at=now, updated_at=now)
+        draft = draft.having(review_by=checks.reviewer(standing, draft.review_by))
+    return draft.having(created_by=standing.name, created_at=now, updated_at=now)
 
 
 def note_created(store: Store, task: Task) -> None:
@@ -341,25 +356,14 @@ def note_created(store: Store, task: Task) -> None:
     history.note(store, task.team_name, task.created_by or "", "task created", task=task.id, title=task.title)
 
 
-def _check(draft: Task) -> None:
-    """Raises InvalidValue: The title, the command or a skill is blank or too long."""
-    text.one_line(draft.title, "title", 500)
-    text.within(draft.description or "", "description", text.MAX_MESSAGE)
-    for skill in draft.require:
-        text.one_line(skill, "skill", text.MAX_SKILL)
-    if draft.run is not None:
-        text.checked(draft.run, "command")
-    checks.refuse_unsayable(draft)
-
-
-def get(store: Store, team: str, word: str) -> Task:
-    """Return the task with that id.
+def get(store: Store, team: str, task_ref: str) -> Task:
+    """Return the task with that id, which may be written as a number.
 
     Raises:
         TaskNotFound: There is none.
         DamagedRecord: Its file is damaged.
     """
-    task_id = id_of(word, "task")
+    task_id = id_of(task_ref, "task")
     try:
         return store.get(team, TASK, task_id)[0]
     except errors.NotFound:
@@ -373,17 +377,17 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> Iterat
 
 def all_pending(store: Store, team: str) -> Iterator[Task]:
     """Yield all pending tasks by number, also those that somebody edited by hand."""
-    found = [task for task in store.search(team, TASK, ["pending"], []) if task.status == "pending"]
-    return reversed(found)
+    newest_first = store.search(team, TASK, ["pending"], [])
+    return reversed([task for task in newest_first if task.status == "pending"])
 
 
 def are_few(labels: Mapping[str, Collection[str]]) -> bool:
-    """Whether there are so few tasks, by label, that all are read."""
+    """Whether there are so few tasks that all are read. *labels* has the ids of the tasks by label."""
     return sum(map(len, labels.values())) <= READ_WHOLE
 
 
 def beyond_labels(store: Store, team: str) -> Iterator[Task]:
-    """Yield all tasks if they are few, else those without exactly one label, which `labelled` may leave out."""
+    """Yield all tasks if there are few, else those without exactly one label, which `labelled` may leave out."""
     labels = store.by_label(team, TASK)
     if are_few(labels):
         return all_of(store, team, [])
@@ -397,10 +401,10 @@ def documents(store: Store, team: str, problems: list[errors.TeamsError]) -> Ite
     return map(shown, store.documents(team, TASK, problems))
 
 
-def count(found: Iterable[Task]) -> dict[str, int]:
-    """Return the number of tasks by status. `in_review` is left out if there are none."""
+def count(counted: Iterable[Task]) -> dict[str, int]:
+    """Return the number of tasks by status. `in_review` is left out if no task is in review."""
     counts = dict.fromkeys(STATUSES, 0)
-    for task in found:
+    for task in counted:
         counts[task.status] += 1
     if not counts[IN_REVIEW]:
         del counts[IN_REVIEW]

@@ -86,7 +86,7 @@ def sentence_of(landing: Landing, lands_by_itself: bool) -> str:
     if landing.state == "red" and landing.url:
         return f"{what}: {landing.reason}"
     if landing.state == "red":
-        reason = "; ".join(filter(None, (landing.reason, check.told if check else None)))
+        reason = "; ".join(filter(None, (landing.reason, check.in_words if check else None)))
         return f"{what} is red on {landing.onto}: {reason}"
     return f"{what} was refused: {landing.reason}"
 
