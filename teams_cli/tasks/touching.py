@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.presence import Agent
 
 
-_ANY_DEPTH, _ANY, _ONE = "**", "*", "?"
+_ANY_DIRECTORIES, _ANY_CHARACTERS, _ONE_CHARACTER = "**", "*", "?"
 
 
 def touches(task: Task, path: str) -> bool:
@@ -33,74 +33,80 @@ def touches(task: Task, path: str) -> bool:
     return any(meet(pattern, path) for pattern in task.touches or ())
 
 
-def meet(one: str, other: str) -> bool:
-    """Whether a file can match both patterns; if both name functions, whether a function can be in both. A path is a
-    pattern too.
+def meet(pattern: str, other: str) -> bool:
+    """Whether a file can match both patterns, and, if both name functions, whether one of them can be in both. A path
+    is a pattern, too.
     """
-    (path, names), (other_path, others) = _split(one), _split(other)
-    if names and others and not any(_is_inside(mine, theirs) for mine in names for theirs in others):
+    path, names = _path_and_names(pattern)
+    other_path, other_names = _path_and_names(other)
+    if names and other_names and not any(_is_inside(name, theirs) for name in names for theirs in other_names):
         return False
-    return _meet(_parts(path), _parts(other_path), _ANY_DEPTH, _parts_meet)
+    return _can_be_equal(_path_parts(path), _path_parts(other_path), _ANY_DIRECTORIES, _parts_meet)
 
 
-def _split(region: str) -> tuple[str, list[str]]:
-    """Return the path, and the names after the colon."""
-    path, _, names = region.rpartition(":")
-    parts = names.split(",")
-    is_named = path and all(part.replace(".", "").replace("$", "").isidentifier() for part in parts)
-    return (path, parts) if is_named else (region, [])
+def _path_and_names(pattern: str) -> tuple[str, list[str]]:
+    """Return the path of the pattern, and the names of functions and classes after the colon."""
+    path, _, after_colon = pattern.rpartition(":")
+    names = after_colon.split(",")
+    if path and all(name.replace(".", "").replace("$", "").isidentifier() for name in names):
+        return path, names
+    return pattern, []
 
 
-def _is_inside(one: str, other: str) -> bool:
-    """Whether one name is the other, or a member of it."""
-    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+def _is_inside(name: str, other: str) -> bool:
+    """Whether both are the same name, or one is a member of the other."""
+    return name == other or name.startswith(f"{other}.") or other.startswith(f"{name}.")
 
 
-def _parts(pattern: str) -> list[str]:
-    """Return the parts of the path. A `**` at the end stands for at least one file."""
-    parts = pattern.split("/")
-    return [*parts, _ANY] if parts[-1] == _ANY_DEPTH else parts
+def _path_parts(path: str) -> list[str]:
+    """Return the directories and the file of the path. A `**` at the end stands for at least one file."""
+    parts = path.split("/")
+    return [*parts, _ANY_CHARACTERS] if parts[-1] == _ANY_DIRECTORIES else parts
 
 
-def _parts_meet(one: str, other: str) -> bool:
-    return _meet(_characters(one), _characters(other), _ANY, _characters_meet)
+def _parts_meet(part: str, other: str) -> bool:
+    return _can_be_equal(_characters(part), _characters(other), _ANY_CHARACTERS, _characters_meet)
 
 
-def _meet(one: Sequence[str], other: Sequence[str], any_: str, equal: Callable[[str, str], bool]) -> bool:
-    """Whether two sequences can be equal if *any_* stands for any number of parts.
+def _can_be_equal(
+    sequence: Sequence[str], other: Sequence[str], wildcard: str, items_meet: Callable[[str, str], bool]
+) -> bool:
+    """Whether two sequences can be equal if the *wildcard* stands for any number of items, and other items are compared
+    by *items_meet*.
 
-    Each row says of every prefix of the second sequence whether it can equal the prefix of the first, so the number of
-    steps is at most the product of both lengths.
+    Each row says of every prefix of the other sequence whether it can equal one prefix of the first, so the number of
+    steps is the product of both lengths.
     """
     row = [True]
-    for theirs in other:
-        row.append(row[-1] and theirs == any_)
-    for ours in one:
-        after = [row[0] and ours == any_]
-        for place, theirs in enumerate(other):
-            if any_ in (ours, theirs):
-                after.append(row[place + 1] or after[place])
+    for other_item in other:
+        row.append(row[-1] and other_item == wildcard)
+    for item in sequence:
+        next_row = [row[0] and item == wildcard]
+        for place, other_item in enumerate(other):
+            if wildcard in (item, other_item):
+                next_row.append(row[place + 1] or next_row[place])
             else:
-                after.append(row[place] and equal(ours, theirs))
-        row = after
+                next_row.append(row[place] and items_meet(item, other_item))
+        row = next_row
     return row[-1]
 
 
 def _characters(part: str) -> list[str]:
-    """Return the characters of a part; `[abc]` counts as one."""
-    found: list[str] = []
+    """Return the characters of a part of a path; a choice such as `[abc]` counts as one."""
+    characters: list[str] = []
     while part:
-        end = part.find("]", 2) + 1 if part[0] == "[" else 1
-        end = end or 1
-        found.append(part[:end])
-        part = part[end:]
-    return found
+        # The bracket may be the first character of the choice. Without a closing bracket it stands for itself.
+        length = part.find("]", 2) + 1 if part[0] == "[" else 1
+        length = length or 1
+        characters.append(part[:length])
+        part = part[length:]
+    return characters
 
 
-def _characters_meet(one: str, other: str) -> bool:
-    if one == other or _ONE in (one, other):
+def _characters_meet(character: str, other: str) -> bool:
+    if character == other or _ONE_CHARACTER in (character, other):
         return True
-    return _is_of(one, other) or _is_of(other, one)
+    return _is_of(character, other) or _is_of(other, character)
 
 
 def _is_of(character: str, choice: str) -> bool:
@@ -113,44 +119,44 @@ def _is_of(character: str, choice: str) -> bool:
 
 
 def in_progress(store: Store, team: str, agent: str) -> list[Task]:
-    """Return the tasks that other agents have in progress and that name what they touch."""
-    found = tasks.labelled(store, team, IN_PROGRESS)
-    return [task for task in found if task.touches and task.owner != agent]
+    """Return the tasks that agents other than *agent* have in progress and that name what they touch."""
+    return [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.touches and task.owner != agent]
 
 
 def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, str, str]]:
-    """Return the patterns that other agents touch, each with its agent and task in progress."""
-    said = [(task.owner or "", task.id, task.touches or ()) for task in in_progress(store, team, agent)]
-    owners = {task.owner: task.id for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner != agent}
-    seen = [
-        (one.agent, owners[one.agent], one.changing or ())
-        for one, _ in store.scan(team, presence.AGENT, [])
-        if one.agent in owners
-    ]
-    return [(pattern, owner, task) for owner, task, patterns in (*said, *seen) for pattern in patterns]
+    """Return the patterns that agents other than *agent* touch, each with its agent and the id of the agent's task in
+    progress. The files that an agent was seen to change are patterns, too.
+    """
+    of_others = [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner != agent]
+    patterns = [(pattern, task.owner or "", task.id) for task in of_others for pattern in task.touches or ()]
+    task_of = {task.owner: task.id for task in of_others}
+    for other, _ in store.scan(team, presence.AGENT, []):
+        if other.agent in task_of:
+            patterns += [(path, other.agent, task_of[other.agent]) for path in other.changing or ()]
+    return patterns
 
 
 def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str, str]]:
     """Return the other agents that touch the same code as the task: `agent`, `task` and `region`, each once."""
     if not task.touches:
         return []
-    found = {
-        (owner, other, pattern): {"agent": owner, "task": other, "region": pattern}
-        for pattern, owner, other in patterns_of_others(store, team, agent)
-        if any(meet(ours, pattern) for ours in task.touches)
+    rows = {
+        (owner, task_id, pattern): {"agent": owner, "task": task_id, "region": pattern}
+        for pattern, owner, task_id in patterns_of_others(store, team, agent)
+        if touches(task, pattern)
     }
-    return list(found.values())
+    return list(rows.values())
 
 
-def meets_any(task: Task, taken: Iterable[tuple[str, str, str]]) -> bool:
-    """Whether the task and one of the *taken* patterns may touch the same file."""
-    return any(meet(ours, theirs) for ours in task.touches or () for theirs, _, _ in taken)
+def meets_any(task: Task, patterns: Iterable[tuple[str, str, str]]) -> bool:
+    """Whether the task may touch the same code as one of the patterns that `patterns_of_others` returned."""
+    return any(touches(task, pattern) for pattern, _, _ in patterns)
 
 
 _LONGEST_TURN = 3600.0
 """Seconds for which a silent turn counts as running: some clients do not report that their user interrupted it."""
-_PATIENCE = 10.0
-_MOST = 20
+_GIT_TIMEOUT = 10.0
+_MAX_NAMED = 20
 """How many uncommitted files are named."""
 _STATUS = (
     "--no-optional-locks",
@@ -167,37 +173,36 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
     the task touches in a checkout that the owner shares with others.
     """
     agent = presence.load(store, team, task.owner or "")
-    heard = max(filter(None, (agent.last_seen, task.claimed_at)), default=None)
-    if heard and presence.is_in_turn(agent) and seconds_since(heard, store.now()) < _LONGEST_TURN:
-        return 0.0
-    last = max([*(when for _, when in _changed(store, task, agent)), _committed_at(store, agent)])
-    if heard is None or last <= parse_rfc3339(heard).timestamp():
+    last_sign = max(filter(None, (agent.last_seen, task.claimed_at)), default=None)
+    if last_sign is None:
         return None
-    return max(0.0, store.now().timestamp() - last)
+    if presence.is_in_turn(agent) and seconds_since(last_sign, store.now()) < _LONGEST_TURN:
+        return 0.0
+    last_change = max([_committed_at(store, agent), *(changed_at for _, changed_at in _changed(store, task, agent))])
+    if last_change <= parse_rfc3339(last_sign).timestamp():
+        return None
+    return max(0.0, store.now().timestamp() - last_change)
 
 
 def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str, Any]]:
-    """Return the uncommitted files of the task where that agent worked, newest first, with the time and author of the
-    last change.
+    """Return the uncommitted files of the task where the agent *name* worked, newest first, with the time and author of
+    the last change. At most 20 files are returned.
     """
     agent = presence.load(store, team, name)
-    found = sorted(_changed(store, task, agent), key=lambda each: -each[1])
-    top, is_own = _place(store, agent)
-    return [
-        {
-            "path": f"{top}/{path}",
-            "changedAt": (at := rfc3339(of_epoch(when))),
-            "by": name if is_own else _had(task, at),
-        }
-        for path, when in found[:_MOST]
-    ]
+    checkout, is_own = _checkout(store, agent)
+    rows = []
+    for path, changed_at in sorted(_changed(store, task, agent), key=lambda entry: -entry[1])[:_MAX_NAMED]:
+        time = rfc3339(of_epoch(changed_at))
+        author = name if is_own else _owner_at(task, time)
+        rows.append({"path": f"{checkout}/{path}", "changedAt": time, "by": author})
+    return rows
 
 
-def _had(task: Task, at: str) -> str | None:
+def _owner_at(task: Task, time: str) -> str | None:
     """Return the owner of the task at that time; None if it had none, so that anybody may have changed its files."""
     owner = None
     for note in task.notes:
-        if note.at > at:
+        if note.at > time:
             break
         if note.what == "claimed":
             owner = note.by
@@ -206,52 +211,59 @@ def _had(task: Task, at: str) -> str | None:
     return owner
 
 
-def _place(store: Store, agent: Agent) -> tuple[str, bool]:
-    """Return the checkout on this machine in which the agent was last seen, and whether it is its own worktree."""
+def _checkout(store: Store, agent: Agent) -> tuple[str, bool]:
+    """Return the checkout on this machine in which the agent was last seen, and whether it is the agent's own worktree.
+    The path is empty if there is none.
+    """
     if (agent.host or "") not in ("", store.host):
         return "", False
     return (agent.worktree, True) if agent.worktree else (agent.checkout or "", False)
 
 
 def _changed(store: Store, task: Task, agent: Agent) -> list[tuple[str, float]]:
-    """Return the uncommitted files that may belong to the task, with the time of the last change."""
-    top, is_own = _place(store, agent)
-    if not top or not (is_own or task.touches):
+    """Return the uncommitted files that may belong to the task, each with the time of its last change. In a checkout
+    that the agent shares with others, these are only the files that the task touches.
+    """
+    checkout, is_own = _checkout(store, agent)
+    if not checkout or not (is_own or task.touches):
         return []
-    found = []
-    for path in _status(top):
+    changed = []
+    for path in _uncommitted_paths(checkout):
         if is_own or touches(task, path):
             try:
-                found.append((path, os.lstat(f"{top}/{path}").st_mtime))
+                changed.append((path, os.lstat(f"{checkout}/{path}").st_mtime))
             except OSError:  # it was deleted
                 continue
-    return found
+    return changed
 
 
-def _status(top: str) -> list[str]:
+def _uncommitted_paths(checkout: str) -> list[str]:
     """Return the files that differ from the commit or are untracked; none if git does not answer in time."""
     import subprocess  # only for tasks whose lease has ended, or that change hands
 
     unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
     try:
-        done = subprocess.run(
-            ["env", *unset, "git", "-C", top, *_STATUS],
+        git = subprocess.run(
+            ["env", *unset, "git", "-C", checkout, *_STATUS],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_PATIENCE,
+            timeout=_GIT_TIMEOUT,
             start_new_session=True,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [os.fsdecode(entry[3:]) for entry in done.stdout.split(b"\0") if entry] if done.returncode == 0 else []
+    if git.returncode != 0:
+        return []
+    status_letters = 3  # two letters and a space precede each path
+    return [os.fsdecode(entry[status_letters:]) for entry in git.stdout.split(b"\0") if entry]
 
 
 def _committed_at(store: Store, agent: Agent) -> float:
-    """Return when the branch of the agent's own worktree last moved; 0 if unknown."""
-    top, is_own = _place(store, agent)
-    own = environment.git_line(f"{top}/.git").removeprefix("gitdir: ") if is_own else ""
+    """Return when the branch of the agent's own worktree last moved; 0 if that is not known."""
+    checkout, is_own = _checkout(store, agent)
+    git_directory = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ") if is_own else ""
     try:
-        return os.stat(f"{own}/logs/HEAD").st_mtime if own else 0.0
+        return os.stat(f"{git_directory}/logs/HEAD").st_mtime if git_directory else 0.0
     except OSError:
         return 0.0
