@@ -22,11 +22,12 @@ from teams_cli.processes import leave
 from teams_cli.store.files.disk import write_all
 
 KEY = "Ctrl-\\"
-_DETACHES = re.compile(rb"\x1c|\x1b\[92(?::\d*)*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~")
+_DETACH_KEY = re.compile(rb"\x1c|\x1b\[92(?::\d*)*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~")
 """Matches the key that detaches, in all keyboard protocols of terminals."""
-_TO_READ = 1.0
+_HINT_SECONDS = 1.0
 """Seconds to read the first line before the client takes over the screen."""
-_TO_COME = 5.0
+_OPEN_SECONDS = 5.0
+"""Seconds that a terminal may take to open."""
 _ROWS, _COLUMNS = 24, 80
 _CHUNK = 1 << 16
 _CLEAR = b"\x1b[2J\x1b[H"
@@ -37,16 +38,16 @@ def main() -> None:
     ends.
     """
     order = json.loads(sys.argv[1])
-    line = _call(order["door"])
+    line = _call(order["socket"])
     if line is None:
         sys.exit(f"teams: the terminal of {order['agent']} no longer exists")
     sys.exit(Attached(order["agent"], line).run())
 
 
-def _call(door: str) -> Line | None:
-    """Return a connection to the terminal, which may still be about to open; None if it does not open in time."""
-    give_up = time.monotonic() + _TO_COME
-    while (line := lines.open_line(door)) is None and time.monotonic() < give_up and os.path.exists(f"{door}.lock"):
+def _call(path: str) -> Line | None:
+    """Return a connection to the terminal whose socket is at *path*; None if the terminal does not open in time."""
+    give_up = time.monotonic() + _OPEN_SECONDS
+    while (line := lines.open_line(path)) is None and time.monotonic() < give_up and os.path.exists(f"{path}.lock"):
         time.sleep(0.05)
     return line
 
@@ -67,7 +68,7 @@ class Attached:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, leave)
         print(f"[teams] {self.agent}: {KEY} detaches, and leaves it running.", flush=True)
-        time.sleep(_TO_READ)
+        time.sleep(_HINT_SECONDS)
         signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup)
         signal.signal(signal.SIGWINCH, lambda *_: self.send_size())
@@ -78,8 +79,8 @@ class Attached:
             self.send_size()
             self.loop(signals)
         finally:
-            with suppress(OSError, termios.error):  # the terminal may be what is gone
-                write_all(1, self.modes.undone() + b"\r\n")
+            with suppress(OSError, termios.error):  # this terminal may have been closed
+                write_all(1, self.modes.resetting() + b"\r\n")
                 termios.tcsetattr(0, termios.TCSADRAIN, before)
         print(self._ending(), flush=True)
         return self.status or 0
@@ -117,10 +118,11 @@ class Attached:
     def pass_keys(self) -> bool:
         """Pass on the typed keys. Return False if a key detaches, or if this terminal is gone."""
         data = os.read(0, _CHUNK)
-        key = _DETACHES.search(data)
-        if typed := data[: key.start()] if key else data:
-            self.line.send(KEYS, typed)
-        return bool(data) and not key
+        detach_key = _DETACH_KEY.search(data)
+        keys = data[: detach_key.start()] if detach_key else data
+        if keys:
+            self.line.send(KEYS, keys)
+        return bool(data) and not detach_key
 
     def send_size(self) -> None:
         """Send the size of this terminal to the detached one."""

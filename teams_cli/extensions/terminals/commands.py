@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from teams_cli import errors
 from teams_cli.agents import ending
 from teams_cli.agents.seats import sitting
@@ -57,20 +55,14 @@ def _open(
 ) -> Any:
     if resume and (detach or tmux):
         raise errors.WrongUsage("--resume can't be combined with --detach or --tmux", "Leave them out.")
-    if tmux:
-        opening.tmux(call.environ)
-    in_window = tmux or (detach and opening.tmux_path(call.environ) is not None)
     if resume:
-        if _attach_words(call, resume):
-            raise errors.WrongState(f"{resume} runs in a detached terminal", f"See: teams attach {resume}")
-        if opened := _reopened(call, client, resume, wrap, options):
-            return Service(_OPENING, "", {"opened": opened})
-        sitting.session_to_continue(call.store, call.team, ending.started(call.store, call.team, resume), client)
-        return Service(_OPENING, "", {"taking": TakingOver(call, client, resume, wrap, options)})
-    wish = OpenRequest(client, options, call.directory, agent=_named(call, agent_id), wrap=wrap)
-    opened = opening.prepare(call.store, call.team, wish, call.config, call.environ)
-    if in_window:
-        opening.open_window(sys.executable, call.store.root, call.team, opened, call.environ)
+        return _resume(call, client, resume, wrap, options)
+    if tmux:
+        opening.require_tmux(call.environ)
+    request = OpenRequest(client, options, call.directory, agent=_agent(call, agent_id), wrap=wrap)
+    opened = opening.prepare(call.store, call.team, request, call.config, call.environ)
+    if tmux or (detach and opening.tmux_path(call.environ)):
+        opening.open_window(call.store.root, call.team, opened, call.environ)
     elif detach:
         detached.start(call.store, call.team, opened)
     if detach:
@@ -80,7 +72,7 @@ def _open(
     return Service(_OPENING, "", {"opened": opened})
 
 
-def _named(call: Call, agent_id: str | None) -> str | None:
+def _agent(call: Call, agent_id: str | None) -> str | None:
     """Return the name of the member that the client becomes, from `--agent-id` or `--as`; None if neither is given."""
     if call.caller is None or call.caller.is_human or call.sources["agent"][1] != "flag":
         return agent_id
@@ -91,25 +83,27 @@ def _named(call: Call, agent_id: str | None) -> str | None:
     return call.caller.name
 
 
-def _reopened(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Opened | None:
-    """Return the session of an agent that was in a terminal on this machine, ready to reopen; None if `teams` itself
-    runs the agent, or there is no such session.
+def _resume(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Service:
+    """Open the session of an agent: one that was in a terminal on this machine, or the one of an agent that `teams`
+    runs, which is taken over.
     """
-    if ending.current(call.store, call.team, agent) is not None:
-        return None
-    terminal = sitting.to_reopen(call.store, call.team, agent, client)
-    if terminal is None:
-        return None
-    wish = OpenRequest(client, options, call.directory, wrap=wrap, session=sitting.as_session(terminal), is_kept=False)
-    return opening.prepare(call.store, call.team, wish, call.config, call.environ)
+    if _attach_words(call, agent):
+        raise errors.WrongState(f"{agent} runs in a detached terminal", f"See: teams attach {agent}")
+    if ending.current(call.store, call.team, agent) is None:
+        terminal = sitting.to_reopen(call.store, call.team, agent, client)
+        if terminal is not None:
+            session = sitting.as_session(terminal)
+            request = OpenRequest(client, options, call.directory, wrap=wrap, session=session, is_managed=False)
+            opened = opening.prepare(call.store, call.team, request, call.config, call.environ)
+            return Service(_OPENING, "", {"opened": opened})
+    sitting.session_to_continue(call.store, call.team, ending.started(call.store, call.team, agent), client)
+    return Service(_OPENING, "", {"taking": TakingOver(call, client, agent, wrap, options)})
 
 
-def _attach_words(call: Call, of: str) -> list[str]:
-    """Return the command that shows the detached terminal of the agent *of*; an empty list if it has none on this
-    machine.
-    """
-    words = detached.attach_words(sys.executable, call.store, call.team, of)
-    return words or opening.attach_words(call.team, of, call.environ)
+def _attach_words(call: Call, agent: str) -> list[str]:
+    """Return the command that shows the agent's detached terminal; an empty list if it has none on this machine."""
+    words = detached.attach_words(call.store, call.team, agent)
+    return words or opening.attach_words(call.team, agent, call.environ)
 
 
 def _attach(call: Call, of: str) -> Any:
@@ -120,8 +114,8 @@ def _attach(call: Call, of: str) -> Any:
             f"{name} has no detached terminal on this machine",
             "Open one: teams open CLIENT --detach --agent-id NAME",
         )
-    by = call.caller.name if call.caller else HUMAN
-    history.note(call.store, call.team, by, "terminal attached", agent=of)
+    viewer = call.caller.name if call.caller else HUMAN
+    history.note(call.store, call.team, viewer, "terminal attached", agent=of)
     return Service(_OPENING, "", {"attach": words})
 
 
@@ -150,8 +144,8 @@ class TakingOver:
             call.say(f"{self.agent} is at work: it is yours after its turn. Ctrl-C leaves it alone.")
         self.session = interrupting.take_over(call.store, call.team, call.caller, self.agent, self.client, call.environ)
         try:
-            wish = OpenRequest(self.client, self.options, call.directory, wrap=self.wrap, session=self.session)
-            return opening.prepare(call.store, call.team, wish, call.config, call.environ)
+            request = OpenRequest(self.client, self.options, call.directory, wrap=self.wrap, session=self.session)
+            return opening.prepare(call.store, call.team, request, call.config, call.environ)
         except BaseException:
             self.end()
             raise
@@ -172,16 +166,19 @@ def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
         StorageFailed: The directory of terminals can't be read.
     """
     try:
-        in_windows, hidden = opening.agents_of(team, environ), detached.agents_of(store, team)
+        windows, agents = opening.windows_of(team, environ), set(detached.agents_of(store, team))
     except OSError as error:
         raise disk.failed("look for the detached clients of", team, error) from error
-    team_record = teams.get(store, team) if in_windows else None
-    return sorted({*hidden, *(name for name in in_windows if team_record and team_record.find(name))})
+    if windows:  # the team's tmux session may also have windows that are no agents
+        team_record = teams.get(store, team)
+        agents |= {window for window in windows if team_record.find(window)}
+    return sorted(agents)
 
 
 def end_all(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
     """End the clients in the background that nobody watches. Return the agents whose clients were not ended."""
-    return [agent for agent in agents_of(store, team, environ) if not _end(store, team, agent, environ, False)]
+    agents = agents_of(store, team, environ)
+    return [agent for agent in agents if not _end(store, team, agent, environ, even_if_watched=False)]
 
 
 def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool:
@@ -193,22 +190,22 @@ def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool
     """
     if agent not in agents_of(store, team, environ):
         return False
-    if not _end(store, team, agent, environ, True):
+    if not _end(store, team, agent, environ, even_if_watched=True):
         raise errors.Conflict(f"the client of {agent} did not end", f"See: teams attach {agent}")
     return True
 
 
-def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
-    """End the client of an agent, and record that it is gone. If somebody watches it, end it only if *watched* is True.
-    Return whether it ended.
+def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], even_if_watched: bool) -> bool:
+    """End the client of an agent, record that it is gone, and return whether it ended. A client that somebody watches
+    is ended only if *even_if_watched* is True.
     """
     if detached.is_there(store, team, agent):
-        ended = detached.hang_up(store, team, agent, watched)
+        has_ended = detached.end_client(store, team, agent, even_if_watched)
     else:
-        ended = opening.close(team, agent, environ, watched)
-    if ended:
+        has_ended = opening.close_window(team, agent, environ, even_if_watched)
+    if has_ended:
         sitting.stand_up(store, team, agent, "its terminal was closed")
-    return ended
+    return has_ended
 
 
 def _opened(document: dict[str, Any]) -> list[str]:

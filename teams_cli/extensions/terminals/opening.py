@@ -26,16 +26,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.clients.contract import Client
-    from teams_cli.clients.profiles import Profile
-    from teams_cli.clients.seats import Seat
     from teams_cli.commands.call import Call
     from teams_cli.extensions.terminals.commands import TakingOver
     from teams_cli.teams.config import Config
 
 
 class OpenRequest:
-    """A request to open a client: its options, the name of the member, the directory, and whether to use the
-    wrapper.
+    """A request to open a client: its options, the name of the member, the directory, and whether to use the wrapper.
+    With a *session*, the client continues it.
     """
 
     def __init__(
@@ -47,7 +45,7 @@ class OpenRequest:
         agent: str | None = None,
         wrap: bool = False,
         session: Session | None = None,
-        is_kept: bool = True,
+        is_managed: bool = True,
     ) -> None:
         self.client = client
         self.options = list(options)
@@ -55,7 +53,7 @@ class OpenRequest:
         self.agent = session.agent if session else agent
         self.wrap = wrap
         self.session = session
-        self.is_kept = is_kept
+        self.is_managed = is_managed
         """Whether `teams` itself runs the agent of the session."""
 
     @property
@@ -87,7 +85,7 @@ class Opened:
         return [*wrapper, json.dumps(self.order)]
 
 
-def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, environ: Mapping[str, str]) -> Opened:
+def prepare(store: Store, team: str, request: OpenRequest, config: Config | None, environ: Mapping[str, str]) -> Opened:
     """Make the client a member, and return it ready to start.
 
     Raises:
@@ -95,18 +93,20 @@ def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, e
         NotFound: The client is not installed.
         NotAllowed: The client may not join.
     """
-    client = known.get(wish.client)
+    client = known.get(request.client)
     if client.seat is None:
         raise known.unknown(client.name)
     profile = profiles.get(client.name, config)
     program = profile.start[0]
     if which(program, path=environ.get("PATH")) is None:
         raise errors.NotFound(f"{program} is not on PATH", "Install it.")
-    agent, own = _identity(store, team, wish)
-    clean = environments.clean(environ, profile.strip, profile.keep)
-    brought, variables = _brought(store, client, wish.directory, environ)
-    words = [program, *client.terminal_words(environ), *brought]
-    words += [*_resumed(client.seat, profile, wish.session), *wish.options]
+    agent, identity_variables = _join(store, team, request)
+    hook_options, hook_variables = _hooks(store, client, request.directory, environ)
+    words = [program, *client.terminal_words(environ), *hook_options]
+    if session := request.session:
+        words += profiles.of_model(profile, session.model)
+        words += profiles.fill(list(client.seat.resume), {"session_id": session.session_id})
+    words += request.options
     order = {
         "words": words,
         "root": os.path.abspath(store.root),
@@ -114,53 +114,53 @@ def prepare(store: Store, team: str, wish: OpenRequest, config: Config | None, e
         "agent": agent,
         "hook": own_entries.program(sys.executable, "hook", client.name),
         "titles": client.seat.titles,
-        "types": wish.wrap or not client.seat.ways,
+        "types": request.wrap or not client.seat.ways,
     }
-    whole = {**clean, **client.seat.set, **variables, **wish.variables, **store.variables, **own, "TEAMS_TEAM": team}
-    return Opened(order, whole, wish.directory)
+    variables = {
+        **environments.clean(environ, profile.strip, profile.keep),
+        **client.seat.set,
+        **hook_variables,
+        **request.variables,
+        **store.variables,
+        **identity_variables,
+        "TEAMS_TEAM": team,
+    }
+    return Opened(order, variables, request.directory)
 
 
-def _resumed(seat: Seat, profile: Profile, session: Session | None) -> list[str]:
-    """Return the options that open the agent's *session* with its model; an empty list if there is no session."""
-    if session is None:
-        return []
-    return [
-        *profiles.of_model(profile, session.model),
-        *profiles.fill(list(seat.resume), {"session_id": session.session_id}),
-    ]
-
-
-def _identity(store: Store, team: str, wish: OpenRequest) -> tuple[str, dict[str, str]]:
+def _join(store: Store, team: str, request: OpenRequest) -> tuple[str, dict[str, str]]:
     """Make the client a member. Return the member's name, and the variables that give the client its name and its
     token.
     """
-    caller = Caller(wish.agent) if wish.agent else None
-    if caller and wish.session and wish.is_kept:
+    caller = Caller(request.agent) if request.agent else None
+    if caller and request.session and request.is_managed:
         caller.token = joining.renew_token(store, team, caller.name)
     elif caller:
         caller.token = str(sitting.secrets_of(store, team, caller.name).get("token") or "")
     member, token = joining.join(store, team, caller)
-    own = {"TEAMS_AGENT_ID": member.agent_id, "TEAMS_AGENT_TYPE": member.agent_type or member.role}
+    variables = {"TEAMS_AGENT_ID": member.agent_id, "TEAMS_AGENT_TYPE": member.agent_type or member.role}
     token = token or (caller.token if caller else "")
-    return member.agent_id, {**own, **({"TEAMS_TOKEN": token} if token else {})}
+    if token:
+        variables["TEAMS_TOKEN"] = token
+    return member.agent_id, variables
 
 
-def _brought(
+def _hooks(
     store: Store, client: Client, directory: str, environ: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
     """Return the options and the variables that add our hooks to the client; empty ones if its settings have the hooks
     already.
     """
-    places = []
+    files = []
     if client.home:
-        places = settings_files.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
-        places += settings_files.of_project(client.name, directory)[:1]
-    if plugins.is_installed(store.root, client.name) or any(place.hook_commands() for place in places):
+        files = settings_files.of_user(client.name, environ.get("HOME") or "/", environ)[:1]
+        files += settings_files.of_project(client.name, directory)[:1]
+    if plugins.is_installed(store.root, client.name) or any(file.hook_commands() for file in files):
         return [], {}
     return client.once(sys.executable, f"{terminals_directory(store.root)}/settings", environ)
 
 
-_OF_THE_WINDOW = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")
+_WINDOW_VARIABLES = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")
 
 
 def main() -> None:
@@ -170,9 +170,9 @@ def main() -> None:
     with open(sys.argv[1], "rb") as file:
         order = json.load(file)
     os.remove(sys.argv[1])
-    own = {name: os.environ[name] for name in _OF_THE_WINDOW if name in os.environ}
+    window_variables = {name: os.environ[name] for name in _WINDOW_VARIABLES if name in os.environ}
     os.chdir(order["directory"])
-    os.execvpe(order["words"][0], order["words"], {**order["environ"], **own})
+    os.execvpe(order["words"][0], order["words"], {**order["environ"], **window_variables})
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
@@ -185,35 +185,42 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
         raise errors.WrongUsage("a client needs a terminal", "Run this in one, or start an agent: teams run-agent …")
     if words := settings.get("attach"):
         os.execv(words[0], words)
-    if taking := settings.get("taking"):
-        return _in_its_place(taking)
+    if taking_over := settings.get("taking"):
+        return _take_over(taking_over)
     opened: Opened = settings["opened"]
     os.chdir(opened.directory)
     os.execvpe(opened.words[0], opened.words, opened.environ)
 
 
-def _in_its_place(taking: TakingOver) -> int:
+def _take_over(taking_over: TakingOver) -> int:
     """Run the client of an agent that is taken over, and give the agent back when the client ends. Return the exit
     status.
     """
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, leave)
-    opened = taking.begin()
+    opened = taking_over.begin()
     try:
-        return _stay_behind(opened)
+        return _run_client(opened)
     finally:
-        taking.end()
+        taking_over.end()
 
 
-def _stay_behind(opened: Opened) -> int:
+def _run_client(opened: Opened) -> int:
     """Run the client until it ends, and return its exit status. The client gets the terminal's signals itself; signals
     sent to this process alone are passed on. This process stops when the client stops.
     """
+
+    def do_nothing(number: int, frame: object) -> None:
+        """Handle the signal. The client would inherit it if it were ignored instead."""
+
+    def pass_on(number: int, frame: object) -> None:
+        client.send_signal(number)
+
     for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, lambda number, frame: None)  # not ignored, since the client would inherit that
+        signal.signal(number, do_nothing)
     client = subprocess.Popen(opened.words, env=opened.environ, cwd=opened.directory)
     for number in (signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, lambda number, frame: client.send_signal(number))
+        signal.signal(number, pass_on)
     while True:
         _, status = os.waitpid(client.pid, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
@@ -226,7 +233,7 @@ def _stay_behind(opened: Opened) -> int:
 _MODULE = "teams_cli.extensions.terminals.opening"
 
 
-def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> None:
+def open_window(root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> None:
     """Start the client in a tmux window of its own, in the background.
 
     tmux gives each window the environment of its server, so a file holds the client's environment until it starts.
@@ -235,20 +242,18 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
         NotInstalled: tmux is not installed.
         Conflict: tmux did not open the window.
     """
-    program = tmux(environ)
+    program = require_tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
     path = write_once(
         bindings.terminal_file(os.path.abspath(root), team, opened.agent, "open"), json.dumps(order).encode()
     )
-    window = ["-d", "-n", opened.agent, "-c", opened.directory, *own_entries.of_module(python, _MODULE), path]
-    new = (
-        ["new-window", "-t", f"={_session(team)}:"]
-        if _has_session(program, team)
-        else ["new-session", "-s", _session(team)]
-    )
-    done = subprocess.run(
-        [program, *new, *window], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    session = _session(team)
+    if _tmux(program, "has-session", "-t", f"={session}").returncode == 0:
+        words = ["new-window", "-t", f"={session}:"]
+    else:
+        words = ["new-session", "-s", session]
+    words += ["-d", "-n", opened.agent, "-c", opened.directory, *own_entries.of_module(sys.executable, _MODULE), path]
+    done = _tmux(program, *words)
     if done.returncode != 0:
         os.remove(path)
         raise errors.Conflict(f"tmux opened no window: {done.stderr.strip()}", "Open the client without --tmux.")
@@ -257,41 +262,36 @@ def open_window(python: str, root: str, team: str, opened: Opened, environ: Mapp
 def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]:
     """Return the command that shows the agent's window in this terminal; an empty list if it has no window."""
     program = tmux_path(environ)
-    if program is None or agent not in _windows(team, environ):
+    if program is None or agent not in windows_of(team, environ):
         return []
     show = "switch-client" if environ.get("TMUX") else "attach-session"
     return [program, show, "-t", f"={_session(team)}:={agent}"]
 
 
-def agents_of(team: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the names of the windows in the team's tmux session. A window that `teams` opened has the name of its
-    agent.
+def close_window(team: str, agent: str, environ: Mapping[str, str], even_if_watched: bool) -> bool:
+    """Close the agent's window, and return whether it is closed. A window that somebody watches is closed only if
+    *even_if_watched* is True.
     """
-    return sorted(_windows(team, environ))
-
-
-def close(team: str, agent: str, environ: Mapping[str, str], watched: bool) -> bool:
-    """Close the agent's window. If somebody watches it, close it only if *watched* is True. Return whether it is
-    closed.
-    """
-    window, viewers = _windows(team, environ).get(agent, ("", ""))
-    if window and (watched or viewers in ("", "0")):
-        subprocess.run(
-            [tmux(environ), "kill-window", "-t", window], stdin=subprocess.DEVNULL, capture_output=True, check=False
-        )
+    windows = windows_of(team, environ)
+    if agent not in windows:
         return True
-    return not window
+    window, viewers = windows[agent]
+    if viewers not in ("", "0") and not even_if_watched:
+        return False
+    _tmux(require_tmux(environ), "kill-window", "-t", window)
+    return True
 
 
-def _windows(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the windows of the team's tmux session by name, each with its id and its number of viewers."""
+def windows_of(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return the windows of the team's tmux session by name, each with its id and its number of viewers. A window that
+    `teams` opened has the name of its agent.
+    """
     program = tmux_path(environ)
     if program is None:
         return {}
-    form = "#{window_name} #{window_id} #{window_active_clients}"
-    listed = [program, "list-windows", "-t", f"={_session(team)}", "-F", form]
-    done = subprocess.run(listed, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    rows = [line.split(" ") for line in done.stdout.splitlines() if line.count(" ") == 2]
+    columns = "#{window_name} #{window_id} #{window_active_clients}"
+    listing = _tmux(program, "list-windows", "-t", f"={_session(team)}", "-F", columns).stdout
+    rows = [line.split(" ") for line in listing.splitlines() if line.count(" ") == 2]
     return {name: (window, viewers) for name, window, viewers in rows}
 
 
@@ -300,7 +300,7 @@ def tmux_path(environ: Mapping[str, str]) -> str | None:
     return which("tmux", path=environ.get("PATH"))
 
 
-def tmux(environ: Mapping[str, str]) -> str:
+def require_tmux(environ: Mapping[str, str]) -> str:
     """Return the path of tmux.
 
     Raises:
@@ -312,9 +312,9 @@ def tmux(environ: Mapping[str, str]) -> str:
     return path
 
 
-def _has_session(program: str, team: str) -> bool:
-    words = [program, "has-session", "-t", f"={_session(team)}"]
-    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+def _tmux(program: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of tmux, and return its outcome."""
+    return subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
 def _session(team: str) -> str:

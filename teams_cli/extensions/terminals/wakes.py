@@ -39,9 +39,11 @@ if TYPE_CHECKING:
 _TEAM, _LEAD, _AGENT = "probe", "lead", "probe"
 _PROMPT = "Answer with one word: ready"
 _MAIL = "This is a test of the wake-up. Answer with one word: woken"
-_TO_JOIN, _TO_READ = 180.0, 120.0
-_SHOWN = 300
-_WIDE, _HIGH = 120, 40
+_TURN_SECONDS, _READ_SECONDS = 180.0, 120.0
+"""Seconds that the client may take until it has ended its first turn, and then until it has read the message."""
+_SHOWN_LENGTH = 300
+_COLUMNS, _ROWS = 120, 40
+_CHUNK = 1 << 16
 
 
 def examine(client: str, config: Config | None, environ: Mapping[str, str], directory: str) -> Finding:
@@ -51,82 +53,82 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
     seat = known.get(client).seat
     if seat is None:
         return finding(client, "warning", "this client has no terminal mode that teams can test", "")
-    with TemporaryDirectory() as top:
-        store = FileStore(f"{top}/root")
+    with TemporaryDirectory() as temporary:
+        store = FileStore(f"{temporary}/root")
         joining.spawn_team(store, _TEAM, Caller(_LEAD))
-        first = [word.replace("{prompt}", _PROMPT) for word in seat.first]
+        options = [word.replace("{prompt}", _PROMPT) for word in seat.first]
+        request = OpenRequest(client, options, directory, agent=_AGENT)
         try:
-            opened = opening.prepare(store, _TEAM, OpenRequest(client, first, directory, agent=_AGENT), config, environ)
+            opened = opening.prepare(store, _TEAM, request, config, environ)
         except errors.TeamsError as refused:
             return finding(client, "problem", refused.message, refused.hint)
-        unseen = Unseen(opened)
+        terminal = HiddenTerminal(opened)
         try:
-            return _watch(client, store, unseen, environ)
+            return _test(client, store, terminal, environ)
         finally:
-            unseen.end()
+            terminal.end()
             with suppress(errors.TeamsError):
                 sitting.stand_up(store, _TEAM, _AGENT, "doctor")
 
 
-def _watch(client: str, store: Store, unseen: Unseen, environ: Mapping[str, str]) -> Finding:
+def _test(client: str, store: Store, hidden: HiddenTerminal, environ: Mapping[str, str]) -> Finding:
+    """Wait until the client's first turn has ended, send it a message, and return whether it reads the message."""
+
     def is_idle() -> bool:
         terminal = terminals.find(store, _TEAM, _AGENT)
         return terminal is not None and terminal.state == IDLE and terminal.source != "hook SessionStart"
 
-    if not unseen.until(is_idle, _TO_JOIN):
+    if not hidden.run_until(is_idle, _TURN_SECONDS):
         remedy = known.get(client).remedy or f"Start {client} here by hand once, and answer its questions."
-        return finding(client, "problem", f"did not take a turn in a terminal; it showed: {unseen.shown}", remedy)
-    sent = messages.send(store, _TEAM, Caller(_LEAD), _AGENT, _MAIL)
+        return finding(client, "problem", f"did not take a turn in a terminal; it showed: {hidden.shown}", remedy)
+    message = messages.send(store, _TEAM, Caller(_LEAD), _AGENT, _MAIL)
     background.start_for_terminals(store, _TEAM, environ)
-    began = time.monotonic()
-    if unseen.until(lambda: sent.number not in inboxes.unread(store, _TEAM, _AGENT), _TO_READ):
-        took = time.monotonic() - began
-        return finding(client, "good", f"was woken by mail and read it after {took:.1f} s{_way(store)}")
-    woken = "was woken and did not read" if _way(store) else "was not woken by mail"
-    return finding(client, "problem", f"{woken} within {_TO_READ:g} s{_way(store)}", f"teams install {client}")
+    started = time.monotonic()
+    if hidden.run_until(lambda: message.number not in inboxes.unread(store, _TEAM, _AGENT), _READ_SECONDS):
+        seconds = time.monotonic() - started
+        return finding(client, "good", f"was woken by mail and read it after {seconds:.1f} s{_wake_phrase(store)}")
+    way = _wake_phrase(store)
+    failure = "was woken and did not read" if way else "was not woken by mail"
+    return finding(client, "problem", f"{failure} within {_READ_SECONDS:g} s{way}", f"teams install {client}")
 
 
-def _way(store: Store) -> str:
+def _wake_phrase(store: Store) -> str:
     """Return a phrase with the way in which the client was woken, or "" if it was not woken."""
     ways = [entry.get("way") for _, entry in store.history(_TEAM) if entry.get("what") == "terminal woken"]
     return f", by its {ways[-1]}" if ways and ways[-1] else ""
 
 
-class Unseen:
+class HiddenTerminal:
     """Runs a client in a terminal without a screen."""
 
     def __init__(self, opened: Opened) -> None:
         self.pid, self._master = os.forkpty()
         if self.pid == 0:
-            _become(opened)
+            _become_client(opened)
         self._output = b""
-        self._ended = False
         with suppress(OSError):
-            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", _HIGH, _WIDE, 0, 0))
+            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
 
-    def until(self, ready: Callable[[], bool], patience: float) -> bool:
-        """Let the client work until *ready* returns True; return False if the client ends first or *patience* seconds
-        pass.
+    def run_until(self, is_reached: Callable[[], bool], patience: float) -> bool:
+        """Let the client work until *is_reached* returns True. Return False if the client ends first or *patience*
+        seconds pass.
         """
         give_up = time.monotonic() + patience
-        while not ready():
-            if self._ended or time.monotonic() > give_up:
+        while not is_reached():
+            if time.monotonic() > give_up:
                 return False
-            self._listen(0.2)
+            try:
+                if select.select([self._master], [], [], 0.2)[0]:
+                    self._output = (self._output + os.read(self._master, _CHUNK))[-_CHUNK:]
+            except OSError:  # the client has closed its terminal
+                return is_reached()
         return True
-
-    def _listen(self, seconds: float) -> None:
-        try:
-            if select.select([self._master], [], [], seconds)[0]:
-                self._output = (self._output + os.read(self._master, 1 << 16))[-(1 << 16) :]
-        except OSError:  # the client has closed its terminal
-            self._ended = True
 
     @property
     def shown(self) -> str:
         """The last words that the client printed."""
         words = [word for word in plain(self._output).split() if any(map(str.isalnum, word))]  # no frames
-        return " ".join(words)[-_SHOWN:] or "nothing"
+        return " ".join(words)[-_SHOWN_LENGTH:] or "nothing"
 
     def end(self) -> None:
         """End all processes in the terminal."""
@@ -142,7 +144,7 @@ class Unseen:
             time.sleep(0.05)
 
 
-def _become(opened: Opened) -> None:
+def _become_client(opened: Opened) -> None:
     try:
         os.chdir(opened.directory)
         os.execvpe(opened.words[0], opened.words, {"TERM": "xterm-256color", **opened.environ})

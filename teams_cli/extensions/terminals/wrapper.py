@@ -32,16 +32,22 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
-QUIET, SETTLED, BEFORE_ENTER = 2.0, 0.3, 0.3
-"""Seconds to wait before the wrapper acts: before it types the line, QUIET since the last key and the last output, and
-SETTLED since the client became idle; before it presses Enter, BEFORE_ENTER since the client showed the line.
+_QUIET = 2.0
+"""Seconds without a key and without output before the wrapper types the line. A starting client reports that it is
+idle before it takes keys, and draws until then.
 """
-RESTLESS, UNSHOWN = 30.0, 3.0
-"""Seconds after which the wrapper no longer waits for an idle client to stop drawing, or to show the line. It waits for
-the first since a starting client reports that it is idle before it takes keys, and draws until then. It waits for the
-second since a slow client takes an Enter that arrives with the line for a part of the text.
+_SETTLED = 0.3
+"""Seconds for which the client must be idle before the wrapper types the line."""
+_RESTLESS = 30.0
+"""Seconds after which the wrapper no longer waits for an idle client to stop drawing."""
+_BEFORE_ENTER = 0.3
+"""Seconds from the moment when the client shows the line until Enter. A slow client takes an Enter that arrives with
+the line for a part of the text.
 """
+_UNSHOWN = 3.0
+"""Seconds after which the wrapper presses Enter, even if the client does not show the line."""
 _TICK = 0.25
+"""The most seconds between two looks at whether the client can be woken."""
 _CHUNK = 1 << 16
 
 
@@ -63,61 +69,71 @@ class Wrapper:
         self.reports = Reports(order["titles"])
         self.typing = Typing()
         self.bell = Doorbell(bindings.terminal_file(order["root"], order["team"], order["agent"], "bell"))
-        self.hears = False
-        self.pending = False
-        self.reported: str | None = None
+        self.has_bell = False
+        """Whether this process is the one that listens to the bell."""
+        self.has_mail = False
+        """Whether the bell rang for mail since the client was last woken."""
+        self.reported_state: str | None = None
         self.changed_at = self.drew_at = time.monotonic()
-        self.held: bytearray | None = None
+        self.held_keys: bytearray | None = None
+        """The person's keys since the wrapper typed the line; None except between the line and its Enter."""
         self.typed_at = 0.0
         self.master = -1
+        """The wrapper's end of the client's terminal."""
         self.stops = -1
+        """The descriptor on which each stop of the client is reported; it ends when the client does."""
         self.signals = -1
+        """The descriptor that becomes readable when this process gets a signal, which ends a wait for input."""
 
     def run(self) -> int:
         """Run the client until it ends, and return its exit status."""
-        leader = self.begin()
+        leader = self.start()
         self.signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup)
         signal.signal(signal.SIGWINCH, lambda *_: self.resize())
-        self.before = termios.tcgetattr(0)
+        self.person_modes = termios.tcgetattr(0)
         try:
             tty.setraw(0)
             self.loop()
         finally:
-            termios.tcsetattr(0, termios.TCSADRAIN, self.before)
+            termios.tcsetattr(0, termios.TCSADRAIN, self.person_modes)
             self.bell.close()
         return os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1])
 
-    def begin(self) -> int:
+    def start(self) -> int:
         """Start the client in a terminal of its own, and return the process id of its session leader."""
         self.master, slave = os.openpty()
         self.resize()
-        leader, self.stops = start(self.order["words"], slave)
+        leader, self.stops = start_client(self.order["words"], slave)
         os.close(slave)
         return leader
 
     def loop(self) -> None:
         """Pass on keys and output until the client ends."""
         while True:
-            self.hears = self.hears or (self.order["types"] and self.bell.listen())
-            own = [self.master, self.stops, *([self.bell.fileno()] if self.hears else [])]
-            ready = self.wait(own, BEFORE_ENTER / 3 if self.held is not None else _TICK)
-            if not self.serve(ready):
+            if self.order["types"] and not self.has_bell:  # another process may have it until it ends
+                self.has_bell = self.bell.listen()
+            sources = [self.master, self.stops]
+            if self.has_bell:
+                sources.append(self.bell.fileno())
+            is_entering = self.held_keys is not None
+            ready = self.wait(sources, _BEFORE_ENTER / 3 if is_entering else _TICK)
+            if not self.serve_people(ready):
                 return
-            if self.master in ready and not self.show():
+            if self.master in ready and not self.show_output():
                 return
-            if self.stops in ready and not self.after_stop():
+            if self.stops in ready and not self.follow_stop():
                 return
-            if self.hears and self.bell.fileno() in ready:
-                self.pending = self.bell.read_reason() == MAIL or self.pending
+            if self.has_bell and self.bell.fileno() in ready and self.bell.read_reason() == MAIL:
+                self.has_mail = True
             self.wake_if_idle()
 
-    def wait(self, own: Sequence[int], seconds: float) -> Sequence[Any]:
-        """Wait for input from the client or the person, and return the sources that have some."""
-        return select.select([0, self.signals, *own], [], [], seconds)[0]
+    def wait(self, sources: Sequence[int], seconds: float) -> Sequence[Any]:
+        """Wait for input from the *sources* or the person. Return all that have some."""
+        return select.select([0, self.signals, *sources], [], [], seconds)[0]
 
-    def serve(self, ready: Sequence[Any]) -> bool:
-        """Pass on the person's keys; return False if the person's terminal is closed."""
+    def serve_people(self, ready: Sequence[Any]) -> bool:
+        """Pass on the person's keys. Return False if the person's terminal is closed."""
         if self.signals in ready:
             os.read(self.signals, 512)
         if 0 not in ready:
@@ -131,46 +147,43 @@ class Wrapper:
         Enter.
         """
         self.typing.feed(data, time.monotonic())
-        if self.held is None:
+        if self.held_keys is None:
             write_all(self.master, data)
         else:
-            self.held += data
+            self.held_keys += data
 
-    def print(self, data: bytes) -> None:
+    def display(self, data: bytes) -> None:
         """Show output to the person."""
         write_all(1, data)
 
-    def show(self) -> bool:
-        """Pass on the client's output; return False if the client has ended."""
+    def show_output(self) -> bool:
+        """Pass on the client's output. Return False if the client has ended."""
         try:
             data = os.read(self.master, _CHUNK)
         except OSError:
             return False
         self.drew_at = time.monotonic()
-        self.print(self.reports.feed(data) if self.order["types"] else data)
+        self.display(self.reports.feed(data) if self.order["types"] else data)
         if self.reports.is_queried:
             self.reports.is_queried = False
             write_all(self.master, LISTENING)
         while self.reports.new_states:
-            self.tell(self.reports.new_states.pop(0))
+            self.note_state(self.reports.new_states.pop(0))
         return bool(data)
 
-    def tell(self, state: str) -> None:
+    def note_state(self, state: str) -> None:
         """Note the state that the client reported, and pass it to our hook."""
-        self.reported, self.changed_at = state, time.monotonic()
+        self.reported_state, self.changed_at = state, time.monotonic()
         if state == WORKING:
-            self.pending = False
+            self.has_mail = False
             self.typing.is_dirty = False  # the client took the line
         event = {"hook_event_name": "TerminalState", "state": state, "source": "terminal"}
-        run_aside(self.order["hook"], json.dumps(event).encode())
+        run_in_background(self.order["hook"], json.dumps(event).encode())
 
-    @property
     def state(self) -> str:
-        """The client's state as its titles report it, or else as its hooks do."""
-        return self.reported or self.by_hooks()
-
-    def by_hooks(self) -> str:
-        """Return the state that the client's hooks noted last, or "" if there is none."""
+        """Return the client's state as the client reported it, or else as its hooks noted it; "" if it is unknown."""
+        if self.reported_state:
+            return self.reported_state
         try:
             path = bindings.terminal_file(self.order["root"], self.order["team"], self.order["agent"], "state")
             with open(path, encoding="ascii") as file:
@@ -181,49 +194,52 @@ class Wrapper:
     def wake_if_idle(self) -> None:
         """Type the line if there is mail and the client is idle. A moment later, press Enter."""
         now = time.monotonic()
-        if self.held is not None:
+        if self.held_keys is not None:
             if self.may_enter(now):
                 self.press_enter()
-        elif self.pending and self.may_type(now):
-            mark = (b"\x1b[200~", b"\x1b[201~") if self.reports.takes_pastes else (b"", b"")
-            write_all(self.master, mark[0] + LINE.encode() + mark[1])
-            self.held, self.typed_at = bytearray(), now
+        elif self.has_mail and self.may_type(now):
+            line = LINE.encode()
+            if self.reports.takes_pastes:  # the client wants pasted text between these marks
+                line = b"\x1b[200~" + line + b"\x1b[201~"
+            write_all(self.master, line)
+            self.held_keys, self.typed_at = bytearray(), now
 
     def may_type(self, now: float) -> bool:
-        """Return whether the client is idle and the person is not typing."""
-        settled = now - self.changed_at
-        drawn = now - self.drew_at >= QUIET or settled >= RESTLESS
-        calm = self.typing.quiet_for(now) >= QUIET and settled >= SETTLED
-        return calm and drawn and not self.typing.is_dirty and self.state == IDLE
+        """Return whether the client is idle, and the person has typed nothing into its prompt."""
+        since_change = now - self.changed_at
+        has_stopped_drawing = now - self.drew_at >= _QUIET or since_change >= _RESTLESS
+        is_calm = has_stopped_drawing and since_change >= _SETTLED and self.typing.quiet_for(now) >= _QUIET
+        return is_calm and not self.typing.is_dirty and self.state() == IDLE
 
     def may_enter(self, now: float) -> bool:
         """Return whether the client showed the typed line a moment ago, or has had long enough to show it."""
-        shown = self.drew_at > self.typed_at and now - self.drew_at >= BEFORE_ENTER
-        return shown or now - self.typed_at >= UNSHOWN
+        has_shown = self.drew_at > self.typed_at and now - self.drew_at >= _BEFORE_ENTER
+        return has_shown or now - self.typed_at >= _UNSHOWN
 
     def press_enter(self) -> None:
         """Press Enter once, if the client is still idle, and then pass on the held keys.
 
         Until the client works, the prompt counts as one that the person has typed into, so that no second line follows.
         """
-        held, self.held = self.held or bytearray(), None
-        if self.state == IDLE:
+        held_keys, self.held_keys = bytes(self.held_keys or b""), None
+        if self.state() == IDLE:
             write_all(self.master, b"\r")
-        self.pending = False
+        self.has_mail = False
         self.typing.is_dirty = True
-        write_all(self.master, bytes(held))
+        write_all(self.master, held_keys)
 
     def resize(self) -> None:
         """Give the client's terminal the size of ours."""
         size = fcntl.ioctl(1, termios.TIOCGWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
-    def after_stop(self) -> bool:
+    def follow_stop(self) -> bool:
         """Stop this process because Ctrl-Z stopped the client, and continue the client afterwards. Return False if the
         client has ended instead.
         """
         if not os.read(self.stops, 1):
-            self.drain()
+            while select.select([self.master], [], [], 0.05)[0] and self.show_output():
+                continue  # until all is shown that the client printed last
             return False
         self.stop()
         os.killpg(os.tcgetpgrp(self.master), signal.SIGCONT)
@@ -231,22 +247,18 @@ class Wrapper:
 
     def stop(self) -> None:
         """Stop this process until the person's shell continues it."""
-        ours = termios.tcgetattr(0)
-        termios.tcsetattr(0, termios.TCSAFLUSH, self.before)
+        wrapper_modes = termios.tcgetattr(0)
+        termios.tcsetattr(0, termios.TCSAFLUSH, self.person_modes)
         os.kill(os.getpid(), signal.SIGSTOP)
-        termios.tcsetattr(0, termios.TCSADRAIN, ours)  # keys that came meanwhile are for the client
+        termios.tcsetattr(0, termios.TCSADRAIN, wrapper_modes)  # drops no keys: those typed meanwhile are the client's
         self.resize()
 
-    def drain(self) -> None:
-        """Show the client's last output."""
-        while select.select([self.master], [], [], 0.05)[0] and self.show():
-            continue
 
+def start_client(words: list[str], slave: int) -> tuple[int, int]:
+    """Start the client in the foreground of its terminal, below a session leader that reports when the client stops.
+    Return the leader's process id, and the descriptor on which it reports.
 
-def start(words: list[str], slave: int) -> tuple[int, int]:
-    """Start the client in the foreground of its terminal, below a session leader that reports its stops; without the
-    leader, a stopped client would hang for ever. Return the leader's process id, and the descriptor on which it
-    reports.
+    Without the leader, nothing would continue a stopped client.
     """
     stops, reports = os.pipe()
     leader = os.fork()
@@ -258,11 +270,11 @@ def start(words: list[str], slave: int) -> tuple[int, int]:
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     client = os.fork()
     if client == 0:
-        become(words, slave)
-    lead(client, reports)
+        become_client(words, slave)
+    lead_session(client, reports)
 
 
-def become(words: list[str], slave: int) -> NoReturn:
+def become_client(words: list[str], slave: int) -> NoReturn:
     """Replace this process by the client, in the foreground of its terminal."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -279,7 +291,7 @@ def become(words: list[str], slave: int) -> NoReturn:
         os._exit(127)
 
 
-def lead(client: int, reports: int) -> NoReturn:
+def lead_session(client: int, reports: int) -> NoReturn:
     """Report each time that the client stops, and exit when it exits, with the same status."""
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, signal.SIG_IGN)
@@ -291,16 +303,16 @@ def lead(client: int, reports: int) -> NoReturn:
             os.write(reports, b"s")
             continue
         code = os.waitstatus_to_exitcode(status)
-        os._exit(code if code >= 0 else 128 - code)
+        os._exit(code if code >= 0 else 128 - code)  # like a shell after a signal, whose number is negative here
 
 
-def run_aside(words: list[str], given: bytes) -> None:
-    """Run a command without waiting for it. It gets the bytes *given* on its standard input."""
+def run_in_background(words: list[str], data: bytes) -> None:
+    """Run a command without waiting for it. It gets the *data* on its standard input."""
     source, sink = os.pipe()
-    os.write(sink, given)
+    os.write(sink, data)
     os.close(sink)
     if (child := os.fork()) == 0:
-        if os.fork():
+        if os.fork():  # the command is a grandchild, so that this process need not wait for it
             os._exit(0)
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(source, 0)
@@ -312,22 +324,28 @@ def run_aside(words: list[str], given: bytes) -> None:
     os.waitpid(child, 0)
 
 
-_KEPT = 1 << 18
-_LONGEST = 64
-_CHANGE = re.compile(rb"\x1b\[\?([\d;]+)([hl])|\x1b\[([<>])(\d*)u|\x1b\[>(4;?\d*)m|\x1b([=>])")
-_WHOLE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[^\[\]])")
-_ASKS = rb"\x1b\[[?>=]?[\d;]*c|\x1b\[\??[\d;]*n|\x1b\[\?u|\x1b\[>\d*q|\x1b\[\??\d+\$p|\x1b\[1[1-9]t|\x1b\[2[01]t"
-_SAYS = rb"\x1b\](?!8;)[^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[P_](?:[^\x1b]|\x1b\x1b)*\x1b\\"
-_NOT_AGAIN = re.compile(b"|".join([_CHANGE.pattern, _ASKS, _SAYS]))
+_KEPT_BYTES = 1 << 18
+"""The number of bytes that are kept of the output of a client that does not clear its screen."""
+_LONGEST_SEQUENCE = 64
+"""The most bytes of a control sequence. A longer one is taken for complete."""
+_MODE_CHANGE = re.compile(rb"\x1b\[\?([\d;]+)([hl])|\x1b\[([<>])(\d*)u|\x1b\[>(4;?\d*)m|\x1b([=>])")
+"""Matches sequences that switch modes on (`h`) or off (`l`), push (`>`) or pop (`<`) flags of the keyboard protocol, or
+change what modified keys or the keypad send.
+"""
+_COMPLETE_SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[^\[\]])")
+_QUESTIONS = rb"\x1b\[[?>=]?[\d;]*c|\x1b\[\??[\d;]*n|\x1b\[\?u|\x1b\[>\d*q|\x1b\[\??\d+\$p|\x1b\[1[1-9]t|\x1b\[2[01]t"
+_COMMANDS = rb"\x1b\](?!8;)[^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[P_](?:[^\x1b]|\x1b\x1b)*\x1b\\"
+_NOT_REPEATED = re.compile(b"|".join([_MODE_CHANGE.pattern, _QUESTIONS, _COMMANDS]))
 """Matches sequences that would act again if repeated: modes, questions to the terminal, the clipboard,
 notifications.
 """
-_EMPTY = re.compile(rb"\x1b\[[23]J|\x1bc|\x1b\[\?(?:1049|1047|47)[hl]")
+_CLEARING = re.compile(rb"\x1b\[[23]J|\x1bc|\x1b\[\?(?:1049|1047|47)[hl]")
 """Matches sequences that clear the screen or switch to another one."""
-_ASKED = re.compile(rb"\x1b\[(?:0?(c)|(5)n|(6)n)")
-_ON = frozenset((b"7", b"25"))
-_OTHER_SCREEN = frozenset((b"47", b"1047", b"1049"))
-_AT_ONCE = b"2026"
+_ANSWERABLE = re.compile(rb"\x1b\[(?:0?(c)|(5)n|(6)n)")
+"""Matches the questions that `terminal_replies` answers: the terminal's type, its state, the place of the cursor."""
+_INITIALLY_ON = frozenset((b"7", b"25"))
+_ALTERNATE_SCREEN = frozenset((b"47", b"1047", b"1049"))
+_DELAYED_OUTPUT = b"2026"
 """The terminal mode in which output is shown only when the mode ends."""
 
 
@@ -335,92 +353,106 @@ class Modes:
     """Knows the modes that a client has set in its terminal."""
 
     def __init__(self) -> None:
-        self._set: dict[bytes, bool] = {}
-        self._keyboards: list[bytes] = []
-        self._keys = b""
-        self._pad = b">"
-        self._open = b""
+        self._is_on: dict[bytes, bool] = {}
+        self._keyboard_flags: list[bytes] = []
+        self._modified_keys = b""
+        self._keypad = b">"
+        self._unfinished = b""
 
     def feed(self, data: bytes) -> None:
         """Note each change of a mode in the output. A sequence that is cut off is completed by the next call."""
-        data = self._open + data
-        self._open = unfinished(data)
-        for modes, switch, keyboard, number, keys, pad in _CHANGE.findall(data):
+        data = self._unfinished + data
+        self._unfinished = unfinished(data)
+        for modes, switch, stack_change, number, modified_keys, keypad in _MODE_CHANGE.findall(data):
             if switch:
-                self._set.update(dict.fromkeys(modes.split(b";"), switch == b"h"))
-            elif keyboard == b">":  # push flags
-                self._keyboards.append(number or b"0")
-            elif keyboard:  # pop as many
-                left = len(self._keyboards) - int(number or 1)
-                del self._keyboards[max(0, left) :]
-            elif keys:
-                self._keys = keys
+                self._is_on.update(dict.fromkeys(modes.split(b";"), switch == b"h"))
+            elif stack_change == b">":  # push *number*
+                self._keyboard_flags.append(number or b"0")
+            elif stack_change:  # pop as many as *number*
+                remaining = len(self._keyboard_flags) - int(number or 1)
+                del self._keyboard_flags[max(0, remaining) :]
+            elif modified_keys:
+                self._modified_keys = modified_keys
             else:
-                self._pad = pad
+                self._keypad = keypad
 
     @property
-    def other_screen(self) -> bool:
+    def is_alternate_screen(self) -> bool:
         """Whether the alternate screen is on, which keeps no lines that scroll away."""
-        return any(self._set.get(mode) for mode in _OTHER_SCREEN)
+        return any(self._is_on.get(mode) for mode in _ALTERNATE_SCREEN)
 
-    def again(self) -> bytes:
+    def setting(self) -> bytes:
         """Return the bytes that set the same modes in a fresh terminal."""
-        codes = [(b"\x1b[?%sh" if on else b"\x1b[?%sl") % mode for mode, on in self._changed()]
-        codes += [b"\x1b[>%su" % flags for flags in self._keyboards]
-        codes += [b"\x1b[>%sm" % self._keys] if self._keys else []
-        return b"".join(codes) + (b"\x1b=" if self._pad == b"=" else b"")
+        codes = [(b"\x1b[?%sh" if is_on else b"\x1b[?%sl") % mode for mode, is_on in self._changed()]
+        codes += [b"\x1b[>%su" % flags for flags in self._keyboard_flags]
+        if self._modified_keys:
+            codes.append(b"\x1b[>%sm" % self._modified_keys)
+        if self._keypad == b"=":
+            codes.append(b"\x1b=")
+        return b"".join(codes)
 
-    def undone(self) -> bytes:
-        """Return the bytes that reset the modes of the terminal."""
+    def resetting(self) -> bytes:
+        """Return the bytes that make a terminal with these modes like a fresh one."""
         codes = [b"\x1b[0m"]
-        codes += [b"\x1b[<%du" % len(self._keyboards)] if self._keyboards else []
-        codes += [(b"\x1b[?%sl" if on else b"\x1b[?%sh") % mode for mode, on in self._changed()]
-        codes += [b"\x1b[>4m"] if self._keys else []
-        codes += [b"\x1b>"] if self._pad == b"=" else []
-        return b"".join(codes) + (b"\x1b[?1049l" if self.other_screen else b"")
+        if self._keyboard_flags:
+            codes.append(b"\x1b[<%du" % len(self._keyboard_flags))
+        codes += [(b"\x1b[?%sl" if is_on else b"\x1b[?%sh") % mode for mode, is_on in self._changed()]
+        if self._modified_keys:
+            codes.append(b"\x1b[>4m")
+        if self._keypad == b"=":
+            codes.append(b"\x1b>")
+        if self.is_alternate_screen:
+            codes.append(b"\x1b[?1049l")
+        return b"".join(codes)
 
     def _changed(self) -> list[tuple[bytes, bool]]:
-        """Return the modes that differ from those of a fresh terminal, except the choice of the screen and delayed
-        output.
+        """Return the modes that differ from those of a fresh terminal, each with whether it is on. The choice of the
+        screen and delayed output are left out.
         """
-        apart = _OTHER_SCREEN | {_AT_ONCE}
-        return [(mode, on) for mode, on in self._set.items() if on != (mode in _ON) and mode not in apart]
+        left_out = _ALTERNATE_SCREEN | {_DELAYED_OUTPUT}
+        return [
+            (mode, is_on)
+            for mode, is_on in self._is_on.items()
+            if is_on != (mode in _INITIALLY_ON) and mode not in left_out
+        ]
 
 
-class Shown(Modes):
-    """Keeps the modes and the last output of a client, to show the screen to a new viewer."""
+class Screen(Modes):
+    """Keeps the modes and the last output of a client, to show its screen to a new viewer."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.last = b""
+        self.output = b""
 
     def feed(self, data: bytes) -> None:
         """Note changes of modes, and keep the output since the screen was last cleared."""
         super().feed(data)
-        kept = self.last + data
-        ends = [match.end() for match in _EMPTY.finditer(kept, max(0, len(self.last) - _LONGEST))]
-        self.last = kept[ends[-1] if ends else 0 :]
-        if len(self.last) > 2 * _KEPT:
-            start = self.last.find(b"\x1b", -_KEPT)
-            self.last = self.last[start if start > 0 else -_KEPT :]
+        searched = max(0, len(self.output) - _LONGEST_SEQUENCE)  # a sequence may have begun in the earlier output
+        self.output += data
+        if clearings := list(_CLEARING.finditer(self.output, searched)):
+            self.output = self.output[clearings[-1].end() :]
+        if len(self.output) > 2 * _KEPT_BYTES:
+            start = self.output.find(b"\x1b", -_KEPT_BYTES)  # not in the middle of a sequence
+            self.output = self.output[start if start > 0 else -_KEPT_BYTES :]
 
-    def repeated(self) -> bytes:
+    def drawing(self) -> bytes:
         """Return the bytes that show the client's screen in an empty terminal."""
-        whole = self.last[: len(self.last) - len(unfinished(self.last))]
-        return (b"\x1b[?1049h" if self.other_screen else b"") + _NOT_AGAIN.sub(b"", whole) + self.again()
+        complete = self.output[: len(self.output) - len(unfinished(self.output))]
+        switch = b"\x1b[?1049h" if self.is_alternate_screen else b""
+        return switch + _NOT_REPEATED.sub(b"", complete) + self.setting()
 
 
-def answers(data: bytes) -> bytes:
+def terminal_replies(data: bytes) -> bytes:
     """Return the replies that a terminal gives to the questions in a client's output."""
     replies = {b"c": b"\x1b[?62c", b"5": b"\x1b[0n", b"6": b"\x1b[1;1R"}
-    return b"".join(replies[b"".join(question)] for question in _ASKED.findall(data))
+    return b"".join(replies[question[question.lastindex or 0]] for question in _ANSWERABLE.finditer(data))
 
 
 def unfinished(data: bytes) -> bytes:
     """Return the incomplete control sequence at the end of the data; empty bytes if there is none."""
     start = data.rfind(b"\x1b")
-    is_open = start >= 0 and len(data) - start < _LONGEST and not _WHOLE.match(data, start)
-    return data[start:] if is_open else b""
+    is_incomplete = start >= 0 and len(data) - start < _LONGEST_SEQUENCE and not _COMPLETE_SEQUENCE.match(data, start)
+    return data[start:] if is_incomplete else b""
 
 
 if __name__ == "__main__":

@@ -124,7 +124,9 @@ def test_it_is_woken_where_nobody_looks(cli: Cli) -> None:
 def test_its_client_ends_with_it(cli: Cli) -> None:
     door = opened(cli)
     terminal = attached(cli)
-    (pid,) = (pid for pid in of_office(cli) if b'"door"' in Path(f"/proc/{pid}/cmdline").read_bytes() and is_first(pid))
+    (pid,) = (
+        pid for pid in of_office(cli) if b'"socket"' in Path(f"/proc/{pid}/cmdline").read_bytes() and is_first(pid)
+    )
     os.kill(pid, signal.SIGKILL)
     assert terminal.end() in (0, 128 + signal.SIGKILL) and "of ann is gone" in terminal.text
     wait(lambda: not of_office(cli))
@@ -135,7 +137,7 @@ def test_its_client_ends_with_it(cli: Cli) -> None:
 def is_first(pid: int) -> bool:
     """Whether no process of ours started it."""
     parent = bindings.stat_of(pid)[1]
-    return b'"door"' not in Path(f"/proc/{parent}/cmdline").read_bytes()
+    return b'"socket"' not in Path(f"/proc/{parent}/cmdline").read_bytes()
 
 
 def look(cli: Cli) -> str:
