@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import cast
 
 from teams_cli import environment, errors
@@ -59,24 +60,27 @@ class Identity:
             InvalidValue: The request names another sender.
         """
         base = self._base
-        self._look_around()
-        settings = self.rules()
+        self._adopt_from_terminal()
         store = cast("Store", WatchedStore(self.watchers, requester))
-        whole = Call(store, settings, None, "", base.sources, environ=base.environ, directory=base.said_directory)
-        own = bindings.of_thread(store.root, thread)
-        agent, team, token = (own.agent, own.team, own.token) if own else (self.agent, self.team, self.token)
-        if inside := insiders.caller(store.root, Binding(team, agent, token), agent_id, tool_use_id):
-            own, (agent, token) = Binding(team, *inside), inside
-        agent = sender.known_as(agent) if sender else agent
-        said = (sender and sender.team) or (team if own else self._team)
-        call = requests.call_as(whole, agent, said, token, sender)
+        fresh = Call(
+            store, self.load_config(), None, "", base.sources, environ=base.environ, directory=base.said_directory
+        )
+        binding = bindings.of_thread(store.root, thread)
+        parent = binding or Binding(self.team, self.agent, self.token)
+        if subagent := insiders.caller(store.root, parent, agent_id, tool_use_id):
+            binding = Binding(parent.team, *subagent)
+        agent, token = (binding.agent, binding.token) if binding else (self.agent, self.token)
+        if sender:
+            agent = sender.known_as(agent)
+        named_team = (sender and sender.team) or (binding.team if binding else self._team)
+        call = requests.call_as(fresh, agent, named_team, token, sender)
         call.is_given_up = lambda: requester.is_gone
-        if call.caller is not None and base.caller is not None and not own:
+        if call.caller is not None and base.caller is not None and not binding:
             call.caller.display = call.caller.display or base.caller.display
             call.caller.type = call.caller.type or base.caller.type
         return call
 
-    def rules(self) -> config.Config:
+    def load_config(self) -> config.Config:
         """Return the user's present configuration.
 
         Raises:
@@ -84,7 +88,7 @@ class Identity:
         """
         return config.load(self._base.store.root, self._base.environ)
 
-    def _look_around(self) -> None:
+    def _adopt_from_terminal(self) -> None:
         """Act for the agent in whose terminal the server runs, once that agent has joined. Below a daemon do nothing,
         because several agents may share it.
         """
@@ -92,33 +96,34 @@ class Identity:
             return
         binding = bindings.of_nearest_client(self._base.store.root, os.getppid())
         if binding and self._team in ("", binding.team):
-            self._speak_for(binding.agent, binding.team, binding.token, "terminal")
+            self.adopt(binding.agent, binding.team, binding.token, "terminal")
 
-    def adopt(self, agent: str, team: str, token: str) -> None:
-        """Act from now on for the agent that has just created or joined a team."""
-        self._speak_for(agent, team, token or self.token, "session")
-
-    def _speak_for(self, agent: str, team: str, token: str, source: str) -> None:
-        self.agent, self._team, self.token = agent, team, token
+    def adopt(self, agent: str, team: str, token: str, source: str) -> None:
+        """Act from now on for an agent of a team. *source* says how the server knows the agent: from its `terminal`, or
+        because it created or joined the team in this `session`.
+        """
+        self.agent, self._team, self.token = agent, team, token or self.token
         self._base.sources = {**self._base.sources, "team": (team, source), "agent": (agent, source)}
 
 
 class Rights:
     """The present rights of a caller, by the team's records and the user's configuration.
 
-    If *joins* is True, a caller without a name has the rights of a member: its client asks for the tools only once,
+    If *will_join* is True, a caller without a name has the rights of a member: its client asks for the tools only once,
     before the agent joins.
     """
 
-    def __init__(self, call: Call, joins: bool = False) -> None:
+    def __init__(self, call: Call, will_join: bool = False) -> None:
         self.has_identity = call.caller is not None
         self.is_held = environment.holder(call.environ) is not None
         self._config = call.config
-        self._team = _team_of(call)
-        at = permission.standing_of(self._team, call.caller) if self._team else None
-        self.role = at.role if at else None
+        self._team: Team | None = None
+        with suppress(errors.TeamsError):  # the caller has no team yet
+            self._team = call.load_team()
+        standing = permission.standing_of(self._team, call.caller) if self._team else None
+        self.role = standing.role if standing else None
         self.is_outside = self.role is None
-        if joins and not self.has_identity:
+        if will_join and not self.has_identity:
             self.role, self.has_identity = MEMBER, True
 
     @property
@@ -134,10 +139,3 @@ class Rights:
             return roles.verdict(self.role, operation, self._team, self._config) != "deny"
         except errors.TeamsError:  # the role is no longer defined
             return False
-
-
-def _team_of(call: Call) -> Team | None:
-    try:
-        return call.load_team()
-    except errors.TeamsError:
-        return None

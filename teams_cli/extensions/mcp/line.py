@@ -38,26 +38,28 @@ if TYPE_CHECKING:
 
 LONGEST = 16 << 20
 """The most bytes of a message. A result of 1 MiB can be six times as long in JSON."""
-_MOST = 1 << 18
+_READ_BYTES = 1 << 18
 """The most bytes that are read at once."""
-_AT_ONCE = 4096
+_PIPE_BYTES = 4096
 """The number of bytes that a writable pipe takes without blocking."""
-_GOODBYE = 2.0
+_LAST_ANSWER_SECONDS = 2.0
 """Seconds that the client has to read the last answers."""
-_CROSSING = 0.05
+_CANCEL_SECONDS = 0.05
 """Seconds after an answer is written in which the client may report that it cancelled the call, and so does not read
 the answer.
 """
 
 
-def claim() -> tuple[int, int]:
+def take_streams() -> tuple[int, int]:
     """Take over the standard streams. Return a descriptor to read from and one to write to. Other code, and the
     processes that it starts, then read nothing from standard input and print to standard error.
 
     Raises:
         OSError: One of the streams is closed.
     """
-    source, sink = (fcntl(stream, F_DUPFD_CLOEXEC, 3) for stream in (0, 1))  # not in the place of one that is closed
+    first_free = 3  # the numbers below are those of standard streams, even if one of these is closed
+    source = fcntl(0, F_DUPFD_CLOEXEC, first_free)
+    sink = fcntl(1, F_DUPFD_CLOEXEC, first_free)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
     try:
@@ -70,28 +72,28 @@ def claim() -> tuple[int, int]:
 
 async def lines(source: int) -> AsyncIterator[bytes | None]:
     """Yield the lines that arrive, with None in place of a line that is too long."""
-    pending: list[bytes] = []
+    pieces: list[bytes] = []
     size = 0
-    while data := await _arrived(source):
+    while data := await _read(source):
         for number, piece in enumerate(data.split(b"\n")):
-            if number:
-                yield b"".join(pending) if size <= LONGEST else None
-                pending, size = [], 0
+            if number > 0:  # a line break precedes the piece
+                yield b"".join(pieces) if size <= LONGEST else None
+                pieces, size = [], 0
             size += len(piece)
-            pending = [*pending, piece] if size <= LONGEST else []
+            pieces = [*pieces, piece] if size <= LONGEST else []  # a line that is too long is not kept
     if size:
-        yield b"".join(pending) if size <= LONGEST else None
+        yield b"".join(pieces) if size <= LONGEST else None
 
 
-async def _arrived(source: int) -> bytes:
+async def _read(source: int) -> bytes:
     """Wait for bytes and return them, or empty bytes at the end of the input. The event loop reads by itself, because a
     thread would slow down every call. A thread is used only for sources that can't be waited for, such as files.
     """
     try:
         await anyio.wait_readable(source)
     except OSError:
-        return await anyio.to_thread.run_sync(os.read, source, _MOST, abandon_on_cancel=True)
-    return os.read(source, _MOST)
+        return await anyio.to_thread.run_sync(os.read, source, _READ_BYTES, abandon_on_cancel=True)
+    return os.read(source, _READ_BYTES)
 
 
 def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
@@ -112,7 +114,7 @@ def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
     id = document.get("id") if isinstance(document, dict) else None
     if isinstance(id, str) and not id.isascii():  # it may hold half a character, which can't be written
         id = id.encode(errors="replace").decode()
-    elif whole != line:
+    elif whole != line:  # the SDK refuses half a character, so a replacement for it is tried
         return parsed(whole)
     return _error(id if isinstance(id, str | int) else None, INVALID_REQUEST, "this is not a JSON-RPC 2.0 message")
 
@@ -128,25 +130,28 @@ class Receipts:
     """
 
     def __init__(self) -> None:
-        self._at_work: dict[Any, bool] = {}
+        self._is_cancelled: dict[Any, bool] = {}
+        """Whether the client cancelled the request, by the id of each request in progress."""
         self._calls: dict[Any, Call] = {}
+        """The calls whose answers are to be written, by the ids of their requests."""
         self._writing: tuple[Any, Event] = None, Event()
+        """The id of the request whose answer is being written, and an event that is set if the client cancels it."""
         self._lock = Lock()
 
     def begin(self, id: Any) -> None:
         """Begin a request, and forget an earlier request with the same id that was never answered."""
         self._calls.pop(id, None)
-        self._at_work[id] = False
+        self._is_cancelled[id] = False
 
     def end(self, id: Any) -> None:
         """End the work on a request, whether or not it has an answer."""
-        self._at_work.pop(id, None)
+        self._is_cancelled.pop(id, None)
 
     def expect(self, id: Any, call: Call) -> None:
         """Make *call* note the news in its answer once the answer is written. If the client cancelled the request, the
         call notes nothing.
         """
-        if self._at_work.get(id):
+        if self._is_cancelled.get(id):
             call.is_given_up = lambda: True
         elif call.has_to_note:
             self._calls[id] = call
@@ -156,24 +161,27 @@ class Receipts:
         call = self._calls.pop(getattr(item.message, "id", None), None)
         return call if isinstance(item.message, JSONRPCResponse) else None
 
-    def hear(self, item: SessionMessage) -> None:
+    def note_cancellation(self, item: SessionMessage) -> None:
         """If the message from the client cancels a call, note that."""
-        if isinstance(item.message, JSONRPCNotification) and item.message.method == "notifications/cancelled":
-            writing, cancelled = self._writing
-            id = (item.message.params or {}).get("requestId")
-            if id == writing:
-                cancelled.set()
-            elif call := self._calls.pop(id, None):
-                call.is_given_up = lambda: True
-            elif id in self._at_work:
-                self._at_work[id] = True
+        if not isinstance(item.message, JSONRPCNotification) or item.message.method != "notifications/cancelled":
+            return
+        id = (item.message.params or {}).get("requestId")
+        id_being_written, cancelled = self._writing
+        if id == id_being_written:
+            cancelled.set()
+        elif call := self._calls.pop(id, None):
+            call.is_given_up = lambda: True
+        elif id in self._is_cancelled:
+            self._is_cancelled[id] = True
 
     def write(self, write: Callable[[], object], id: Any, call: Call) -> None:
         """Write an answer, and note that the caller got the news in it, unless the client cancelled the call."""
         with self._lock:
-            self._writing = id, (cancelled := Event())
+            cancelled = Event()
+            self._writing = id, cancelled
             write()
-            if not (call.tells_news and cancelled.wait(_CROSSING)):
+            is_cancelled = call.tells_news and cancelled.wait(_CANCEL_SECONDS)
+            if not is_cancelled:
                 call.note_told()
 
     def settle(self) -> None:
@@ -197,7 +205,7 @@ async def connected(
         group.start_soon(_read_all, source, arrived, outgoing, settle, receipts)
         yield incoming, outgoing
         await outgoing.aclose()
-        with anyio.move_on_after(_GOODBYE):
+        with anyio.move_on_after(_LAST_ANSWER_SECONDS):
             await written.wait()
         group.cancel_scope.cancel()
 
@@ -216,7 +224,7 @@ async def _read_all(
             if isinstance(message, JSONRPCError):
                 await outgoing.send(SessionMessage(message))
             elif message is not None:
-                receipts.hear(message)
+                receipts.note_cancellation(message)
                 await arrived.send(message)
     except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         pass
@@ -239,7 +247,7 @@ async def _write_all(
                 write = partial(_write, sink, data)
                 id = getattr(item.message, "id", None)
                 await anyio.to_thread.run_sync(receipts.write, write, id, call, abandon_on_cancel=True)
-            elif len(data) <= _AT_ONCE and select.select([], [sink], [], 0)[1]:
+            elif len(data) <= _PIPE_BYTES and select.select([], [sink], [], 0)[1]:
                 _write(sink, data)
             else:
                 await anyio.to_thread.run_sync(_write, sink, data, abandon_on_cancel=True)

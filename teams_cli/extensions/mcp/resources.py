@@ -72,13 +72,13 @@ def text(call: Call, uri: str) -> str:
         TeamsError: The resource can't be read.
     """
     name, arguments, team = _request(uri)
-    names = {other.lower(): other for other in call.store.teams()}
-    if team.lower() not in names:  # clients may write the host of a URI in lower case
-        raise errors.NotFound(f"there is no team {team!r}", f"Teams: {', '.join(sorted(names.values())[:20])}.")
+    teams = {known.lower(): known for known in call.store.teams()}
+    if team.lower() not in teams:  # clients may write the host of a URI in lower case
+        raise errors.NotFound(f"there is no team {team!r}", f"Teams: {', '.join(sorted(teams.values())[:20])}.")
     if name == "read-messages" and call.caller is None:
         hint = "Start the server with TEAMS_AGENT_ID, or call join_team."
         raise errors.NoIdentity("an inbox belongs to an agent", hint)
-    call.said_team = names[team.lower()]
+    call.said_team = teams[team.lower()]
     document = requests.answer(call, name, arguments)
     return json.dumps(results.resource(document, commands.get(name).gist), indent=1)
 
@@ -89,10 +89,9 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
         parts = urlsplit(uri)
     except ValueError:
         raise errors.NotFound(f"{uri[:200]!r} is not a valid URI", "List them: resources/list.") from None
+    is_ours = parts.scheme == SCHEME and bool(parts.netloc)
     path = [unquote(part) for part in parts.path.split("/") if part]
-    if parts.scheme != SCHEME or not parts.netloc:
-        path = ["?"]
-    match path:
+    match path if is_ours else None:
         case []:
             return "show-team", {}, parts.netloc
         case ["tasks"]:
@@ -107,15 +106,16 @@ def _request(uri: str) -> tuple[str, dict[str, Any], str]:
     raise errors.NotFound(f"there is nothing under {uri[:200]!r}", f"Known: {templates}.")
 
 
-_TOOLS = frozenset({TEAM.name})
+_TOPICS_OF_TOOLS = frozenset({TEAM.name})
 """The topics of changes that can change the offered tools, which depend on the caller's role and the team's roles."""
-_LOOK_AGAIN = 1.0
-_FLOCK = 0.005
+_CHECK_SECONDS = 1.0
+"""Seconds between two looks at the caller's team and at the user's configuration."""
+_GROUP_SECONDS = 0.005
 """Seconds to wait after a change, because changes come in groups and one look is enough for a group."""
 
 
 class Subscriptions:
-    """Keeps the resources that the client subscribed to, and the tools, as the client last saw them.
+    """Notifies the client when a resource that it subscribed to has changed, or the tools that it is offered.
 
     Clients of the newer protocol listen on a stream of their own; clients of the older one get notifications.
     """
@@ -124,21 +124,24 @@ class Subscriptions:
         self._store = store
         self._identity = identity
         self._offered = offered
-        self._ends = False
+        self._is_over = False
         self._bus = InMemorySubscriptionBus()
         self._listen = ListenHandler(self._bus)
-        self._wanted: Counter[str] = Counter()
-        self._told: dict[str, str] = {}
+        self._subscriptions: Counter[str] = Counter()
+        """The number of subscriptions to each resource."""
+        self._contents: dict[str, str] = {}
+        """Each resource as the client last knew it."""
         self._tools: list[str] | None = None
+        """The names of the tools as the client last knew them; None before it asked for them."""
         self._session: ServerSession | None = None
 
     def start(self) -> None:
         """Begin to watch, in a thread that runs until `end` is called."""
-        Thread(target=self._look_out, args=(asyncio.get_running_loop(),), daemon=True).start()
+        Thread(target=self._watch, args=(asyncio.get_running_loop(),), daemon=True).start()
 
     def end(self) -> None:
         """Stop watching."""
-        self._ends = True
+        self._is_over = True
 
     def remember(self, session: ServerSession, tools: list[str]) -> None:
         """Note the tools that the client was shown."""
@@ -147,95 +150,103 @@ class Subscriptions:
     async def subscribe(self, session: ServerSession, uri: str) -> None:
         """Notify the client of changes of the resource from now on."""
         self._session = session
-        await self._want([uri])
+        await self._add([uri])
 
     def unsubscribe(self, uri: str) -> None:
         """Stop notifying the client of the resource."""
-        del self._wanted[uri]
-        self._told.pop(uri, None)
+        del self._subscriptions[uri]
+        self._contents.pop(uri, None)
 
-    async def _want(self, uris: list[str]) -> None:
-        """Watch these resources. Their present content counts as seen."""
-        self._wanted.update(uris)
+    async def _add(self, uris: list[str]) -> None:
+        """Add subscriptions to these resources. The client counts as knowing their present content."""
+        self._subscriptions.update(uris)
         for uri in uris:
-            self._told.setdefault(uri, await asyncio.to_thread(self._text, uri))
+            self._contents.setdefault(uri, await asyncio.to_thread(self._text, uri))
 
     async def listen(
         self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Serve the stream of a client of the newer protocol until the client ends it."""
         uris = list(params.notifications.resource_subscriptions or ())
-        await self._want(uris)
+        await self._add(uris)
         try:
             return await self._listen(ctx, params)
         finally:
-            self._wanted.subtract(uris)
+            self._subscriptions.subtract(uris)
 
-    def _look_out(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Watch the caller's team, and after a change of team the new one, until `end` is called."""
-        reported = False
-        while not (self._ends or loop.is_closed()):
+        is_reported = False
+        while not (self._is_over or loop.is_closed()):
             try:
-                self._watch_one(loop, self._identity.team)
+                self._watch_team(loop, self._identity.team)
             except Exception as error:
-                if not (reported or loop.is_closed()):
+                if not (is_reported or loop.is_closed()):
                     failure = report(error, ["mcp", "changes"])
                     print(f"teams: {failure.message}\n  {failure.hint}", file=sys.stderr)
-                    reported = True
-                time.sleep(_LOOK_AGAIN)
+                    is_reported = True
+                time.sleep(_CHECK_SECONDS)
 
-    def _watch_one(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
+    def _watch_team(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
         """Watch the team until the client is in another team or needs other topics. Without subscriptions, only changes
         that may affect the tools wake this watch.
         """
         if not team:
-            return time.sleep(_LOOK_AGAIN)
+            return time.sleep(_CHECK_SECONDS)
         topics = self._topics()
         watch = self._store.watch(team, topics)
         try:
-            rules = self._rules()
-            self._look(loop)
-            while not self._ends and (self._identity.team, self._topics()) == (team, topics):
-                happened = watch.wait(_LOOK_AGAIN)
-                if happened:
-                    time.sleep(_FLOCK)
-                before, rules = rules, self._rules()
-                if happened or rules != before:
-                    self._look(loop)
+            config = self._config()
+            self._notify_of_changes(loop)
+            while not self._is_over and (self._identity.team, self._topics()) == (team, topics):
+                has_changed = watch.wait(_CHECK_SECONDS)
+                if has_changed:
+                    time.sleep(_GROUP_SECONDS)
+                earlier_config, config = config, self._config()
+                if has_changed or config != earlier_config:
+                    self._notify_of_changes(loop)
         finally:
             watch.close()
 
     def _topics(self) -> frozenset[str] | None:
-        return None if any(count > 0 for count in list(self._wanted.values())) else _TOOLS
+        """Return the topics to watch; None for all."""
+        is_subscribed = any(count > 0 for count in list(self._subscriptions.values()))
+        return None if is_subscribed else _TOPICS_OF_TOOLS
 
-    def _rules(self) -> Config | None:
+    def _config(self) -> Config | None:
         """Return the user's configuration, or None while it can't be read."""
         try:
-            return self._identity.rules()
+            return self._identity.load_config()
         except errors.TeamsError:
             return None
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        for uri in list(self._wanted):  # the loop adds to them meanwhile
-            text = self._text(uri) if self._wanted[uri] > 0 else None
-            if text is not None and self._told.setdefault(uri, text) != text:
-                self._told[uri] = text
-                asyncio.run_coroutine_threadsafe(self._tell(ResourceUpdated(uri)), loop)
-        self.look_at_tools(loop)
+    def _notify_of_changes(self, loop: asyncio.AbstractEventLoop) -> None:
+        for uri in list(self._subscriptions):  # a copy, because the event loop may add some meanwhile
+            if self._subscriptions[uri] <= 0:
+                continue
+            content = self._text(uri)
+            if self._contents.setdefault(uri, content) != content:
+                self._contents[uri] = content
+                asyncio.run_coroutine_threadsafe(self._notify(ResourceUpdated(uri)), loop)
+        self.notify_of_tools(loop)
 
-    def look_at_tools(self, loop: asyncio.AbstractEventLoop) -> None:
+    def notify_of_tools(self, loop: asyncio.AbstractEventLoop) -> None:
         """Notify the client if the offered tools have changed."""
-        if self._tools is not None and (now := self._offered()) != self._tools:
-            self._tools = now
-            asyncio.run_coroutine_threadsafe(self._tell(ToolsListChanged()), loop)
+        if self._tools is None:
+            return
+        offered = self._offered()
+        if offered != self._tools:
+            self._tools = offered
+            asyncio.run_coroutine_threadsafe(self._notify(ToolsListChanged()), loop)
 
     def _text(self, uri: str) -> str:
+        """Return the resource as JSON, or the reason why it can't be read."""
         try:
             return text(self._identity.call(Requester()), uri)
         except errors.TeamsError as error:
             return f"{error.code}: {error.message}"
 
-    async def _tell(self, event: ResourceUpdated | ToolsListChanged) -> None:
+    async def _notify(self, event: ResourceUpdated | ToolsListChanged) -> None:
         await self._bus.publish(event)
         session = self._session
         if session is None or session.protocol_version in MODERN_PROTOCOL_VERSIONS:

@@ -23,15 +23,16 @@ if TYPE_CHECKING:
     from teams_cli.extensions.mcp.tools import Tool
 
 
-MOST = 8_000
-"""The most bytes of an answer."""
 ROWS = 50
-_ROOM = 300
-"""Bytes that are left free for the count of unread messages, the damaged records and the note on cut texts."""
-_MOST_RESOURCE = 20_000
-_MARK = 60
+"""The most rows of an answer."""
+_ANSWER_BYTES = 8_000
+_RESERVED_BYTES = 300
+"""Bytes of an answer for the count of unread messages, the damaged records and the note on cut texts."""
+_RESOURCE_BYTES = 20_000
+_READ_MARK_BYTES = 60
 """The number of bytes by which a row grows when it is marked as read."""
-_TEXTS = (2_000, 500, 150)
+_TEXT_LENGTHS = (2_000, 500, 150)
+"""The lengths to which long texts are cut, tried in turn until the document fits."""
 _CUT_RESOURCE = "long texts were cut: the tools show them in full"
 _CUT = "long texts were cut: call again with full=true (for handled messages, also all=true)"
 
@@ -50,8 +51,8 @@ def rows_that_fit(rows: Iterable[Any]) -> int:
     """Return how many of the rows fit into one answer, at least one if there are any."""
     count = total = 0
     for row in rows:
-        total += size(row) + _MARK
-        if count == ROWS or (count and total > MOST - _ROOM):
+        total += size(row) + _READ_MARK_BYTES
+        if count == ROWS or (count and total > _ANSWER_BYTES - _RESERVED_BYTES):
             break
         count += 1
     return count
@@ -61,11 +62,13 @@ def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any
     """Return the first *most* rows, each with only the keys in *gist* if there are any; `more` is the number of rows
     left out.
     """
-    short = [{key: row[key] for key in gist if row.get(key)} for row in rows[:most]] if gist else list(rows[:most])
-    return {"result": short} | ({"more": len(rows) - most} if len(rows) > most else {})
+    shown = list(rows[:most])
+    if gist:
+        shown = [{key: row[key] for key in gist if row.get(key)} for row in shown]
+    return {"result": shown, "more": len(rows) - most} if len(rows) > most else {"result": shown}
 
 
-def within(document: dict[str, Any], most: int = MOST - _ROOM, cut: str = _CUT) -> dict[str, Any]:
+def within(document: dict[str, Any], most: int = _ANSWER_BYTES - _RESERVED_BYTES, cut: str = _CUT) -> dict[str, Any]:
     """Return the document, cut to *most* bytes if it is longer: long texts are cut first, then long lists. Then *cut*
     is added, which says how to see the rest.
     """
@@ -75,26 +78,28 @@ def within(document: dict[str, Any], most: int = MOST - _ROOM, cut: str = _CUT) 
 
     if fits(document):
         return document
-    short: dict[str, Any] = text.shortened(document, fits, _TEXTS, lambda _, left: f"({left} more characters)")
+    short: dict[str, Any] = text.shortened(document, fits, _TEXT_LENGTHS, lambda _, more: f"({more} more characters)")
     return {**short, "cut": cut}
 
 
 def resource(document: Any, gist: Sequence[str]) -> Any:
     """Return the document of a resource, cut like the answer of a tool if it is too long."""
-    if size(document) <= _MOST_RESOURCE:
+    if size(document) <= _RESOURCE_BYTES:
         return document
-    rows = document if isinstance(document, dict) else listed(document, gist, len(document))
-    return within(rows, _MOST_RESOURCE, _CUT_RESOURCE)
+    if not isinstance(document, dict):
+        document = listed(document, gist, len(document))
+    return within(document, _RESOURCE_BYTES, _CUT_RESOURCE)
 
 
-_QUOTED = re.compile(rf"`({'|'.join(name for name in commands.every() if '-' in name)})`")
+_QUOTED_COMMAND = re.compile(rf"`({'|'.join(name for name in commands.every() if '-' in name)})`")
 _FLAG = re.compile(r"(?<![\w-])--(?!as\b|team\b|root\b|json\b)([a-z][a-z-]*)")
-_AT_SHELL = re.compile(
+_FOR_SHELL = re.compile(
     r",? instead of --team\b|; `-` reads it from standard input|, or (?:for several: )?teams create-task --from (?s:.*)"
     r"|(?<=\bteams join-team )(\S+) --as \S+"
 )
-_OF_SERVER = re.compile(r"^(mcp_+)?teams?_+")
-_AT_START = {
+"""Matches phrases that make no sense in a call of a tool. The part in a group stays."""
+_SERVER_PREFIX = re.compile(r"^(mcp_+)?teams?_+")
+_PHRASES = {
     "Add --as human as a person; as an agent --as AGENT or TEAMS_AGENT_ID": (
         "Set TEAMS_AGENT_ID where the server is started"
     ),
@@ -104,16 +109,18 @@ _AT_START = {
 """Phrases for the shell, each with the phrase that replaces it in a hint for tools."""
 _HOW_TO_ANSWER = re.compile(r"Answer within [^\n:]*: teams answer ask-\d+ TEXT")
 """Matches the line that the program adds to a question."""
-_LITTLE = 20
+_SHORT_SENTENCE = 20
+"""The number of characters below which the first sentence of a description says too little."""
 MESSAGING: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "list-agents": ("list_agents", (), ()),
     "send-message": ("send_to_agent", ("target", "message"), ()),
     "broadcast-message": ("broadcast", ("message",), ("send_to", "reply_to")),
 }
-"""The commands that agents know under the name that another system uses, with the required and the optional arguments
-of that tool.
+"""The commands whose tools have their names in Janus or IAM, with the required and the optional arguments of the
+tool.
 """
 _OFFERED_AS = {**MESSAGING, "announce": MESSAGING["broadcast-message"]}
+"""The same for hints: a first broadcast also announces."""
 
 
 def tool_name(command: str) -> str:
@@ -121,35 +128,40 @@ def tool_name(command: str) -> str:
     return command.replace("-", "_")
 
 
-def meant(name: str, names: Container[str]) -> str | None:
+def tool_meant(name: str, names: Container[str]) -> str | None:
     """Return the tool in *names* that a client means by *name*, or None. The client may put the server's name before
     the tool's, and write dashes.
     """
-    bare = name.replace("-", "_")
-    return next((each for each in (bare, _OF_SERVER.sub("", bare)) if each in names), None)
+    name = name.replace("-", "_")
+    if name not in names:
+        name = _SERVER_PREFIX.sub("", name)
+    return name if name in names else None
 
 
-def called(command: str) -> str:
+def name_in_hints(command: str) -> str:
     """Return the name of the command's tool that hints use."""
     return _OFFERED_AS[command][0] if command in _OFFERED_AS else tool_name(command)
 
 
 def in_tools(text: str) -> str:
     """Return the text with its commands written as calls of tools, such as `reply(message=ID, text=TEXT)`."""
-    text = _AT_SHELL.sub(lambda match: match[1] or "", text)
-    for words_of_shell, words_of_call in _AT_START.items():
-        text = text.replace(words_of_shell, words_of_call)
-    text = requests.in_calls(text, _call)
-    text = _QUOTED.sub(lambda match: f"`{called(match[1])}`", text)
+    text = _FOR_SHELL.sub(lambda match: match[1] or "", text)
+    for shell_phrase, tool_phrase in _PHRASES.items():
+        text = text.replace(shell_phrase, tool_phrase)
+    text = requests.in_calls(text, _tool_call)
+    text = _QUOTED_COMMAND.sub(lambda match: f"`{name_in_hints(match[1])}`", text)
     return _FLAG.sub(lambda match: match[1].replace("-", "_"), text)
 
 
-def _call(command: Command, given: requests.Arguments) -> str:
+def _tool_call(command: Command, arguments: requests.Arguments) -> str:
+    """Return the call of the command's tool. Positional arguments get the names that the tool gives them."""
     names = list(_OFFERED_AS[command.name][1]) if command.name in _OFFERED_AS else []
-    arguments = [
-        f"{names.pop(0) if names and parameter.positional else parameter.key}={value}" for parameter, value in given
-    ]
-    return f"{called(command.name)}({', '.join(arguments)})" if arguments else called(command.name)
+    written = []
+    for parameter, value in arguments:
+        name = names.pop(0) if names and parameter.positional else parameter.key
+        written.append(f"{name}={value}")
+    tool = name_in_hints(command.name)
+    return f"{tool}({', '.join(written)})" if written else tool
 
 
 def description(doc: str) -> str:
@@ -160,42 +172,44 @@ def description(doc: str) -> str:
 
 def beginning(text: str) -> str:
     """Return the first sentence of the text, and also the next one if the first is very short."""
-    first, _, rest = text.partition(". ")
-    if rest and len(first) < _LITTLE:
-        first = f"{first}. {rest.partition('. ')[0]}"
-    return first.rstrip(".") + "."
+    sentence, _, others = text.partition(". ")
+    if others and len(sentence) < _SHORT_SENTENCE:
+        sentence = f"{sentence}. {others.partition('. ')[0]}"
+    return sentence.rstrip(".") + "."
 
 
 def schema(document: dict[str, object]) -> dict[str, object]:
     """Return the schema of a request for a tool. Its descriptions name tools, and it lacks `additionalProperties`,
     which would cost every model tokens.
     """
-    return {key: _worded(value) for key, value in document.items() if key != "additionalProperties"}
+    return {key: _with_tools_named(value) for key, value in document.items() if key != "additionalProperties"}
 
 
-def _worded(value: object) -> object:
-    if isinstance(value, dict):
-        return {
-            key: in_tools(inner) if key == "description" and isinstance(inner, str) else _worded(inner)
-            for key, inner in value.items()
-        }
-    return value
+def _with_tools_named(value: object) -> object:
+    """Return a part of a schema, in which all descriptions name tools."""
+    if not isinstance(value, dict):
+        return value
+    changed = {key: _with_tools_named(inner) for key, inner in value.items()}
+    if isinstance(value.get("description"), str):
+        changed["description"] = in_tools(value["description"])
+    return changed
 
 
 def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult:
     """Return the answer of a tool: its document, the damaged records, and a line on unread messages. Clients without
     hooks learn of their messages only by that line.
     """
-    whole = dict(document)
-    _word(whole)
+    answer = dict(document)
+    _name_tools(answer)
     if call.problems:
-        whole["problems"] = [problem.message for problem in call.problems]
-    if count := 0 if tool.command.quiet else _unread(call):
-        whole["unread"] = f"{text.counted(count, 'unread message')}: call read_messages"
-    return _result(whole, has_data=tool.has_data)
+        answer["problems"] = [problem.message for problem in call.problems]
+    unread = 0 if tool.command.quiet else _unread_count(call)
+    if unread:
+        answer["unread"] = f"{text.counted(unread, 'unread message')}: call read_messages"
+    return _result(answer, has_data=tool.has_data)
 
 
-def _unread(call: Call) -> int:
+def _unread_count(call: Call) -> int:
     """Return the number of the caller's unread messages; 0 for the human, or if the inbox can't be read."""
     if call.caller is None or call.caller.is_human:
         return 0
@@ -205,21 +219,28 @@ def _unread(call: Call) -> int:
         return 0
 
 
-def _word(document: dict[str, Any]) -> None:
+def _name_tools(document: dict[str, Any]) -> None:
     """Rewrite, in place, the shell commands in a document as calls of MCP tools: in `next`, hints, help and notices,
     also in those of its lists and of `state`.
     """
-    _word_row(document)
-    output = document["state"].get("output") if isinstance(document.get("state"), dict) else None
-    if isinstance(output, dict) and "hint" in output:
-        output["hint"] = in_tools(output["hint"])
-    parts = [*document.values(), *(output.values() if isinstance(output, dict) else ())]
-    for each in [each for part in parts if isinstance(part, list) for each in part]:
-        if isinstance(each, dict):
-            _word_row(each)
+    _name_tools_in_row(document)
+    parts = list(document.values())
+    state = document.get("state")
+    output = state.get("output") if isinstance(state, dict) else None
+    if isinstance(output, dict):
+        if "hint" in output:
+            output["hint"] = in_tools(output["hint"])
+        parts += output.values()
+    for part in parts:
+        for row in part if isinstance(part, list) else ():
+            if isinstance(row, dict):
+                _name_tools_in_row(row)
 
 
-def _word_row(row: dict[str, Any]) -> None:
+def _name_tools_in_row(row: dict[str, Any]) -> None:
+    """Rewrite the shell commands in a row. Of a message from an agent, only the line that the program added to it is
+    rewritten.
+    """
     for key in ("next", "hint", "help", "message", "content"):
         if not isinstance(row.get(key), str):
             continue

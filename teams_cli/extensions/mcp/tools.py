@@ -1,5 +1,5 @@
-"""Tools: one for each command that programs may request, and those for messages under the names that other systems
-use.
+"""Tools: one for each command that programs may request, and some for messages under their names in other systems:
+`list_agents` and `send_to_agent` of Janus, and `broadcast` of IAM.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 
 
 _FULL = "full"
+"""An argument of every tool: if it is true, the answer is not cut."""
 _ASK = "ask-others"
-_OF_QUESTIONS = (_ASK, "answer", "respond-to-broadcast")
+_QUESTION_COMMANDS = (_ASK, "answer", "respond-to-broadcast")
 """Commands that are not offered while questions are off."""
-_ALL = 1_000_000
+_EVERY_ROW = 1_000_000
+"""A limit that no list reaches."""
 
 
 class Tool:
@@ -90,13 +92,13 @@ class Tool:
     def is_daily(self, rights: Rights) -> bool:
         """Return whether this is an everyday tool of the caller. A tool that hints call by another name is not."""
         is_wanted = self.command.daily or (self.command.outside and rights.is_outside)
-        return is_wanted and self.name == results.called(self.command.name)
+        return is_wanted and self.name == results.name_in_hints(self.command.name)
 
     def is_for(self, rights: Rights) -> bool:
         """Return whether the caller may use the tool."""
         if rights.is_held and self.command.held is None:
             return False
-        if self.command.name in _OF_QUESTIONS and not rights.asks and rights.role != HUMAN:
+        if self.command.name in _QUESTION_COMMANDS and not rights.asks and rights.role != HUMAN:
             return False
         if not self.needs_right:
             return rights.has_identity or not self.command.changes
@@ -109,32 +111,30 @@ class Tool:
         Raises:
             TeamsError: The command refuses.
         """
-        given = {key: value for key, value in arguments.items() if key != _FULL}
-        is_whole = arguments.get(_FULL) is True
+        is_full = arguments.get(_FULL) is True
+        arguments = {key: value for key, value in arguments.items() if key != _FULL}
         more = 0
-        if not is_whole and self._may_mark and not any(given.get(key) for key in ("peek", "all", "limit")):
-            # It marks as read what it shows, so it may take no more than it shows.
-            rows = self.run(call, {**given, "peek": True, "limit": _ALL})
-            fit = results.rows_that_fit(rows)
-            more, given = len(rows) - fit, {**given, "limit": fit or None}
-        document: Any = self.run(call, given)
+        if not is_full and self._marks_as_read and not any(arguments.get(key) for key in ("peek", "all", "limit")):
+            # The command marks as read what it returns, so it may return only what fits into the answer.
+            rows = self.run(call, {**arguments, "peek": True, "limit": _EVERY_ROW})
+            fitting = results.rows_that_fit(rows)
+            more = len(rows) - fitting
+            arguments = {**arguments, "limit": fitting or None}
+        document = self.run(call, arguments)
         more = more or getattr(document, "more", 0)
-        has_limit = is_whole or given.get("limit") is not None
-        is_list = not isinstance(document, dict)
-        if is_list:
-            most = len(document) if has_limit else results.ROWS
-            newest_first = document[::-1] if self.command.newest_last else document
-            document = results.listed(newest_first, () if is_whole else self.command.gist, most)
-        document = document | ({"more": more} if more else {})
-        if not is_whole and (more or not has_limit):
-            document = results.within(document)
-        if is_list and self.command.newest_last:  # the oldest rows are those that do not fit
-            document = document | {"result": document["result"][::-1]}
-        shown: dict[str, Any] = document
-        return shown
+        has_limit = is_full or arguments.get("limit") is not None
+        must_fit = not is_full and (more > 0 or not has_limit)
+        if isinstance(document, dict):
+            return _complete(document, more, must_fit)
+        # Of rows that do not fit, the oldest are left out: the newest rows come first until the answer is cut.
+        rows = document[::-1] if self.command.newest_last else document
+        answer = results.listed(rows, () if is_full else self.command.gist, len(rows) if has_limit else results.ROWS)
+        answer = _complete(answer, more, must_fit)
+        return {**answer, "result": answer["result"][::-1]} if self.command.newest_last else answer
 
     @cached_property
-    def _may_mark(self) -> bool:
+    def _marks_as_read(self) -> bool:
+        """Whether the command marks as read what it returns, unless it is told to peek."""
         return {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
 
     def run(self, call: Call, arguments: Arguments) -> Any:
@@ -146,9 +146,16 @@ class Tool:
         return requests.answer(call, self.command.name, arguments)
 
 
+def _complete(answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, Any]:
+    """Return the answer with the number of rows that the command left out, *more*. If it *must_fit*, it is cut."""
+    if more:
+        answer = {**answer, "more": more}
+    return results.within(answer) if must_fit else answer
+
+
 class MessagingTool(Tool):
-    """A tool with the name and the arguments that another system uses. *required* and *optional* have the descriptions
-    of the arguments, all of which are texts.
+    """A tool with the name and the arguments that it has in Janus or IAM. *required* and *optional* have the
+    descriptions of the arguments, all of which are texts.
     """
 
     def __init__(
@@ -160,9 +167,11 @@ class MessagingTool(Tool):
         required: dict[str, str],
         optional: dict[str, str],
     ) -> None:
-        described = {**required, **optional}
-        properties = {key: {"type": "string", "description": help} for key, help in described.items()}
-        schema = {"type": "object", "properties": properties, **({"required": [*required]} if required else {})}
+        descriptions = {**required, **optional}
+        properties = {key: {"type": "string", "description": text} for key, text in descriptions.items()}
+        schema: dict[str, Any] = {"type": "object", "properties": properties}
+        if required:
+            schema["required"] = list(required)
         super().__init__(command, name, description, schema)
         self._run = run
 
@@ -170,90 +179,102 @@ class MessagingTool(Tool):
         try:
             return self._run(call, self._checked(arguments))
         except errors.TeamsError as error:
-            if self.name != "send_to_agent":
-                raise
-            raise _undelivered(call, arguments, error) from None
+            if self.name == "send_to_agent":
+                raise _undelivered(call, arguments, error) from None
+            raise
 
     def _checked(self, arguments: Arguments) -> dict[str, str]:
+        """Return the arguments as texts, without those that are null.
+
+        Raises:
+            WrongUsage: An argument is unknown or missing.
+            InvalidValue: An argument is not a text.
+        """
         known, required = self.schema["properties"], self.schema.get("required", ())
         hint = f"{self.name} takes {', '.join(known) or 'nothing'}."
         if unknown := [key for key in arguments if key not in known]:
             raise errors.WrongUsage(f"{unknown[0]}: unknown field", hint)
-        given = {key: _text(key, value) for key, value in arguments.items() if value is not None}
-        if any(key not in given for key in required):
+        texts = {key: str(value) for key, value in arguments.items() if value is not None}
+        for key in texts:
+            if isinstance(arguments[key], bool) or not isinstance(arguments[key], str | int):
+                raise errors.InvalidValue(f"{key}: must be a string", "Give a text.")
+        if any(key not in texts for key in required):
             raise errors.WrongUsage(f"Missing {' or '.join(required)}", hint)
-        return given
+        return texts
 
 
-def _text(key: str, value: Any) -> str:
-    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
-        return str(value)
-    raise errors.InvalidValue(f"{key}: must be a string", "Give a text.")
+def _list_agents(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """List the agents. The `status` of an agent is `idle` or `active`, as in Janus."""
+    document = requests.answer(call, "list-agents", arguments)
+    agents = []
+    for row in document["agents"]:
+        agent = {"name": row["name"], "status": "active" if row["state"] == "active" else "idle"}
+        agent |= {key: row[key] for key in ("state", "role", "agentType", "queueDepth") if row.get(key)}
+        if row.get("status"):
+            agent["workingOn"] = row["status"]
+        agents.append(agent)
+    return {"agents": agents, "self": document["self"]}
 
 
-def _list_agents(call: Call, given: Mapping[str, str]) -> Any:
-    listed = requests.answer(call, "list-agents", given)
-    return {"agents": [_agent(row) for row in listed["agents"]], "self": listed["self"]}
-
-
-def _agent(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an agent in short form. Its `status` is `idle` or `active`, as the other system defines it."""
-    others = {key: row[key] for key in ("state", "role", "agentType", "queueDepth") if row.get(key)}
-    doing = {"workingOn": row["status"]} if row.get("status") else {}
-    return {"name": row["name"], "status": "active" if row["state"] == "active" else "idle", **others, **doing}
-
-
-def _send_to_agent(call: Call, given: Mapping[str, str]) -> Any:
-    if given["target"] == _name(call):
+def _send_to_agent(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
+    target, message = arguments["target"], arguments["message"]
+    if target == _sender(call):
         raise errors.WrongUsage("Cannot send message to self", "Choose another agent from the list.")
-    sent = requests.answer(call, "send-message", {"to": given["target"], "text": given["message"]})
+    sent = requests.answer(call, "send-message", {"to": target, "text": message})
     return {"delivered": True, "target": sent["to"], "id": sent["id"]}
 
 
 def _undelivered(call: Call, arguments: Arguments, error: errors.TeamsError) -> results.DocumentedRefusal:
-    """Return the refusal in the other system's form, with the reason and the agents that can be reached."""
+    """Return the refusal of `send_to_agent` with the keys that it has in Janus: `delivered`, the `error`, and the
+    agents that are `available`. For an unknown agent, `error` is word for word the sentence of Janus.
+    """
     is_unknown = isinstance(error, errors.AgentNotFound)
     message = f'Agent "{arguments["target"]}" not found' if is_unknown else error.message
     try:
-        available = [name for name in call.load_team().active_names() if name != _name(call)]
+        available = [name for name in call.load_team().active_names() if name != _sender(call)]
     except errors.TeamsError:
         available = []
     document = {"delivered": False, "error": message, "code": error.code, "hint": error.hint, "available": available}
     return results.DocumentedRefusal(error, document)
 
 
-def _name(call: Call) -> str:
+def _sender(call: Call) -> str:
+    """Return the name of the caller; "" if it has none."""
     return call.caller.name if call.caller else ""
 
 
-def _broadcast(call: Call, given: Mapping[str, str]) -> Any:
-    message, to, number = given["message"], given.get("send_to"), given.get("reply_to")
-    if number is not None and to is not None:
+def _broadcast(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Send a message to all other agents, or only to the agent in `send_to`, or as an answer to the message in
+    `reply_to`.
+    """
+    message, recipient, answered = arguments["message"], arguments.get("send_to"), arguments.get("reply_to")
+    if answered is not None and recipient is not None:
         raise errors.WrongUsage("an answer goes to the sender of the message", "Leave out send_to or reply_to.")
-    if number is not None:
-        sent = requests.answer(call, "reply", {"message": number, "text": message})
-    elif to is not None:
-        sent = requests.answer(call, "send-message", {"to": to, "text": message})
+    if answered is not None:
+        sent = requests.answer(call, "reply", {"message": answered, "text": message})
+        replied = {"repliedTo": sent["repliedTo"]}
+    elif recipient is not None:
+        sent = requests.answer(call, "send-message", {"to": recipient, "text": message})
+        replied = {}
     else:
         return _broadcast_to_all(call, message)
-    outcome = {"you_are": sent["from"], "id": sent["id"], "sentTo": sent.get("recipients") or [sent["to"]]}
-    return {**outcome, "repliedTo": sent["repliedTo"]} if number is not None else outcome
+    return {"you_are": sent["from"], "id": sent["id"], "sentTo": sent.get("recipients") or [sent["to"]], **replied}
 
 
-def _broadcast_to_all(call: Call, message: str) -> Any:
+def _broadcast_to_all(call: Call, message: str) -> dict[str, Any]:
     """Send the message to all other agents. The first broadcast of an agent that is alone becomes its status line."""
-    name = _name(call)
+    sender = _sender(call)
     try:
         sent = requests.answer(call, "broadcast-message", {"text": message})
     except errors.NobodyThere:
-        if presence.load(call.store, call.team, name).status is not None:
+        if presence.load(call.store, call.team, sender).status is not None:
             raise
-        presence.introduce(call.store, call.team, name, message)
-        return {"you_are": name, "id": None, "sentTo": []}
-    outcome = {"you_are": name, "id": sent["id"], "sentTo": sent["recipients"]}
+        presence.introduce(call.store, call.team, sender, message)
+        return {"you_are": sender, "id": None, "sentTo": []}
+    outcome = {"you_are": sender, "id": sent["id"], "sentTo": sent["recipients"]}
 
     def add_agents() -> None:
-        others = attention.others(call.store, call.team, name)[: attention.MAX_NAMED]
+        others = attention.others(call.store, call.team, sender)[: attention.MAX_NAMED]
         outcome["agents"] = [{"name": row["name"], "status": row["status"]} for row in others]
 
     call.try_to(add_agents)
@@ -283,13 +304,18 @@ _PARAMETERS = {
 }
 
 
-def every() -> dict[str, Tool]:
-    """Return all tools by name, in the order of the help."""
+def every(environ: Mapping[str, str]) -> dict[str, Tool]:
+    """Return all tools by name, in the order of the help. The tool that asks for permission is among them if the
+    environment says that the client uses it.
+    """
     tools = {tool.name: tool for tool in map(Tool, requests.offered())}
-    for command, (name, required, optional) in results.MESSAGING.items():
-        needed, others = ({key: _PARAMETERS[key] for key in keys} for keys in (required, optional))
-        own = tools[results.tool_name(command)].command
-        tools[name] = MessagingTool(own, name, _RUNS[name], _DESCRIPTIONS[name], needed, others)
+    for command_name, (name, required_keys, optional_keys) in results.MESSAGING.items():
+        command = tools[results.tool_name(command_name)].command
+        required = {key: _PARAMETERS[key] for key in required_keys}
+        optional = {key: _PARAMETERS[key] for key in optional_keys}
+        tools[name] = MessagingTool(command, name, _RUNS[name], _DESCRIPTIONS[name], required, optional)
+    if environ.get(permissions.VARIABLE) == permissions.LEVELS[0]:
+        tools[PROMPT_TOOL] = AskPermission()
     return tools
 
 
@@ -300,14 +326,13 @@ def usable(tools: Mapping[str, Tool], rights: Rights, everything: bool) -> list[
 
 def listed(usable: Iterable[Tool], rights: Rights, everything: bool) -> list[Listed]:
     """Return the tools as a client lists them. Their descriptions are short unless *everything* is True."""
-    return [_with_invitation(tool, tool.listed if everything else _shorter(tool), rights) for tool in usable]
-
-
-def _with_invitation(tool: Tool, listed: Listed, rights: Rights) -> Listed:
-    """Return the tool. The description of the tool that asks others also says how readily the team asks questions."""
-    if tool.command.name != _ASK:
-        return listed
-    return listed.model_copy(update={"description": f"{listed.description} {rights.asks}"})
+    rows = []
+    for tool in usable:
+        row = tool.listed if everything else _shorter(tool)
+        if tool.command.name == _ASK:  # its description also says how readily the team asks questions
+            row = row.model_copy(update={"description": f"{row.description} {rights.asks}"})
+        rows.append(row)
+    return rows
 
 
 def _shorter(tool: Tool) -> Listed:
@@ -315,7 +340,13 @@ def _shorter(tool: Tool) -> Listed:
     every request.
     """
     rare = {parameter.key for parameter in tool.command.own if parameter.seldom}
-    properties = {key: _terse(value) for key, value in tool.schema["properties"].items() if key not in rare}
+    properties = {}
+    for key, field in tool.schema["properties"].items():
+        if key in rare:
+            continue
+        if "enum" in field:  # the choices explain the argument
+            field = {name: value for name, value in field.items() if name not in ("description", "default")}
+        properties[key] = field
     annotations = tool.listed.annotations
     changes = {
         "description": results.beginning(tool.description),
@@ -325,20 +356,15 @@ def _shorter(tool: Tool) -> Listed:
     return tool.listed.model_copy(update=changes)
 
 
-def _terse(field: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of an argument, without a description if it has a list of choices."""
-    return {key: value for key, value in field.items() if not ("enum" in field and key in ("description", "default"))}
-
-
-NAME = "more_tools"
-_MOST_FIRST = 5
+MORE_TOOLS = "more_tools"
+_FIRST_COUNT = 5
 """The number of tools in the first list, besides `more_tools`."""
 _FIRST = (
     *("brief", "wait", "claim_task", "create_task", "broadcast", "update_task"),
     *("join_team", "spawn_team", "run_agent", "get_tasks", "list_agents"),
 )
 """Tools by importance. The first list has the first of these that the caller may use."""
-_SCHEMA: dict[str, Any] = {
+_MORE_TOOLS_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "description": "The tool to call; without it, all are listed."},
@@ -356,16 +382,8 @@ def first_tools(usable: list[Tool]) -> list[Tool]:
     by_name = {tool.name: tool for tool in usable}
     ask = results.tool_name(_ASK)
     names = [ask if name == "claim_task" and ask in by_name else name for name in _FIRST]
-    first = [by_name[name] for name in names if name in by_name][:_MOST_FIRST]
+    first = [by_name[name] for name in names if name in by_name][:_FIRST_COUNT]
     return [*first, by_name[PROMPT_TOOL]] if PROMPT_TOOL in by_name else first
-
-
-def tool_meant(name: str, arguments: Arguments) -> tuple[str, Arguments]:
-    """Return the tool that a call uses, perhaps through `more_tools`, and the arguments for that tool."""
-    given = arguments.get("arguments")
-    if name == NAME and isinstance(arguments.get("name"), str):
-        return str(arguments["name"]), given if isinstance(given, dict) else {}
-    return name, arguments
 
 
 class MoreTools(Tool):
@@ -373,15 +391,13 @@ class MoreTools(Tool):
 
     def __init__(self, others: Callable[[Call], list[Listed]]) -> None:
         doc = "List all other tools, or call one of them."
-        command = Command(NAME, self._list, doc=doc, example=NAME, quiet=True, daily=True, changes=False)
-        super().__init__(command, schema=_SCHEMA)
+        command = Command(MORE_TOOLS, self._list, doc=doc, example=MORE_TOOLS, quiet=True, daily=True, changes=False)
+        super().__init__(command, schema=_MORE_TOOLS_SCHEMA)
         self._others = others
 
-    def is_daily(self, rights: Rights) -> bool:
-        return False
-
     def is_for(self, rights: Rights) -> bool:
-        return True
+        """Return False: the tool is added to the first list only, whoever calls."""
+        return False
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
         """Return the whole list, which may be longer than other answers."""
@@ -392,7 +408,10 @@ class MoreTools(Tool):
             {"name": tool.name, "does": tool.description, "arguments": tool.input_schema["properties"]}
             for tool in self._others(call)
         ]
-        return {"result": rows, "use": f"{NAME} with name and arguments; or the tool itself, if your list has it now"}
+        return {
+            "result": rows,
+            "use": f"{MORE_TOOLS} with name and arguments; or the tool itself, if your list has it now",
+        }
 
 
 _ASK_SCHEMA: dict[str, Any] = {
@@ -422,13 +441,6 @@ class AskPermission(Tool):
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
         """Return the whole answer. It repeats the client's own input, so nothing may be cut."""
         return _ask(call, arguments.get("tool_name"), arguments.get("input"))
-
-
-def permission_tools(environ: Mapping[str, str]) -> dict[str, Tool]:
-    """Return the tool that asks for permission, if the environment says that the client uses it; otherwise an empty
-    dictionary.
-    """
-    return {PROMPT_TOOL: AskPermission()} if environ.get(permissions.VARIABLE) == permissions.LEVELS[0] else {}
 
 
 def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
