@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 from teams_cli.commands.call import Call
 from teams_cli.extensions.http import feeds, janus, openapi, refusals
 from teams_cli.extensions.http.boards import Boards
-from teams_cli.extensions.http.feeds import Feeds, Streams
+from teams_cli.extensions.http.feeds import Feeds
 from teams_cli.extensions.http.operations import Operations
 from teams_cli.extensions.http.refusals import RETRY_AFTER, Bodies, Document, RequestRefused
 from teams_cli.serving import requests
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Handler = Callable[[Request], Awaitable[Response]]
 
 
-READING = ("GET", "HEAD")
+_READING = ("GET", "HEAD")
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; frame-ancestors 'none'; form-action 'none'"
@@ -50,7 +50,7 @@ _HEADERS = {
     "cache-control": "no-store",
 }
 """Headers that every answer gets, unless the answer sets them itself."""
-PROOF = "/api/proof"
+_PROOF = "/api/proof"
 """The path where the server proves that it knows the token, to a client that has not sent the token yet."""
 _API = ("/api/", "/openapi.json")
 
@@ -64,7 +64,9 @@ class RequestGuard:
 
     def __init__(self, app: ASGIApp, port: int, token: str, private: bool) -> None:
         self.app = app
-        self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"} | ({"127.0.0.1", "localhost"} if port == 80 else set())
+        self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        if port == 80:  # which clients leave out
+            self.hosts |= {"127.0.0.1", "localhost"}
         self.token = token.encode()
         self.private = private
 
@@ -85,6 +87,12 @@ class RequestGuard:
         await self.app(scope, receive, send_guarded)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
+        """Check that the request is meant for this server, comes from none of other sites, and has the token if it
+        needs it.
+
+        Raises:
+            RequestRefused: It is refused.
+        """
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             names = " or ".join(sorted(self.hosts))
@@ -95,26 +103,27 @@ class RequestGuard:
         if is_foreign or (origins and origins != [f"http://{hosts[0]}"]):
             hint = "Use the board of this server."
             raise RequestRefused(403, "foreign_origin", "pages of other sites may not use this server", hint)
-        if scope["method"] not in READING or (is_api and self.private and scope["path"] != PROOF):
+        if scope["method"] not in _READING or (is_api and self.private and scope["path"] != _PROOF):
             self._check_token(scope, headers.get("authorization", ""))
 
     def _check_token(self, scope: Scope, authorization: str) -> None:
-        scheme, _, given = authorization.partition(" ")
-        if not given and scope["path"] == "/api/events":  # a browser's event stream can't send headers
-            scheme, given = "bearer", parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scheme.lower() == "bearer" and compare_digest(given.strip().encode(), self.token):
+        scheme, _, token = authorization.partition(" ")
+        if not token and scope["path"] == "/api/events":  # a browser's event stream can't send headers
+            scheme, token = "bearer", parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if scheme.lower() == "bearer" and compare_digest(token.strip().encode(), self.token):
             return
-        wrong = "wrong" if given else "missing"
         hint = (
             "`teams serve` prints the token, and server.json in the root has it. "
             "Requests carry it as `Authorization: Bearer TOKEN`."
         )
-        raise RequestRefused(401, "wrong_token", f"the token is {wrong}", hint, {"WWW-Authenticate": "Bearer"})
+        message = "the token is wrong" if token else "the token is missing"
+        raise RequestRefused(401, "wrong_token", message, hint, {"WWW-Authenticate": "Bearer"})
 
 
-BOARD = f"{os.path.dirname(__file__)}/board"
-_ABOUT_REQUEST = ("team", "as")
-_ENDING = RequestRefused(
+_BOARD = f"{os.path.dirname(__file__)}/board"
+_GENERAL_PARAMETERS = ("team", "as")
+"""Parameters of every request, which are none of its command."""
+_SERVER_ENDED = RequestRefused(
     503, "busy", "the server ended before it could answer", "Repeat the request after it is started again.", RETRY_AFTER
 )
 
@@ -127,36 +136,36 @@ class Api:
         self.operations = Operations(base, self.watchers)
         self.feeds = Feeds(self.watchers)
         self.boards = Boards(self.operations, self.feeds)
-        self.streams = Streams()
         self.bodies = Bodies()
 
     def application(self, port: int, token: str, private: bool) -> ASGIApp:
         """Return the ASGI application. If it is *private*, reading needs the *token* too."""
         api = [
-            Route("/agents", _answering(self.agents)),
+            Route("/agents", _with_refusals(self.agents)),
             Route("/agents/{name}/message", self.message, methods=["POST"]),
-            Route("/agents/{name}/log", _answering(self.log)),
-            Route("/board", _answering(self.boards.whole)),
-            Route("/board/teams", _answering(self.boards.teams)),
-            Route("/board/rows", _answering(self.boards.rows)),
-            Route("/board/messages", _answering(self.boards.messages)),
-            Route("/board/report", _answering(self.boards.report)),
-            Route("/proof", _answering(lambda request: _prove(request, token))),
-            Route("/events", _answering(self.events)),
+            Route("/agents/{name}/log", _with_refusals(self.log)),
+            Route("/board", _with_refusals(self.boards.whole)),
+            Route("/board/teams", _with_refusals(self.boards.teams)),
+            Route("/board/rows", _with_refusals(self.boards.rows)),
+            Route("/board/messages", _with_refusals(self.boards.messages)),
+            Route("/board/report", _with_refusals(self.boards.report)),
+            Route("/proof", _with_refusals(lambda request: _prove(request, token))),
+            Route("/events", _with_refusals(self.events)),
             *(route for command in requests.offered() for route in self._routes(command)),
         ]
         routes = [
             Mount("/api", routes=api),
-            Route("/openapi.json", _answering(self.description)),
-            Mount("/", StaticFiles(directory=BOARD, html=True)),
+            Route("/openapi.json", _with_refusals(self.description)),
+            Mount("/", StaticFiles(directory=_BOARD, html=True)),
         ]
-        app = Starlette(routes=routes, exception_handlers={404: _unknown, 405: _wrong_method, Exception: _failed})
+        app = Starlette(
+            routes=routes, exception_handlers={404: _unknown_address, 405: _wrong_method, Exception: _failed}
+        )
         return RequestGuard(app, port, token, private)
 
     def close(self) -> None:
         """End open streams and waits."""
-        self.streams.closing = True
-        self.feeds.wake()
+        self.feeds.close()
         self.operations.close()
         self.watchers.close()
 
@@ -164,14 +173,16 @@ class Api:
         """Return the addresses of a command: its own name, and the names that OpenCode Teams uses."""
 
         async def handle(request: Request) -> Response:
-            given = _query(request, command) if command.reads else await self.bodies.read(request)
-            document, call = await self.operations.command(request, command, given)
+            arguments = _query(request, command) if command.reads else await self.bodies.read(request)
+            document, call = await self.operations.command(request, command, arguments)
             damaged = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
             return self.operations.receipts.expect(request, Document(document, headers=damaged), call)
 
         snake = command.name.replace("-", "_")
         names = dict.fromkeys((command.name, snake, f"team_{snake}", f"team-{command.name}"))
-        return [Route(f"/{name}", _answering(handle), methods=["GET" if command.reads else "POST"]) for name in names]
+        return [
+            Route(f"/{name}", _with_refusals(handle), methods=["GET" if command.reads else "POST"]) for name in names
+        ]
 
     async def agents(self, request: Request) -> Response:
         team = request.query_params.get("team", "")
@@ -180,28 +191,28 @@ class Api:
     async def message(self, request: Request) -> Response:
         name, query = request.path_params["name"], request.query_params
         try:
-            given = await self.bodies.read(request)
-            agent = given.get("sender")
-            answer = await self.operations.call(
+            body = await self.bodies.read(request)
+            sender = body.get("sender")
+            return await self.operations.call(
                 request,
-                lambda call: janus.send(call, name, given, query.get("interrupt"), query.get("team", "")),
-                agent=agent if isinstance(agent, str) else "",
+                lambda call: janus.send(call, name, body, query.get("interrupt"), query.get("team", "")),
+                agent=sender if isinstance(sender, str) else "",
             )
         except (Departed, ClientDisconnect):
-            return janus.refused(_ENDING)
+            return janus.refused(_SERVER_ENDED)
         except Exception as error:
             return janus.refused(error)
-        return answer
 
     async def log(self, request: Request) -> Response:
         name, lines = request.path_params["name"], request.query_params.get("lines")
         return Document(await self.operations.call(request, lambda call: janus.log(call, name, lines)))
 
     async def events(self, request: Request) -> Any:
-        feed = await self.feeds.of(await self.operations.team(request))
+        team = await self.operations.call(request, lambda call: call.load_team().name)
+        feed = await self.feeds.of(team)
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
-        return self.streams.stream(feed, feeds.last_event(request))
+        return self.feeds.stream(feed, feeds.last_event(request))
 
     async def description(self, request: Request) -> Response:
         return Document(openapi.document())
@@ -214,29 +225,28 @@ async def _prove(request: Request, token: str) -> Response:
 
 
 def _query(request: Request, command: Command) -> dict[str, Any]:
-    """Return the values in the request's address; a parameter that takes several values gets a list."""
-    many = {requests.camel_case(p.key) for p in requests.parameters(command) if p.many}
+    """Return the command's arguments in the request's address; a parameter that takes several values gets a list."""
+    lists = {requests.camel_case(parameter.key) for parameter in requests.parameters(command) if parameter.many}
     query = request.query_params
-    keys = [key for key in query if key not in _ABOUT_REQUEST]
-    return {key: query.getlist(key) if key in many else query[key] for key in dict.fromkeys(keys)}
+    keys = [key for key in query if key not in _GENERAL_PARAMETERS]
+    return {key: query.getlist(key) if key in lists else query[key] for key in keys}
 
 
-def _answering(handle: Callable[[Request], Awaitable[Any]]) -> Handler:
+def _with_refusals(handle: Handler) -> Handler:
     """Return the handler, changed so that it answers an error with the document of a refusal."""
 
     async def answer(request: Request) -> Response:
         try:
-            response: Response = await handle(request)
+            return await handle(request)
         except (Departed, ClientDisconnect):
-            return refusals.refusal_answer(_ENDING)
+            return refusals.refusal_answer(_SERVER_ENDED)
         except Exception as error:
-            return refusals.refusal_answer(error, refusals.preferred(request.headers.get("prefer", "")))
-        return response
+            return refusals.refusal_answer(error, refusals.hint_writer(request.headers.get("prefer", "")))
 
     return answer
 
 
-async def _unknown(request: Request, error: Exception) -> Response:
+async def _unknown_address(request: Request, error: Exception) -> Response:
     refused = RequestRefused(404, "unknown_address", "there is no such page", "See /openapi.json.")
     return refusals.refusal_answer(refused)
 

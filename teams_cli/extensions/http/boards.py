@@ -18,7 +18,6 @@ from teams_cli.views import board
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from starlette.requests import Request
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 _BOARDS = 32
 """The number of boards in memory. A page whose board was dropped gets all rows again."""
 _MESSAGES = 200
+"""The number of messages that a page gets, unless it asks for another."""
 
 
 class Board:
@@ -39,44 +39,44 @@ class Board:
 
     def __init__(self) -> None:
         self._epoch = secrets.token_hex(4)
+        """The beginning of all versions of this board. Pages may know versions of a board that was dropped."""
         self._version = 0
         self._rows: dict[tuple[str, str], tuple[int, str]] = {}
-        self._gone: dict[tuple[str, str], int] = {}
+        """By table and key, the version of each row and its JSON."""
+        self._removed: dict[tuple[str, str], int] = {}
+        """By table and key, the version in which a row was removed."""
         self._lock = threading.Lock()
 
-    def take(self, tables: dict[str, Rows], after: str) -> dict[str, Any]:
+    def update(self, tables: dict[str, Rows], after: str) -> dict[str, Any]:
         """Store *tables* as the present rows. Return the rows that changed since the version *after*, with None for a
-        removed row.
+        removed row; all rows if the version is unknown.
         """
         with self._lock:
-            self._note(tables)
+            self._store(tables)
             epoch, _, number = after.partition("-")
             is_known = epoch == self._epoch and number.isascii() and number.isdigit() and int(number) <= self._version
-            since = int(number) if is_known else -1
             changed: dict[str, dict[str, Any]] = {}
             for (table, key), (version, _) in self._rows.items():
-                if version > since:
+                if not is_known or version > int(number):
                     changed.setdefault(table, {})[key] = tables[table][key]
-            for (table, key), version in self._gone.items() if is_known else ():
-                if version > since:
-                    changed.setdefault(table, {})[key] = None
+            if is_known:
+                for (table, key), version in self._removed.items():
+                    if version > int(number):
+                        changed.setdefault(table, {})[key] = None
             return {"version": f"{self._epoch}-{self._version}", "whole": not is_known, "rows": changed}
 
-    def _note(self, tables: dict[str, Rows]) -> None:
+    def _store(self, tables: dict[str, Rows]) -> None:
         """Give the next version to the rows that changed or were removed."""
         version = self._version + 1
-        now = {(table, key): json.dumps(row) for table, rows in tables.items() for key, row in rows.items()}
-        fresh = {place: text for place, text in now.items() if self._rows.get(place, (0, ""))[1] != text}
-        gone = [place for place in self._rows if place not in now]
-        if not fresh and not gone:
-            return
-        for place in gone:
+        present = {(table, key): json.dumps(row) for table, rows in tables.items() for key, row in rows.items()}
+        for place in [place for place in self._rows if place not in present]:
             del self._rows[place]
-            self._gone[place] = version
-        for place, text in fresh.items():
-            self._rows[place] = version, text
-            self._gone.pop(place, None)
-        self._version = version
+            self._removed[place] = self._version = version
+        for place, row in present.items():
+            if place not in self._rows or self._rows[place][1] != row:
+                self._rows[place] = version, row
+                self._removed.pop(place, None)
+                self._version = version
 
 
 class Boards:
@@ -124,9 +124,9 @@ class Boards:
             if run := _run(call, team.name):
                 tables["facts"]["run"] = run
             tables["facts"]["problems"] = [problem.message for problem in call.problems]
-            document = self._board(team.name, finished).take(tables, after)
-            start = 0 if document["whole"] else seen
-            document["messages"] = board.newest(call.store, team.name, start, _MESSAGES, call.problems)
+            document = self._board(team.name, finished).update(tables, after)
+            last_message = 0 if document["whole"] else seen
+            document["messages"] = board.newest(call.store, team.name, last_message, _MESSAGES, call.problems)
             return {**document, "now": teams.now(call.store), "position": position}
 
         return Document(await self._operations.call(request, look))
@@ -151,26 +151,34 @@ class Boards:
 
     async def teams(self, request: Request) -> Response:
         """Answer with all teams, each with its state, its description and the run that made it, if any."""
-        return Document(await self._operations.call(request, lambda call: list(_teams(call))))
+
+        def look(call: Call) -> list[dict[str, Any]]:
+            return [
+                {
+                    "name": team.name,
+                    "state": team.state,
+                    "description": team.description,
+                    "run": _run(call, team.name),
+                }
+                for team in teams.all_of(call.store, call.problems)
+            ]
+
+        return Document(await self._operations.call(request, look))
 
     def _board(self, team: str, finished: int) -> Board:
+        """Return the board in memory, or a new one. The board that was not used for the longest time makes room."""
         with self._lock:
-            kept = self._boards.pop((team, finished), None) or Board()
-            self._boards[team, finished] = kept
-            while len(self._boards) > _BOARDS:
+            used = self._boards.pop((team, finished), None) or Board()
+            self._boards[team, finished] = used
+            if len(self._boards) > _BOARDS:
                 del self._boards[next(iter(self._boards))]
-            return kept
-
-
-def _teams(call: Call) -> Iterator[dict[str, Any]]:
-    for team in teams.all_of(call.store, call.problems):
-        yield {"name": team.name, "state": team.state, "description": team.description, "run": _run(call, team.name)}
+            return used
 
 
 def _run(call: Call, team: str) -> dict[str, Any] | None:
     """Return the workflow and the status of the run that made the team, or None if no run made it."""
-    made = [run for run, _ in call.store.scan(team, RUN, call.problems)]
-    return {"workflow": made[-1].workflow, "status": made[-1].status} if made else None
+    runs = [run for run, _ in call.store.scan(team, RUN, call.problems)]
+    return {"workflow": runs[-1].workflow, "status": runs[-1].status} if runs else None
 
 
 def _number(request: Request, name: str, default: int, most: int = 1 << 40) -> int:

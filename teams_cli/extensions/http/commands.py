@@ -21,13 +21,14 @@ free one; `server.json` in the data directory has the address. With --private, r
 Raises:
     Conflict: A server of these teams already runs.
 """
-_PORT, _LAST_PORT = 9223, 65535
+_PORT = 9223
+LAST_PORT = 65535
 
 
 def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
-    if not 0 <= port <= _LAST_PORT:
+    if not 0 <= port <= LAST_PORT:
         raise errors.InvalidValue(
-            f"{port} is not a valid port", f"Give a number from 1 to {_LAST_PORT}, or 0 for any free one."
+            f"{port} is not a valid port", f"Give a number from 1 to {LAST_PORT}, or 0 for any free one."
         )
     return Service("extensions.http.server", "http", {"port": port, "private": private, "browse": browse})
 

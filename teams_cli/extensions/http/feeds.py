@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 from collections import deque
+from contextlib import suppress
 
 from anyio import to_thread
 from starlette.responses import StreamingResponse
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     "The position before an entry, the position of the entry, and the entry."
 
 
-_BATCH = 1 << 14
+_BATCH_BYTES = 1 << 14
 """The number of bytes that are sent at once."""
 
 
@@ -43,106 +44,107 @@ class Feed:
         self._watchers = watchers
         self._team = team
         self._loop = loop
-        self._kept: deque[tuple[int, int, bytes]] = deque(maxlen=refusals.EVENTS)
+        self._recent: deque[tuple[int, int, bytes]] = deque(maxlen=refusals.EVENTS)
+        """The newest events, each with the position before it and its own."""
         self._readers = 0
-        self._looking = threading.Lock()
-        self._seen = self._before = 0
+        self._reading = threading.Lock()
+        self._last = 0
+        """The position of the last entry that was read; 0 before the first."""
+        self._before_last = 0
+        """The position before that entry."""
         self.news = asyncio.Event()
         """An event that is set, and then replaced by a new one, when the feed has new events."""
         self.position = 0
-        self.cuts = 0
+        self.replacements = 0
         """The number of times that another history replaced the one that was read, so that earlier positions mean
         nothing.
         """
-
-    async def catch_up(self) -> None:
-        """Read to the end of the history.
-
-        Raises:
-            TeamsError: The history can't be read.
-        """
-        await to_thread.run_sync(self.look)
 
     def join(self) -> None:
         """Add a reader. The first reader starts the watch on the team."""
         self._readers += 1
         if self._readers == 1:
-            self._watchers.listen(self._team, self._look_quietly)
+            self._watchers.listen(self._team, self._try_to_read)
 
     def leave(self) -> None:
         """Remove a reader. The watch ends when the last reader leaves."""
         self._readers -= 1
         if not self._readers:
-            self._watchers.forget(self._team, self._look_quietly)
-            self._kept.clear()
+            self._watchers.forget(self._team, self._try_to_read)
+            self._recent.clear()
 
     async def after(self, position: int) -> list[tuple[int, bytes]]:
         """Return the next events after *position*, each with its own position; an empty list if there are none yet."""
+
+        def from_history() -> list[tuple[int, bytes]]:
+            entries = self._watchers.store.history(self._team, position)
+            return _first_batch((after, _event(after, entry)) for after, entry in entries)
+
         if position >= self.position:
             return []
-        if self._kept and position >= self._kept[0][0]:
-            return _batch((after, event) for before, after, event in self._kept if before >= position)
-        return await to_thread.run_sync(self._from_history, position)
+        if self._recent and position >= self._recent[0][0]:
+            return _first_batch((after, event) for before, after, event in self._recent if before >= position)
+        return await to_thread.run_sync(from_history)
 
-    def _from_history(self, position: int) -> list[tuple[int, bytes]]:
-        entries = self._watchers.store.history(self._team, position)
-        return _batch((after, _event(after, entry)) for after, entry in entries)
+    def _try_to_read(self) -> None:
+        with suppress(errors.TeamsError):  # the next change reads it again
+            self.read()
 
-    def _look_quietly(self) -> None:
-        try:
-            self.look()
-        except errors.TeamsError:  # the next look may read it again
-            return
-
-    def look(self) -> int:
+    def read(self) -> int:
         """Read the new entries of the history, and pass them to the thread of the readers. Return the end position of
         the history.
 
         Raises:
             TeamsError: The history can't be read.
         """
-        with self._looking:
-            cut, entries = self._read_on()
-            if cut or entries:
-                self._before, self._seen = entries[-1][:2] if entries else (0, 0)
-                kept = [(before, after, _event(after, entry)) for before, after, entry in entries]
-                self._loop.call_soon_threadsafe(self._publish, kept, self._seen, cut)
-            return self._seen
+        with self._reading:
+            is_replaced, entries = self._new_entries()
+            if is_replaced or entries:
+                self._before_last, self._last = entries[-1][:2] if entries else (0, 0)
+                events = [(before, after, _event(after, entry)) for before, after, entry in entries]
+                self._loop.call_soon_threadsafe(self._publish, events, self._last, is_replaced)
+            return self._last
 
-    def _read_on(self) -> tuple[bool, deque[Entry]]:
-        """Return whether the last entry that was seen is gone, and the new entries, at most as many as are kept."""
-        entries = self._watchers.store.history(self._team, self._before)
-        position, cut = self._before, False
-        if self._seen:
-            last = next(entries, None)
-            cut = last is None or last[0] != self._seen
-            position = 0 if cut else self._seen
-            entries = self._watchers.store.history(self._team, 0) if cut else entries
+    def _new_entries(self) -> tuple[bool, deque[Entry]]:
+        """Return whether another history replaced the one that was read, and the new entries, at most as many as are
+        kept in memory.
+        """
+        position = self._before_last
+        entries = self._watchers.store.history(self._team, position)
+        is_replaced = False
+        if self._last:  # the first entry must be the one that was read last
+            first = next(entries, None)
+            is_replaced = first is None or first[0] != self._last
+            position = self._last
+        if is_replaced:
+            position = 0
+            entries = self._watchers.store.history(self._team, position)
         new: deque[Entry] = deque(maxlen=refusals.EVENTS)
         for after, entry in entries:
             new.append((position, after, entry))
             position = after
-        return cut, new
+        return is_replaced, new
 
-    def _publish(self, entries: list[tuple[int, int, bytes]], position: int, cut: bool) -> None:
-        if cut:
-            self.cuts += 1
-            self._kept.clear()
-        if self._kept and entries and entries[0][0] != self._kept[-1][1]:
-            self._kept.clear()
-        self._kept.extend(entries)
+    def _publish(self, events: list[tuple[int, int, bytes]], position: int, is_replaced: bool) -> None:
+        """Give the readers the new events."""
+        if is_replaced:
+            self.replacements += 1
+        has_gap = self._recent and events and events[0][0] != self._recent[-1][1]
+        if is_replaced or has_gap:
+            self._recent.clear()
+        self._recent.extend(events)
         self.position = position
         self.news.set()
         self.news = asyncio.Event()
 
 
-def _batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+def _first_batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """Return the first of the events, as many as are sent at once, so that a slow reader holds no more in memory."""
     batch, size = [], 0
     for after, event in events:
         batch.append((after, event))
         size += len(event)
-        if size >= _BATCH:
+        if size >= _BATCH_BYTES:
             break
     return batch
 
@@ -152,17 +154,23 @@ def _event(position: int, entry: dict[str, Any]) -> bytes:
 
 
 class Feeds:
-    """Keeps the feeds of a server, one for each team."""
+    """Keeps the feeds of a server, one for each team, and counts the event streams that are open."""
 
     def __init__(self, watchers: Watchers) -> None:
         self._watchers = watchers
         self._loop = asyncio.get_running_loop()
         self._feeds: dict[str, Feed] = {}
+        self.open_streams = 0
+        self.is_closing = False
 
     async def of(self, team: str) -> Feed:
-        """Return the feed of an existing team, after the feed has read to the end of the team's history."""
-        feed = self._of(team)
-        await feed.catch_up()
+        """Return the feed of an existing team, after the feed has read to the end of the team's history.
+
+        Raises:
+            TeamsError: The history can't be read.
+        """
+        feed = self._feed_of(team)
+        await to_thread.run_sync(feed.read)
         return feed
 
     def end_of(self, team: str) -> int:
@@ -172,38 +180,7 @@ class Feeds:
         Raises:
             TeamsError: The history can't be read.
         """
-        return self._of(team).look()
-
-    def wake(self) -> None:
-        """Wake all readers."""
-        for feed in self._feeds.values():
-            feed.news.set()
-
-    def _of(self, team: str) -> Feed:
-        return self._feeds.get(team) or self._feeds.setdefault(team, Feed(self._watchers, team, self._loop))
-
-
-_BEAT = b": beat\n\n"
-_START = b"retry: 1000\n\n"
-UNKNOWN = -1
-
-
-def last_event(request: Request) -> int | None:
-    """Return the position that the client has seen; None for a new client, `UNKNOWN` if the position is not a
-    number.
-    """
-    position = request.headers.get("last-event-id") or request.query_params.get("lastEventId")
-    if position is None:
-        return None
-    return int(position) if position.isascii() and position.isdigit() and len(position) < 19 else UNKNOWN
-
-
-class Streams:
-    """Counts the open event streams of a server, and makes new ones."""
-
-    def __init__(self) -> None:
-        self.closing = False
-        self.open = 0
+        return self._feed_of(team).read()
 
     def stream(self, feed: Feed, seen: int | None) -> EventStream:
         """Return a stream of the events after the position *seen*, or from now on if *seen* is None.
@@ -211,22 +188,46 @@ class Streams:
         Raises:
             RequestRefused: Too many streams are open.
         """
-        if self.open >= refusals.STREAMS:
+        if self.open_streams >= refusals.STREAMS:
             hint = "Close one, or read /api/board from time to time."
-            raise RequestRefused(503, "busy", f"{self.open} event streams are open already", hint, RETRY_AFTER)
+            raise RequestRefused(503, "busy", f"{self.open_streams} event streams are open already", hint, RETRY_AFTER)
         return EventStream(self, feed, seen)
+
+    def close(self) -> None:
+        """End all streams."""
+        self.is_closing = True
+        for feed in self._feeds.values():
+            feed.news.set()
+
+    def _feed_of(self, team: str) -> Feed:
+        return self._feeds.get(team) or self._feeds.setdefault(team, Feed(self._watchers, team, self._loop))
+
+
+_BEAT = b": beat\n\n"
+_START = b"retry: 1000\n\n"
+
+
+def last_event(request: Request) -> int | None:
+    """Return the position of the last event that the client has; None for a new client, -1 if the position is not a
+    number.
+    """
+    position = request.headers.get("last-event-id") or request.query_params.get("lastEventId")
+    if position is None:
+        return None
+    return int(position) if position.isascii() and position.isdigit() and len(position) < 19 else -1
 
 
 class EventStream(StreamingResponse):
     """One event stream. A client that takes no data for a while is dropped, and may connect again."""
 
-    def __init__(self, streams: Streams, feed: Feed, seen: int | None) -> None:
+    def __init__(self, feeds: Feeds, feed: Feed, seen: int | None) -> None:
         super().__init__(self._events(), headers={"x-accel-buffering": "no"}, media_type="text/event-stream")
-        self._streams = streams
+        self._feeds = feeds
         self._feed = feed
-        self._cuts = feed.cuts
-        self._unknown = seen is not None and not 0 <= seen <= feed.position
-        self._position = feed.position if seen is None or self._unknown else seen
+        self._replacements = feed.replacements
+        self._is_unknown = seen is not None and not 0 <= seen <= feed.position
+        """Whether the client's last event is not in the history."""
+        self._position = feed.position if seen is None or self._is_unknown else seen
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client leaves or takes no data for a while, or the server ends."""
@@ -235,7 +236,7 @@ class EventStream(StreamingResponse):
             async with asyncio.timeout(refusals.SEND_SECONDS):
                 await send(message)
 
-        self._streams.open += 1
+        self._feeds.open_streams += 1
         self._feed.join()
         try:
             await super().__call__(scope, receive, send_in_time)
@@ -243,26 +244,24 @@ class EventStream(StreamingResponse):
             scope["abort"]()
         finally:
             self._feed.leave()
-            self._streams.open -= 1
+            self._feeds.open_streams -= 1
 
     async def _events(self) -> AsyncIterator[bytes]:
         yield _START
-        while not self._streams.closing:
+        while not self._feeds.is_closing:
             news = self._feed.news
-            if self._unknown or self._cuts != self._feed.cuts:
-                yield self._reset()
+            if self._is_unknown or self._replacements != self._feed.replacements:
+                self._is_unknown, self._replacements = False, self._feed.replacements
+                self._position = position = self._feed.position
+                # The client must read everything again, because its last event is not in the history.
+                yield f'id: {position}\nevent: reset\ndata: {{"position": {position}}}\n\n'.encode()
             elif events := await self._feed.after(self._position):
                 yield b"".join(event for _, event in events)
                 self._position = events[-1][0]
-            elif self._position >= self._feed.position:  # it may be ahead after reading the history
+            elif self._position >= self._feed.position:  # greater after events that were read from the history
                 try:
                     await asyncio.wait_for(news.wait(), refusals.BEAT_SECONDS)
                 except TimeoutError:
                     yield _BEAT
             else:  # no entry of the history is left
                 self._position = self._feed.position
-
-    def _reset(self) -> bytes:
-        """Return an event that makes the client read everything again, because its last event is not in the history."""
-        self._unknown, self._cuts, self._position = False, self._feed.cuts, self._feed.position
-        return f'id: {self._position}\nevent: reset\ndata: {{"position": {self._position}}}\n\n'.encode()

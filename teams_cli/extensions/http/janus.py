@@ -20,43 +20,50 @@ if TYPE_CHECKING:
 
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")
 _LINES = 100
+"""The number of lines of a log, unless the request asks for another."""
 
 
 def agents(call: Call, team: str) -> list[dict[str, Any]]:
     """Return the active agents of the team, or of all open teams if *team* is "". Each has its team, and the `status`
     `active` or `idle`.
     """
-    named = [team] if team else call.open_teams()
-    return [row for name in named or [call.team] for row in _of_team(call, teams.get(call.store, name))]
+    rows = []
+    for record in _teams(call, team):
+        active = set(record.active_names())
+        for row in agent_rows(call.store, record, call.problems):
+            if row["name"] not in active:
+                continue
+            others = {key: row[key] for key in ("role", "agentType", "state", "queueDepth", "lastSeen")}
+            status = "active" if row["state"] == "active" else "idle"
+            rows.append(
+                {"name": row["name"], "status": status, "announced": row["status"], **others, "team": record.name}
+            )
+    return rows
 
 
-def _of_team(call: Call, team: Team) -> list[dict[str, Any]]:
-    active = set(team.active_names())
-    rows = agent_rows(call.store, team, call.problems)
-    return [{**_row(row), "team": team.name} for row in rows if row["name"] in active]
+def _teams(call: Call, team: str) -> list[Team]:
+    """Return *team*, or all open teams if *team* is "". If none is open, this raises the error that says so."""
+    names = [team] if team else call.open_teams()
+    return [teams.get(call.store, name) for name in names or [call.team]]
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: row[key] for key in ("role", "agentType", "state", "queueDepth", "lastSeen")}
-    status = "active" if row["state"] == "active" else "idle"
-    return {"name": row["name"], "status": status, "announced": row["status"], **kept}
-
-
-def send(call: Call, name: str, given: dict[str, Any], interrupt: str | None, team: str) -> Document:
-    """Deliver a message to the agent *name*, in *team* or in the only team that has both agents. Return the answer,
-    which says whether the message ended a turn.
+def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, team: str) -> Document:
+    """Deliver the message in the *body* of a request to the agent *name*, in *team* or in the only team that has both
+    agents. Return the answer, which says whether the message ended a turn.
     """
-    body, sender = given.get("message"), given.get("sender")
-    if not (isinstance(body, str) and isinstance(sender, str) and body.strip() and sender):
+    message, sender = body.get("message"), body.get("sender")
+    if not (isinstance(message, str) and isinstance(sender, str) and message.strip() and sender):
         return _undelivered(400, "Missing message or sender")
     try:
-        call.said_team = team or _team_for(call, name) or call.said_team
-        return _send(call, name, body, given.get("uid"), _interrupts(interrupt))
+        call.said_team = team or _common_team(call, name) or call.said_team
+        return _send(call, name, message, body.get("uid"), _parse_interrupt(interrupt))
     except errors.AgentNotFound as missing:
-        return _missing(call, name, missing, team)
+        available = [agent for record in _teams(call, team) for agent in record.active_names()]
+        error = f'Agent "{name}" not found'
+        return _undelivered(404, error, available=available, code=missing.code, hint=missing.hint)
 
 
-def _team_for(call: Call, name: str) -> str:
+def _common_team(call: Call, name: str) -> str:
     """Return the only team that has both the caller and the agent *name*, else the only team that has *name*. Return ""
     if several teams have *name*.
 
@@ -75,14 +82,14 @@ def _has(team: Team, name: str) -> bool:
     return name in (HUMAN, "leader") or team.member(name) is not None
 
 
-def _send(call: Call, name: str, body: str, uid: object, now: bool | None) -> Document:
+def _send(call: Call, name: str, message: str, uid: object, interrupt: bool | None) -> Document:
     if uid is not None and not isinstance(uid, str):
         raise errors.InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
     target = teams.get_recipient(call.load_team(), name)
     if target == call.agent:
         return _undelivered(400, "Cannot send message to self")
     sent, ended = interrupting.deliver_interruptions(
-        call.store, call.team, call.known, target, body, call.environ, now, uid
+        call.store, call.team, call.known, target, message, call.environ, interrupt, uid
     )
     call.note_seen()
     return Document({"delivered": True, "target": target, "id": sent.id, "number": sent.number, "interrupted": ended})
@@ -94,36 +101,32 @@ def refused(error: Exception) -> Document:
     return _undelivered(refusal.status, refusal.message, refusal.headers, code=refusal.code, hint=refusal.hint)
 
 
-def _undelivered(status: int, error: str, headers: dict[str, str] | None = None, **more: Any) -> Document:
-    return Document({"delivered": False, "error": error, **more}, status, headers)
+def _undelivered(status: int, error: str, headers: dict[str, str] | None = None, **details: Any) -> Document:
+    """Return the answer to a message that was not delivered, in the words and with the keys that it has in Janus."""
+    return Document({"delivered": False, "error": error, **details}, status, headers)
 
 
-def _missing(call: Call, name: str, missing: errors.AgentNotFound, team: str) -> Document:
-    names = [team] if team else call.open_teams()
-    available = [agent for team in names or [call.team] for agent in teams.get(call.store, team).active_names()]
-    return _undelivered(404, f'Agent "{name}" not found', available=available, code=missing.code, hint=missing.hint)
-
-
-def _interrupts(value: str | None) -> bool | None:
-    if value is None or value.lower() in _YES + _NO:
-        return None if value is None else value.lower() in _YES
+def _parse_interrupt(value: str | None) -> bool | None:
+    """Return whether the message is to end the running turn; None if the request does not say so."""
+    if value is None:
+        return None
+    if value.lower() in _YES + _NO:
+        return value.lower() in _YES
     raise errors.InvalidValue(f"{value!r} is not true or false", "Use ?interrupt=true, or leave it out.")
 
 
 def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
-    """Return the last lines that an agent printed, the newest last.
+    """Return the last lines that an agent printed, the newest last. *lines* is their number, or None for 100.
 
     Raises:
         AgentNotFound: `teams` did not start an agent of that name.
         InvalidValue: *lines* is not a number from 1 to 10000.
     """
-    wanted = lines if lines is not None else str(_LINES)
-    if not (wanted.isascii() and wanted.isdigit() and 0 < int(wanted[:9]) <= 10_000):
-        raise errors.InvalidValue(f"{wanted!r} is not a valid number of lines", "Give one from 1 to 10000.")
+    count = lines if lines is not None else str(_LINES)
+    if not (count.isascii() and count.isdigit() and 0 < int(count[:9]) <= 10_000):
+        raise errors.InvalidValue(f"{count!r} is not a valid number of lines", "Give one from 1 to 10000.")
     session = sessions.find(call.store, call.load_team().name, name)
     if session is None:
         raise errors.AgentNotFound(f"teams started no agent {name!r}", "Only agents that it started have logs.")
-    return {
-        "agent": session.agent,
-        "lines": logs.tail(call.store, call.team, session.agent, session.turns, int(wanted)),
-    }
+    tail = logs.tail(call.store, call.team, session.agent, session.turns, int(count))
+    return {"agent": session.agent, "lines": tail}

@@ -86,13 +86,14 @@ _SCHEMAS = {
 
 
 def _answer(command: Command) -> dict[str, Any]:
+    """Return the schema of a command's answer; an empty one, which allows anything, if the answer has no records."""
     record = _record_of(command)
     if record is None:
         return {}
-    one = _ref(record.__name__)
+    schema = _ref(record.__name__)
     if isinstance(command.answers, UnionType):  # a record for one id, a list for several
-        return {"anyOf": [one, _list_of(one)]}
-    return one if record is command.answers else _list_of(one)
+        return {"anyOf": [schema, _list_of(schema)]}
+    return schema if record is command.answers else _list_of(schema)
 
 
 def _record_of(command: Command) -> Any:
@@ -105,20 +106,20 @@ def _components() -> dict[str, Any]:
     schemas: dict[str, Any] = dict(_SCHEMAS)
     for record in filter(None, dict.fromkeys(map(_record_of, requests.offered()))):
         schema = schema_of(record)
-        schemas |= {name: _answered(part) for name, part in schema.pop("$defs", {}).items()}
-        schemas[record.__name__] = _answered(schema)
+        schemas |= {name: _stored(inner) for name, inner in schema.pop("$defs", {}).items()}
+        schemas[record.__name__] = _stored(schema)
     return schemas
 
 
-def _answered(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a record in an answer. There it is stored, so it has an id or a number, and all keys that
-    have defaults.
+def _stored(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a record that is stored, and so has an id or a number. The defaults are left out, since an
+    answer has all keys.
     """
-    parts: dict[str, Any] = schema.get("properties", {})
-    stored = [key for key in ("id", "number") if parts.get(key, {}).get("default") in ("", 0)]
-    for part in parts.values():
-        part.pop("default", None)
-    return {**schema, "required": [*schema.get("required", ()), *stored]} if stored else schema
+    properties: dict[str, Any] = schema.get("properties", {})
+    keys = [key for key in ("id", "number") if properties.get(key, {}).get("default") in ("", 0)]
+    for field in properties.values():
+        field.pop("default", None)
+    return {**schema, "required": [*schema.get("required", ()), *keys]} if keys else schema
 
 
 _ABOUT = """The operations of `teams` over HTTP, on this machine alone. A request is a command with JSON values.
@@ -167,7 +168,7 @@ def document() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {"title": "teams", "version": __version__, "description": _ABOUT},
-        "tags": [{"name": name, "description": what} for name, what in _TAGS.items()],
+        "tags": [{"name": name, "description": description} for name, description in _TAGS.items()],
         "paths": paths,
         "components": {
             "schemas": _components(),
@@ -183,7 +184,7 @@ def document() -> dict[str, Any]:
 
 def _refusal(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the description of an operation's refusal, with the meaning of each HTTP status."""
-    rows = [f"| {status} | {what} |" for status, what in _REFUSALS.items()]
+    rows = [f"| {status} | {meaning} |" for status, meaning in _REFUSALS.items()]
     description = "\n".join(["The request is refused, and changed nothing.", "", "| status | |", "|---|---|", *rows])
     return {"description": description, "headers": _RETRY, "content": _json(schema)}
 
@@ -199,61 +200,62 @@ def _query(name: str, schema: dict[str, Any], help: str, required: bool = False)
 _TEAM = _query("team", _STRING, "The team to act in; the only one unless given.")
 _AS = _query("as", _STRING, "The agent that asks; the human unless given.")
 _NAME = {"name": "name", "in": "path", "required": True, "schema": _STRING, "description": "The agent."}
-_WHERE = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/components/parameters/as"}]
+_TEAM_AND_CALLER = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/components/parameters/as"}]
 
 
 def _command(command: Command) -> dict[str, Any]:
+    """Return the description of a command's operation. The arguments are in the query if the command only reads."""
     schema = requests.schema(command.name, requests.camel_case)
     operation = _operation(command.group, command.name, command.doc, _answer(command), changes=not command.reads)
     if command.reads:
-        needed = schema.get("required", ())
-        rest = [
-            _query(key, field, in_requests(field.pop("description")), key in needed)
+        required = schema.get("required", ())
+        parameters = [
+            _query(key, field, in_requests(field.pop("description")), key in required)
             for key, field in schema["properties"].items()
         ]
-        return {**operation, "parameters": _WHERE + rest}
+        return {**operation, "parameters": _TEAM_AND_CALLER + parameters}
     for field in schema["properties"].values():
         field["description"] = in_requests(field["description"])
     body = {"required": bool(schema.get("required")), "content": _json(schema)}
-    return {**operation, "parameters": _WHERE, "requestBody": body}
+    return {**operation, "parameters": _TEAM_AND_CALLER, "requestBody": body}
 
 
 def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
     """Return the description of an operation. The first paragraph of *doc*, its docstring, is the summary."""
-    summary, rest = description(doc)
+    summary, details = description(doc)
     done = {"description": "Done.", "content": _json(answer)}
     responses = {"200": done, "default": {"$ref": "#/components/responses/Refused"}}
     operation: dict[str, Any] = {"operationId": name, "tags": [tag], "summary": summary, "responses": responses}
-    operation |= {"description": rest} if rest else {}
-    return {
-        **operation,
-        "security": [{"server": []}, {"server": [], "caller": []}] if changes else [{}, {"server": []}],
-    }
+    if details:
+        operation["description"] = details
+    # Of the entries in this list, a request must fulfil one; {} demands nothing.
+    operation["security"] = [{"server": []}, {"server": [], "caller": []}] if changes else [{}, {"server": []}]
+    return operation
 
 
-def _get(
-    tag: str, name: str, doc: str, answer: dict[str, Any], *parameters: dict[str, Any]
-) -> dict[str, dict[str, Any]]:
-    return {"get": {**_operation(tag, name, doc, answer, changes=False), "parameters": [*_WHERE, *parameters]}}
+def _get(tag: str, name: str, doc: str, answer: dict[str, Any], *parameters: dict[str, Any]) -> dict[str, Any]:
+    operation = _operation(tag, name, doc, answer, changes=False)
+    return {"get": {**operation, "parameters": [*_TEAM_AND_CALLER, *parameters]}}
 
 
 def _agents() -> dict[str, Any]:
     """Return the addresses of the Janus system."""
-    sent = _operation(_AGENTS, "message", _doc(interrupting.deliver_interruptions), _ref("Delivered"), changes=True)
-    # The refusals of the guard are those of every request.
-    sent["responses"]["default"] = _refusal({"oneOf": [_ref("Undelivered"), _ref("Error")]})
-    sent["requestBody"] = {
+    send = _operation(_AGENTS, "message", _doc(interrupting.deliver_interruptions), _ref("Delivered"), changes=True)
+    # A refusal before the message is looked at, such as that of a wrong token, is an `Error` as for every request.
+    send["responses"]["default"] = _refusal({"oneOf": [_ref("Undelivered"), _ref("Error")]})
+    send["requestBody"] = {
         "required": True,
         "content": _json(_object({"message": _STRING, "sender": _STRING}, {"uid": _STRING})),
     }
-    now = _query("interrupt", {"type": "boolean"}, "End the running turn; as the setting `delivery` says unless given.")
+    interrupt_help = "End the running turn; as the setting `delivery` says unless given."
+    send["parameters"] = [_NAME, _TEAM_AND_CALLER[0], _query("interrupt", {"type": "boolean"}, interrupt_help)]
     lines = _query("lines", {"type": "integer", "minimum": 1, "maximum": 10_000}, "How many; 100 unless given.")
-    logged = _get(_AGENTS, "log", "The last lines that an agent printed, newest last.", _ref("Log"), lines)
-    logged["get"]["parameters"].insert(0, _NAME)
+    log = _get(_AGENTS, "log", "The last lines that an agent printed, newest last.", _ref("Log"), lines)
+    log["get"]["parameters"].insert(0, _NAME)
     return {
         "/api/agents": _get(_AGENTS, "agents", "List the agents that can be written to.", _list_of(_ref("Agent"))),
-        "/api/agents/{name}/message": {"post": {**sent, "parameters": [_NAME, _WHERE[0], now]}},
-        "/api/agents/{name}/log": logged,
+        "/api/agents/{name}/message": {"post": send},
+        "/api/agents/{name}/log": log,
     }
 
 
@@ -261,17 +263,17 @@ def _board() -> dict[str, Any]:
     """Return the addresses for a page that shows a team and follows its changes."""
     number = {**_INTEGER, "minimum": 0}
     team = _object({"name": _STRING, "state": _STRING, "description": _TEXT_OR_NULL, "run": _RUN})
-    after = "Your latest version: the answer has only later changes, and null for a removed row."
-    finished = "How many finished tasks, the newest; 100 unless given."
-    seen = _query("lastEventId", _STRING, "The same as the header, for clients that can't set it.")
-    header = {
+    after_help = "Your latest version: the answer has only later changes, and null for a removed row."
+    finished_help = "How many finished tasks, the newest; 100 unless given."
+    last_event = _query("lastEventId", _STRING, "The same as the header, for clients that can't set it.")
+    last_event_header = {
         "name": "Last-Event-ID",
         "in": "header",
         "schema": _STRING,
         "description": "The last event that you have.",
     }
-    streamed = _get(_BOARD, "events", _STREAM, {}, seen, header)
-    streamed["get"]["responses"]["200"] = {
+    events = _get(_BOARD, "events", _EVENTS, {}, last_event, last_event_header)
+    events["get"]["responses"]["200"] = {
         "description": "Events, until the client or the server ends.",
         "content": {"text/event-stream": {"schema": _STRING}},
     }
@@ -282,9 +284,9 @@ def _board() -> dict[str, Any]:
             "board-rows",
             _doc(board.rows),
             _ref("Rows"),
-            _query("after", _STRING, after),
+            _query("after", _STRING, after_help),
             _query("messages", number, "The number of the newest message that you have."),
-            _query("finished", {**number, "maximum": 100_000}, finished),
+            _query("finished", {**number, "maximum": 100_000}, finished_help),
         ),
         "/api/board/messages": _get(
             _BOARD,
@@ -297,11 +299,11 @@ def _board() -> dict[str, Any]:
         ),
         "/api/board/report": _get(_BOARD, "board-report", _doc(reports.report_of), _ref("Report")),
         "/api/board/teams": _get(_BOARD, "board-teams", "List all teams, with the run that made each.", _list_of(team)),
-        "/api/events": streamed,
+        "/api/events": events,
     }
 
 
-_STREAM = """Stream the team's changes as server-sent events.
+_EVENTS = """Stream the team's changes as server-sent events.
 
 Each entry of the team's history is an event `change`, whose id is its position; a stream goes on behind the
 `Last-Event-ID`, or with the next event. The event `reset` says that the events you saw are no longer in the history.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from functools import partial
 from typing import cast
 
 import anyio
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-_PATIENCE = 5.0
+_PLACE_SECONDS = 5.0
+"""Seconds that a request waits for a place among those that run."""
 
 
 class Operations:
@@ -48,7 +48,7 @@ class Operations:
         self.receipts = Receipts()
         self._clients: set[Requester] = set()
 
-    async def command(self, request: Request, command: Command, given: dict[str, Any]) -> tuple[Any, Call]:
+    async def command(self, request: Request, command: Command, arguments: dict[str, Any]) -> tuple[Any, Call]:
         """Run a command. Return its document and its call, which lists the damaged records.
 
         Raises:
@@ -56,7 +56,7 @@ class Operations:
             RequestRefused: Too many other requests wait.
             Departed: The client left.
         """
-        sender = requests.Sender(command, given)
+        sender = requests.Sender(command, arguments)
 
         def run(call: Call) -> tuple[Any, Call]:
             return requests.answer(call, command.name, sender.rest, requests.camel_case), call
@@ -85,14 +85,17 @@ class Operations:
         agent = agent or request.query_params.get("as") or HUMAN
         await self.receipts.settle(agent)
         client = Requester()
-        may_wait = long or agent != HUMAN
-        limiter = self._long if may_wait else self._quick
-        watch = asyncio.create_task(_look_out(request, client)) if may_wait else None
+        limiter, watch = self._quick, None
+        if long or agent != HUMAN:
+            limiter, watch = self._long, asyncio.create_task(_watch_client(request, client))
+
+        def work() -> T:
+            return run(self._call_for(request, agent, client, sender))
+
         self._clients.add(client)
         try:
-            await _acquire(limiter, client)
+            await _take_place(limiter, client)
             try:
-                work = partial(self._run, run, request, agent, client, sender)
                 return await to_thread.run_sync(work, limiter=self._threads)
             finally:
                 limiter.release_on_behalf_of(client)
@@ -101,14 +104,8 @@ class Operations:
             if watch:
                 watch.cancel()
 
-    async def team(self, request: Request) -> str:
-        """Return the name of the request's team."""
-        return await self.call(request, lambda call: call.load_team().name)
-
-    def _run(
-        self, run: Callable[[Call], T], request: Request, agent: str, client: Requester, sender: requests.Sender | None
-    ) -> T:
-        """Run a function with a call for the request, under the user's present configuration."""
+    def _call_for(self, request: Request, agent: str, client: Requester, sender: requests.Sender | None) -> Call:
+        """Return the call for the request of *agent*, under the user's present configuration."""
         base = self.base
         store = cast("Store", WatchedStore(self.watchers, client))
         fresh = Call(
@@ -119,12 +116,12 @@ class Operations:
             environ=base.environ,
             directory=base.said_directory,
         )
-        said = (sender and sender.team) or request.query_params.get("team") or base.said_team
+        team = (sender and sender.team) or request.query_params.get("team") or base.said_team
         token = request.headers.get("x-teams-token", "")
-        call = requests.call_as(fresh, agent, said, token, sender)
+        call = requests.call_as(fresh, agent, team, token, sender)
         call.elsewhere = True
         call.is_given_up = lambda: client.is_gone
-        return run(call)
+        return call
 
     def close(self) -> None:
         """End all requests that wait."""
@@ -132,7 +129,7 @@ class Operations:
             client.leave()
 
 
-async def _look_out(request: Request, client: Requester) -> None:
+async def _watch_client(request: Request, client: Requester) -> None:
     """Wait until the client leaves, and then note it. The body of the request must have been read before."""
     while True:
         message = await request.receive()
@@ -140,11 +137,16 @@ async def _look_out(request: Request, client: Requester) -> None:
             return client.leave()
 
 
-async def _acquire(limiter: anyio.CapacityLimiter, client: Requester) -> None:
+async def _take_place(limiter: anyio.CapacityLimiter, client: Requester) -> None:
+    """Take a place of the limiter for the client, without giving way to other requests if one is free.
+
+    Raises:
+        RequestRefused: No place became free in time.
+    """
     with suppress(anyio.WouldBlock):
         return limiter.acquire_on_behalf_of_nowait(client)
     try:
-        with anyio.fail_after(_PATIENCE):
+        with anyio.fail_after(_PLACE_SECONDS):
             await limiter.acquire_on_behalf_of(client)
     except TimeoutError:
         raise RequestRefused(503, "busy", "too many requests wait already", "Try again.", RETRY_AFTER) from None
@@ -158,6 +160,7 @@ class Receipts:
     def __init__(self) -> None:
         self._limiter = anyio.CapacityLimiter(refusals.QUICK)
         self._sending: dict[str, set[asyncio.Event]] = {}
+        """By agent, an event for each answer, which is set once the answer is sent and noted."""
 
     async def settle(self, agent: str) -> None:
         """Wait until all earlier answers to the agent are sent and noted."""
@@ -173,11 +176,11 @@ class Receipts:
         agent, sent = call.caller.name, asyncio.Event()
         self._sending.setdefault(agent, set()).add(sent)
 
-        async def tell(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_and_note(scope: Scope, receive: Receive, send: Send) -> None:
             try:
-                gone = await request.is_disconnected()
+                has_left = await request.is_disconnected()
                 await response(scope, receive, send)
-                if gone:
+                if has_left:
                     call.is_given_up = lambda: True
                 else:
                     await to_thread.run_sync(call.note_told, limiter=self._limiter)
@@ -185,4 +188,4 @@ class Receipts:
                 sent.set()
                 self._sending[agent].discard(sent)
 
-        return tell  # type: ignore[return-value]  # a response is only called
+        return send_and_note  # type: ignore[return-value]  # a response is only called

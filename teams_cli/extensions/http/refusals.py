@@ -1,4 +1,4 @@
-"""Refusals over HTTP, with status and headers and hints that name requests; also bodies, and the limits of the
+"""Refusals over HTTP, with a status, headers, and hints that name requests; also bodies, and the limits of the
 server.
 """
 
@@ -29,65 +29,81 @@ STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500
 """The HTTP status for each exit status."""
 _METHODS = {command.name: "GET" if command.reads else "POST" for command in requests.offered()}
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
-_WORDS = {
+_PHRASES = {
     "--as human": "?as=human",
     "--as AGENT or TEAMS_AGENT_ID": "?as=AGENT",
     "--team NAME or TEAMS_TEAM": "?team=NAME",
     "; `-` reads it from standard input": "",
 }
+"""Phrases for the shell, each with the phrase that replaces it in a hint for requests."""
 _REFUSED = re.compile(r"^\s*([A-Z]\w+)(?:, \w+)*: (.*)$")
+"""Matches a line of `Raises:` that begins with the names of errors."""
 
 
 def in_requests(text: str) -> str:
     """Return the text with its commands and options written as requests and parameters."""
-    for words_of_shell, words_of_request in _WORDS.items():
-        text = text.replace(words_of_shell, words_of_request)
+    for shell_phrase, request_phrase in _PHRASES.items():
+        text = text.replace(shell_phrase, request_phrase)
     text = requests.in_calls(text, _request)
     return _FLAG.sub(lambda flag: requests.camel_case(flag[1].replace("-", "_")), text)
 
 
-def _request(command: Command, given: requests.Arguments) -> str:
+def _request(command: Command, arguments: requests.Arguments) -> str:
     """Return the request that runs the command with the arguments, which are in the query or in a JSON body."""
-    method, path = _METHODS[command.name], f"/api/{command.name}"
-    own = {requests.camel_case(each.key): _value(each, word) for each, word in given if each in command.own}
-    query = [f"{each.flags[0].lstrip('-')}={word}" for each, word in given if each not in command.own]
+    method = _METHODS[command.name]
+    query, body = [], {}
+    for parameter, value in arguments:
+        if parameter not in command.own:  # `--as` or `--team`
+            query.append(f"{parameter.flags[0].lstrip('-')}={value}")
+            continue
+        body[requests.camel_case(parameter.key)] = _json_value(parameter, value)
     if method == "GET":
-        query += [f"{key}={word}" for key, word in own.items()]
-        own = {}
-    path += f"?{'&'.join(query)}" if query else ""
-    return f"{method} {path} {json.dumps(own, ensure_ascii=False)}" if own else f"{method} {path}"
+        query += [f"{key}={value}" for key, value in body.items()]
+        body = {}
+    request = f"{method} /api/{command.name}"
+    if query:
+        request += f"?{'&'.join(query)}"
+    if body:
+        request += f" {json.dumps(body, ensure_ascii=False)}"
+    return request
 
 
-def _value(parameter: Parameter, word: str) -> Any:
-    """Return *word*, the value of an argument, as it is in JSON."""
-    bare = word.strip('"')
-    return True if parameter.flag else [bare] if parameter.many else bare
+def _json_value(parameter: Parameter, value: str) -> Any:
+    """Return the value of an argument, which may be in quotation marks, as it is in JSON."""
+    if parameter.flag:
+        return True
+    value = value.strip('"')
+    return [value] if parameter.many else value
 
 
-def preferred(prefer: str) -> Callable[[str], str]:
+def hint_writer(prefer: str) -> Callable[[str], str]:
     """Return the function that writes hints for a client whose header `Prefer` is *prefer*. With `hints=shell` hints
     name commands, otherwise requests.
     """
-    asked = {part.strip().replace('"', "") for part in prefer.lower().split(",")}
-    return str if "hints=shell" in asked else in_requests
+    preferences = {part.strip().replace('"', "") for part in prefer.lower().split(",")}
+    return str if "hints=shell" in preferences else in_requests
 
 
 def description(doc: str) -> tuple[str, str]:
-    """Return the first paragraph of a docstring, and the rest as Markdown, with the HTTP status of each refusal."""
+    """Return the first paragraph of a docstring, and the others as Markdown, with the HTTP status of each refusal."""
     explanation, _, raises = inspect.cleandoc(doc).partition("Raises:")
-    summary, _, rest = explanation.strip().partition("\n\n")
-    refused = [f"* {line}" for line in _refusals(raises)]
-    parts = [rest.strip(), "\n".join(["Refused:", "", *refused]) if refused else ""]
-    return in_requests(" ".join(summary.split())), in_requests("\n\n".join(part for part in parts if part))
+    summary, _, details = explanation.strip().partition("\n\n")
+    details = details.strip()
+    if refusals := _refusals(raises):
+        details = "\n".join([*([details, ""] if details else ()), "Refused:", "", *refusals])
+    return in_requests(" ".join(summary.split())), in_requests(details)
 
 
 def _refusals(raises: str) -> list[str]:
+    """Return a line of Markdown for each error in the section `Raises:` of a docstring."""
     refusals: list[str] = []
     kinds = errors.kinds()
     for line in raises.splitlines():
-        if (named := _REFUSED.match(line)) and (kind := kinds.get(named[1])):
-            refusals.append(f"{STATUSES[kind.status]} `{kind('').code}`: {named[2]}")
-        elif refusals and line.strip():
+        match = _REFUSED.match(line)
+        kind = kinds.get(match[1]) if match else None
+        if match and kind:
+            refusals.append(f"* {STATUSES[kind.status]} `{kind('').code}`: {match[2]}")
+        elif refusals and line.strip():  # the text of the error goes on
             refusals[-1] += f" {line.strip()}"
     return refusals
 
@@ -118,23 +134,24 @@ class Document(Response):
         return json.dumps(content).encode() + b"\n"
 
 
-def refused(error: Exception, worded: Callable[[str], str] = in_requests) -> RequestRefused:
-    """Return the refusal for an error; *worded* writes its texts for the client. An unexpected error is also logged as
-    a bug.
+def refused(error: Exception, write_hint: Callable[[str], str] = in_requests) -> RequestRefused:
+    """Return the refusal for an error; *write_hint* writes its texts for the client. An unexpected error is also logged
+    as a bug.
     """
     if isinstance(error, RequestRefused):
         return error
     if isinstance(error, errors.TeamsError):
         headers = RETRY_AFTER if error.status == 12 else {}
-        return RequestRefused(STATUSES[error.status], error.code, worded(error.message), worded(error.hint), headers)
+        message, hint = write_hint(error.message), write_hint(error.hint)
+        return RequestRefused(STATUSES[error.status], error.code, message, hint, headers)
     bug = bugs.report(error, ["serve"])
     sys.stderr.write(f"teams: {bug.message}\n  {bug.hint}\n")
     return RequestRefused(500, "bug", bug.message, bug.hint)
 
 
-def refusal_answer(error: Exception, worded: Callable[[str], str] = in_requests) -> Document:
-    """Return the answer to a request that failed with *error*; *worded* writes its texts for the client."""
-    refusal = refused(error, worded)
+def refusal_answer(error: Exception, write_hint: Callable[[str], str] = in_requests) -> Document:
+    """Return the answer to a request that failed with *error*; *write_hint* writes its texts for the client."""
+    refusal = refused(error, write_hint)
     body = {"error": {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}}
     return Document(body, refusal.status, refusal.headers)
 
@@ -168,7 +185,8 @@ class Bodies:
     """Reads the bodies of requests, with a limit for each body and for all bodies together."""
 
     def __init__(self) -> None:
-        self._held = 0
+        self._total = 0
+        """The number of bytes of all bodies that are being read."""
 
     async def read(self, request: Request) -> dict[str, Any]:
         """Return the JSON object in the body, or an empty one if there is no body.
@@ -183,35 +201,33 @@ class Bodies:
         if kind != "application/json" and (kind or length != "0" or "transfer-encoding" in request.headers):
             hint = "Send `Content-Type: application/json`."
             raise RequestRefused(415, "not_json", f"the body is {kind or 'of no type'}, not JSON", hint)
-        taken = bytearray()
+        body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
                 async for part in request.stream():
-                    taken += part
-                    self._held += len(part)
-                    self._refuse_too_much(len(taken))
+                    body += part
+                    self._total += len(part)
+                    if len(body) > BODY:
+                        raise _too_large()
+                    if self._total > BODIES:
+                        message = "too many request bodies are being read"
+                        raise RequestRefused(503, "busy", message, "Try again.", RETRY_AFTER)
         except TimeoutError:
             raise RequestRefused(408, "too_slow", "the body did not come in time", "Send it at once.") from None
         finally:
-            self._held -= len(taken)
-        return _parsed(bytes(taken))
-
-    def _refuse_too_much(self, size: int) -> None:
-        if size > BODY:
-            raise _too_large()
-        if self._held > BODIES:
-            raise RequestRefused(503, "busy", "too many request bodies are being read", "Try again.", RETRY_AFTER)
+            self._total -= len(body)
+        return _parsed(bytes(body))
 
 
 def _too_large() -> RequestRefused:
     return RequestRefused(413, "too_large", f"the body has more than {BODY} bytes", "Shorten it.")
 
 
-def _parsed(data: bytes) -> dict[str, Any]:
-    if not data:
+def _parsed(body: bytes) -> dict[str, Any]:
+    if not body:
         return {}
     try:
-        document = json.loads(data, parse_constant=_constant)
+        document = json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise RequestRefused(400, "not_json", "the body is not JSON", "Send one JSON object, in UTF-8.") from None
     if not isinstance(document, dict):
@@ -219,5 +235,6 @@ def _parsed(data: bytes) -> dict[str, Any]:
     return document
 
 
-def _constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and Infinity, which Python reads but JSON does not have."""
     raise ValueError(name)

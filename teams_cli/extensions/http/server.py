@@ -22,6 +22,7 @@ from teams_cli.clock import rfc3339
 from teams_cli.commands.call import Call
 from teams_cli.extensions.http import refusals
 from teams_cli.extensions.http.app import Api
+from teams_cli.extensions.http.commands import LAST_PORT
 from teams_cli.store.files import disk, locks
 
 TYPE_CHECKING = False
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
 
 
 _BODY = b'{"error": {"code": "busy", "message": "too many connections are open", "hint": "Close some, and retry."}}'
-_FULL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n"
-_FULL += b"Content-Length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(_BODY), _BODY)
+)
 
 
 class HttpConnection(H11Protocol):
@@ -43,14 +46,14 @@ class HttpConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
         """Take the connection, or answer that too many are open."""
         if len(self.connections) >= refusals.CONNECTIONS:
-            transport.write(_FULL)
+            transport.write(_BUSY)
             transport.close()
             return
         super().connection_made(transport)
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._clear()
+        self._cancel_deadline()
         if self.transport is not None:
             super().connection_lost(exc)
 
@@ -59,7 +62,7 @@ class HttpConnection(H11Protocol):
             return
         super().data_received(data)
         if self._is_busy():
-            self._clear()
+            self._cancel_deadline()
         elif self._deadline is None:
             self._wait_for_head()
 
@@ -79,10 +82,10 @@ class HttpConnection(H11Protocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _wait_for_head(self) -> None:
-        self._clear()
+        self._cancel_deadline()
         self._deadline = self.loop.call_later(refusals.HEAD_SECONDS, self._abort_idle)
 
-    def _clear(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -98,11 +101,11 @@ class HttpConnection(H11Protocol):
 
 
 _HOST = "127.0.0.1"
-_TRIES = 100
-_LAST_PORT = 65535
-_LONGEST_REGISTRATION = 4096
-_PATIENCE = 3
-INTERRUPTED = 130
+_PORTS_TRIED = 100
+_REGISTRATION_BYTES = 4096
+_SHUTDOWN_SECONDS = 3
+"""Seconds that requests in progress have to end with the server."""
+_INTERRUPTED = 130
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
@@ -112,12 +115,13 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     Raises:
         Conflict: A server of this data directory is running, or no port is free.
     """
-    if settings["browse"] and (running := _running(call.store.root)):
+    root = call.store.root
+    if settings["browse"] and is_locked(_lock_path(root)) and (running := _registration(root)):
         import webbrowser
 
         call.say(f"a server of these teams is running; to end it: kill {running['pid']}")
         call.show(_shown(running))
-        webbrowser.open(_address(running["url"], running["token"]))
+        webbrowser.open(_board_address(running))
         return 0
     with _listen(call, settings["port"]) as listener:
         server = HttpServer(call, listener, secrets.token_urlsafe(32), settings["private"], settings["browse"])
@@ -125,15 +129,16 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
             server.run([listener])
         finally:
             server.unregister()
-    return INTERRUPTED if server.interrupted else 0
+    return _INTERRUPTED if server.is_interrupted else 0
 
 
 def _shown(registration: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a registration that `teams serve` prints."""
     return {key: registration[key] for key in ("url", "token", "pid")}
 
 
-def _address(url: str, token: str) -> str:
-    return f"{url}/#token={token}"
+def _board_address(registration: dict[str, Any]) -> str:
+    return f"{registration['url']}/#token={registration['token']}"
 
 
 class HttpServer(uvicorn.Server):
@@ -148,7 +153,7 @@ class HttpServer(uvicorn.Server):
         self._token = token
         self._private = private
         self._browse = browse
-        self.interrupted = False
+        self.is_interrupted = False
         self.api: Api | None = None
         self._lock: int | None = None
         super().__init__(
@@ -166,13 +171,13 @@ class HttpServer(uvicorn.Server):
                 backlog=refusals.CONNECTIONS,
                 h11_max_incomplete_event_size=refusals.HEAD,
                 timeout_keep_alive=refusals.KEEP_ALIVE_SECONDS,
-                timeout_graceful_shutdown=_PATIENCE,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )
         )
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass the request to the application, which is made inside the running event loop."""
-        await self._made(scope, receive, send)
+        await self._asgi(scope, receive, send)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve, and print the address.
@@ -180,50 +185,51 @@ class HttpServer(uvicorn.Server):
         Raises:
             Conflict: A server of this data directory is running.
         """
-        registered = self._register()
+        registration = self._register()
         self.api = Api(self._call)
-        self._made = self.api.application(self._port, self._token, self._private)
+        self._asgi = self.api.application(self._port, self._token, self._private)
         await super().startup(sockets)
-        self._call.show(_shown(registered))
+        self._call.show(_shown(registration))
         if sys.stderr.isatty():
             self._call.say("Ctrl-C ends the server")
         if self._browse:
             import threading
             import webbrowser
 
-            address = _address(registered["url"], registered["token"])
-            threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=[_board_address(registration)], daemon=True).start()
 
     def _register(self) -> dict[str, Any]:
-        """Write the registration of the server, and lock it while the server runs. The token that an earlier version
-        kept is removed: while no server runs, another user could listen on its port and be given that token.
+        """Write the registration of the server, lock it while the server runs, and return it. The token that an
+        earlier version kept is removed: while no server runs, another user could listen on its port and be given that
+        token.
 
         Raises:
             Conflict: A server of this data directory is running.
         """
         root, pid = self._call.store.root, os.getpid()
         disk.prepare_root(root)
-        self._lock = locks.hold(_lock_of(root), root)
+        self._lock = locks.hold(_lock_path(root), root)
         if self._lock is None:
-            other = _registration(root)
-            hint = f"Use it, or end it first: kill {other.get('pid', 'PID')}"
-            raise errors.Conflict(
-                f"a server of these teams is running at {other.get('url', 'an unknown address')}", hint
-            )
-        document = {"url": f"http://{_HOST}:{self._port}", "token": self._token, "pid": pid}
-        document["startedAt"] = rfc3339(datetime.now(UTC))
-        document.update(
-            pidStarted=processes.process_started(pid), pidBoot=processes.pid_scope()
-        )  # for earlier versions
-        data = json.dumps(document, indent=2).encode() + b"\n"
-        disk.commit(disk.write_temp(f"{root}/tmp", data), _registration_of(root))
+            running = _registration(root)
+            message = f"a server of these teams is running at {running.get('url', 'an unknown address')}"
+            raise errors.Conflict(message, f"Use it, or end it first: kill {running.get('pid', 'PID')}")
+        registration = {
+            "url": f"http://{_HOST}:{self._port}",
+            "token": self._token,
+            "pid": pid,
+            "startedAt": rfc3339(datetime.now(UTC)),
+            "pidStarted": processes.process_started(pid),  # this and the next are for earlier versions
+            "pidBoot": processes.pid_scope(),
+        }
+        data = json.dumps(registration, indent=2).encode() + b"\n"
+        disk.commit(disk.write_temp(f"{root}/tmp", data), _registration_path(root))
         disk.discard(f"{root}/server.token")
-        return document
+        return registration
 
     def unregister(self) -> None:
         """Remove the registration, if this server is registered."""
         if self._lock is not None:
-            disk.discard(_registration_of(self._call.store.root))
+            disk.discard(_registration_path(self._call.store.root))
             os.close(self._lock)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -234,41 +240,37 @@ class HttpServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Note whether the signal is an interrupt, and begin to end."""
-        self.interrupted = self.interrupted or sig == signal.SIGINT
+        if sig == signal.SIGINT:
+            self.is_interrupted = True
         super().handle_exit(sig, frame)
-        self._captured_signals.clear()  # it must not be raised again: the exit status says it
+        self._captured_signals.clear()  # uvicorn would raise the signal again: the exit status tells of it
 
 
-def _registration_of(root: str) -> str:
+def _registration_path(root: str) -> str:
     return f"{root}/server.json"
 
 
-def _lock_of(root: str) -> str:
+def _lock_path(root: str) -> str:
     return f"{root}/server.lock"
-
-
-def _running(root: str) -> dict[str, Any]:
-    """Return the registration of the running server, or an empty dictionary if none runs."""
-    return _registration(root) if is_locked(_lock_of(root)) else {}
 
 
 def _registration(root: str) -> dict[str, Any]:
     """Return the registration in `server.json`, or an empty dictionary if it is missing or damaged."""
     try:
-        document = json.loads(disk.read_file(_registration_of(root), _LONGEST_REGISTRATION))
+        document = json.loads(disk.read_file(_registration_path(root), _REGISTRATION_BYTES))
     except (FileNotFoundError, ValueError):
         return {}
     return document if isinstance(document, dict) and {"url", "pid", "token"} <= document.keys() else {}
 
 
-def _listen(call: Call, wanted: int) -> socket.socket:
-    """Return a socket that listens on the port *wanted*, or on the next free port.
+def _listen(call: Call, first_port: int) -> socket.socket:
+    """Return a socket that listens on *first_port*, or on the next free port.
 
     Raises:
         Conflict: No port is free.
         StorageFailed: The system does not allow the port.
     """
-    for port in range(wanted, min(wanted + _TRIES, _LAST_PORT + 1)):
+    for port in range(first_port, min(first_port + _PORTS_TRIED, LAST_PORT + 1)):
         # asyncio gives TCP_NODELAY only to sockets that say that they are TCP; without, each answer takes 40 ms more.
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, refusals.UNTAKEN)
@@ -279,12 +281,11 @@ def _listen(call: Call, wanted: int) -> socket.socket:
             listener.listen(refusals.CONNECTIONS)
         except OSError as error:
             listener.close()
-            if error.errno != errno.EADDRINUSE:
-                raise errors.StorageFailed(
-                    f"can't listen on port {port}: {error.strerror}", "Choose another: --port"
-                ) from None
-            continue
-        if port != wanted:
-            call.say(f"teams: port {wanted} is taken; serving on port {port}")
+            if error.errno == errno.EADDRINUSE:
+                continue
+            message = f"can't listen on port {port}: {error.strerror}"
+            raise errors.StorageFailed(message, "Choose another: --port") from None
+        if port != first_port:
+            call.say(f"teams: port {first_port} is taken; serving on port {port}")
         return listener
-    raise errors.Conflict(f"no port from {wanted} on is free", "Choose another: --port")
+    raise errors.Conflict(f"no port from {first_port} on is free", "Choose another: --port")
