@@ -281,7 +281,7 @@ def _is_alone(standing: Standing, task: Task, checkout: Checkout) -> bool:
     tip = merging.tip_of(checkout.main, target) if target else ""
     if not tip or merging.holds(checkout.main, tip, checkout.head):
         return False
-    return not git.said(checkout.top, "for-each-ref", "--count=1", "--contains", checkout.head, "refs/remotes")
+    return not git.output_of(checkout.top, "for-each-ref", "--count=1", "--contains", checkout.head, "refs/remotes")
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:

@@ -35,8 +35,10 @@ def of_checkout(top: str) -> Origin:
     base = git.must(top, "rev-parse", "--verify", "HEAD^{commit}").strip()
     exclude = git.must(top, "rev-parse", "--path-format=absolute", "--git-path", "info/exclude").removesuffix("\n")
     default = "~/.config/git/ignore"  # git expands the ~
-    users = git.said(top, "config", "--type=path", "--default", default, "--get", "core.excludesFile")
-    rules = {*lines_of(exclude), *(lines_of(os.path.join(top, users)) if users else ())}
+    users_exclude = git.output_of(top, "config", "--type=path", "--default", default, "--get", "core.excludesFile")
+    rules = set(lines_of(exclude))
+    if users_exclude:
+        rules.update(lines_of(os.path.join(top, users_exclude)))
     return Origin(top, base, sorted(rules))
 
 
@@ -48,7 +50,7 @@ def note(worktree: str, origin: Origin) -> None:
     """
     import json  # slow to import; only worktrees have an origin
 
-    with open(f"{own_directory(worktree)}/{_FILE}", "w", encoding="ascii") as file:
+    with open(f"{git_directory(worktree)}/{_FILE}", "w", encoding="ascii") as file:
         json.dump(origin.to_json(), file)
 
 
@@ -57,13 +59,13 @@ def load(worktree: str) -> Origin:
     import json
 
     try:
-        with open(f"{own_directory(worktree)}/{_FILE}", encoding="ascii") as file:
+        with open(f"{git_directory(worktree)}/{_FILE}", encoding="ascii") as file:
             return Origin(**json.load(file))
     except (OSError, ValueError, TypeError):
         return Origin()
 
 
-def own_directory(top: str) -> str:
+def git_directory(top: str) -> str:
     """Return the directory with the data that git keeps for the checkout *top* alone: `.git`, or the directory that the
     `.git` file of a worktree names.
     """
@@ -77,14 +79,15 @@ def leads_astray(top: str) -> bool:
     """
     if not os.path.isfile(f"{top}/.git"):
         return False
-    own = own_directory(top)
-    there = environment.git_line(f"{own}/gitdir")
-    other = os.path.realpath(os.path.join(own, there)) if there else ""
-    is_anothers = os.path.isfile(other) and other != os.path.realpath(f"{top}/.git")
-    return is_anothers or own.startswith(os.path.realpath(top) + "/")
+    data = git_directory(top)
+    owner = environment.git_line(f"{data}/gitdir")  # the `.git` file of the worktree that the data belongs to
+    owner = os.path.realpath(os.path.join(data, owner)) if owner else ""
+    is_of_another = os.path.isfile(owner) and owner != os.path.realpath(f"{top}/.git")
+    return is_of_another or data.startswith(os.path.realpath(top) + "/")
 
 
 def lines_of(path: str) -> list[str]:
+    """Return the lines of the file; none if it can't be read."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read().splitlines()
@@ -121,42 +124,45 @@ class Checkout:
     @property
     def committed_at(self) -> float:
         """When the commit of the checkout was made, in seconds since 1970."""
-        return float(git.said(self.top, "show", "--no-patch", "--format=%ct", "HEAD") or 0)
+        return float(git.output_of(self.top, "show", "--no-patch", "--format=%ct", "HEAD") or 0)
 
     def uncommitted(self, without: list[str] | None = None) -> list[str]:
         """Return the files that differ from the commit or are untracked, except untracked ones in *without*. Files
         inside submodules are not listed (see `work.uncommitted`).
         """
         entries = git.names(self.top, *git.LOOKING, *git.STATUS)
-        return [entry[3:] for entry in entries if not (entry[:2] == "??" and entry[3:] in (without or ()))]
+        ignored = {f"?? {name}" for name in without or ()}
+        return [entry[3:] for entry in entries if entry not in ignored]
 
     def hidden(self, since: float) -> list[str]:
         """Return the files that `uncommitted` misses because git was told to skip them: files marked as unchanged, and
         files ignored by rules that were added to this repository after *since* (seconds since 1970) or by the branch.
         Ignored directories as a whole are left out, because tools build them.
         """
-        listed = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
-        passed_over = [entry[2:] for entry in listed if entry[:1] == "S" or entry[:1].islower()]
-        files = [name for name in passed_over if os.path.lexists(f"{self.top}/{name}")]
-        for rules in self._rules_since(since):
-            words = ("ls-files", "--others", "--ignored", rules, "--directory", "-z")
+        entries = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
+        flagged = [entry[2:] for entry in entries if entry[:1] == "S" or entry[:1].islower()]
+        files = [name for name in flagged if os.path.lexists(f"{self.top}/{name}")]
+        for option in self._new_ignore_rules(since):
+            words = ("ls-files", "--others", "--ignored", option, "--directory", "-z")
             files += [name for name in git.run(self.top, *words).stdout.split("\0") if name and name[-1] != "/"]
         return list(dict.fromkeys(files))
 
-    def _rules_since(self, since: float) -> Iterator[str]:
+    def _new_ignore_rules(self, since: float) -> Iterator[str]:
         """Yield options for git, one for each set of ignore rules that was added after *since* or by the branch."""
-        own = f"{self.common}/info/exclude"
-        if _changed_at(own) > since:
-            yield f"--exclude-from={own}"
-        set_since = _changed_at(f"{self.common}/config") > since
-        if set_since and (excludes_file := git.said(self.top, "config", "--local", "--path", "core.excludesFile")):
-            yield f"--exclude-from={excludes_file}"
+        exclude = f"{self.common}/info/exclude"
+        if _changed_at(exclude) > since:
+            yield f"--exclude-from={exclude}"
+        if _changed_at(f"{self.common}/config") > since:
+            excludes_file = git.output_of(self.top, "config", "--local", "--path", "core.excludesFile")
+            if excludes_file:
+                yield f"--exclude-from={excludes_file}"
         words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "HEAD")
-        if git.said(self.top, *words, "--", ":(top,glob)**/.gitignore"):
+        if git.output_of(self.top, *words, "--", ":(top,glob)**/.gitignore"):
             yield "--exclude-standard"
 
 
 def _changed_at(path: str) -> float:
+    """Return when the file was changed, in seconds since 1970; 0 if there is none."""
     try:
         return os.stat(path).st_mtime
     except OSError:
@@ -165,14 +171,14 @@ def _changed_at(path: str) -> float:
 
 def branch_of(top: str) -> str:
     """Return the branch that is checked out at *top*, or "" if HEAD is detached."""
-    return git.said(top, "symbolic-ref", "--quiet", "--short", "HEAD")
+    return git.output_of(top, "symbolic-ref", "--quiet", "--short", "HEAD")
 
 
 def at(directory: str) -> Checkout | None:
     """Return the checkout that contains the directory. None if there is none, if it has no commit yet, or if its `.git`
     file points to another place than its own data (see `leads_astray`), where an agent may have put commands for git.
     """
-    lines = git.said(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
+    lines = git.output_of(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
     return Checkout(*lines) if len(lines) == 4 and not leads_astray(lines[0]) else None
 
 
@@ -183,9 +189,9 @@ def repository_of(path: str) -> tuple[str, str]:
     top = environment.checkout_around(os.path.realpath(path))
     if not top:
         return "", ""
-    own = own_directory(top)
-    common = environment.git_line(f"{own}/commondir")
-    return top, os.path.realpath(os.path.join(own, common)) if common else own
+    data = git_directory(top)
+    common = environment.git_line(f"{data}/commondir")
+    return top, os.path.realpath(os.path.join(data, common)) if common else data
 
 
 def worktree_of(store: Store, team: str, agent: str) -> str | None:
@@ -198,8 +204,8 @@ def worktree_of(store: Store, team: str, agent: str) -> str | None:
 
 def seen_in(store: Store, team: str, agent: str) -> str | None:
     """Return the worktree in which the agent was last seen at work, whoever made it, if it exists on this machine."""
-    seen = presence.load(store, team, agent)
-    return seen.worktree if seen.worktree and _is_here(seen.host or "", seen.worktree, store) else None
+    member = presence.load(store, team, agent)
+    return member.worktree if member.worktree and _is_here(member.host or "", member.worktree, store) else None
 
 
 class Tree:
@@ -216,27 +222,29 @@ def trees(store: Store, team: Team) -> list[Tree]:
     which other members were seen. The leader is left out, because it only looks into the worktrees of others. Worktrees
     whose `.git` file points to another place than their own data are left out too.
     """
-    made = [
+    worktrees = [
         Tree(session.agent, session.worktree, session.branch)
         for session, _ in store.scan(team.name, sessions.SESSION, [])
         if session.worktree and session.branch and os.path.isdir(session.worktree)
     ]
-    agents, places = {tree.agent for tree in made}, {os.path.realpath(tree.worktree) for tree in made}
-    for seen, _ in store.scan(team.name, presence.AGENT, []):
-        path = seen.worktree
-        if not path or seen.agent in (*agents, team.leader) or not team.member(seen.agent):
+    agents = {tree.agent for tree in worktrees}
+    paths = {os.path.realpath(tree.worktree) for tree in worktrees}
+    for member, _ in store.scan(team.name, presence.AGENT, []):
+        path = member.worktree
+        if not path or member.agent in (*agents, team.leader) or not team.member(member.agent):
             continue
-        if _is_here(seen.host or "", path, store) and os.path.realpath(path) not in places:
-            head, _, branch = environment.git_line(f"{own_directory(path)}/HEAD").partition("ref: refs/heads/")
-            if branch and not head:
-                made.append(Tree(seen.agent, path, branch))
-    return [tree for tree in made if not leads_astray(tree.worktree)]
+        if _is_here(member.host or "", path, store) and os.path.realpath(path) not in paths:
+            head = environment.git_line(f"{git_directory(path)}/HEAD")
+            branch = head.removeprefix("ref: refs/heads/")
+            if branch != head:  # else no branch is checked out
+                worktrees.append(Tree(member.agent, path, branch))
+    return [tree for tree in worktrees if not leads_astray(tree.worktree)]
 
 
-def unseen(store: Store, team: Team) -> list[str]:
+def without_worktree(store: Store, team: Team) -> list[str]:
     """Return the members, except the leader, of whom no worktree on this machine is known."""
-    seen = {team.leader, *(tree.agent for tree in trees(store, team))}
-    return [name for name in team.active_names() if name not in seen]
+    others = {team.leader, *(tree.agent for tree in trees(store, team))}
+    return [name for name in team.active_names() if name not in others]
 
 
 def _is_here(host: str, worktree: str, store: Store) -> bool:

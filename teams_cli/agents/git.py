@@ -15,11 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
 
-_TRIES = 20
-_PAUSE = 0.05
+_TRIES, _PAUSE = 20, 0.05
+"""How often `git worktree list` is tried, and the seconds between two tries."""
 _PATIENCE = 600.0
 """Seconds after which git is ended: a hook of the repository may never end."""
-
 
 NOBODY = {
     "GIT_AUTHOR_NAME": "teams",
@@ -41,11 +40,11 @@ LOOKING = (
 
 
 def run(
-    directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None
+    directory: str, *words: str, variables: dict[str, str] | None = None, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run git in *directory* until it ends, with *given* on its standard input. git runs in a session of its own, so
-    that a signal to our process group does not interrupt it. The output is decoded so that file names keep all their
-    bytes.
+    """Run git in *directory* until it ends, with *stdin* on its standard input (None: nothing). git runs in a session
+    of its own, so that a signal to our process group does not interrupt it. The output is decoded so that file names
+    keep all their bytes.
 
     Raises:
         InvalidValue: git is not installed.
@@ -54,12 +53,12 @@ def run(
     """
     import subprocess  # slow to import; most commands run no git
 
-    unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
-    set_ = [f"{name}={value}" for name, value in (variables or {}).items()]
+    removed = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
+    added = [f"{name}={value}" for name, value in (variables or {}).items()]
     try:
         ended = subprocess.run(
-            ["env", *unset, *set_, "git", "-C", directory, *words],
-            **({"stdin": subprocess.DEVNULL} if given is None else {"input": os.fsencode(given)}),
+            ["env", *removed, *added, "git", "-C", directory, *words],
+            input=os.fsencode(stdin or ""),
             capture_output=True,
             start_new_session=True,
             timeout=_PATIENCE,
@@ -72,27 +71,28 @@ def run(
         if error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE):  # these may pass
             raise errors.Busy(why, "Try again.") from None
         raise errors.StorageFailed(why, "Check what this machine lacks: df -h; ulimit -a") from None
-    done = subprocess.CompletedProcess(ended.args, ended.returncode, *map(os.fsdecode, (ended.stdout, ended.stderr)))
-    if done.returncode in (126, 127):
+    printed, complaint = os.fsdecode(ended.stdout), os.fsdecode(ended.stderr)
+    done = subprocess.CompletedProcess(ended.args, ended.returncode, printed, complaint)
+    if done.returncode in (126, 127):  # of `env`: git can't be executed, or was not found
         raise errors.InvalidValue(f"git can't be run: {done.stderr.strip()}", "Install git, or do without worktrees.")
     if done.returncode < 0:
         raise errors.Busy(f"git {words[0]} was ended by signal {-done.returncode}", "Try again.")
     return done
 
 
-def said(directory: str, *words: str) -> str:
+def output_of(directory: str, *words: str) -> str:
     """Run git in *directory*, and return its output without surrounding blanks, or "" if git fails."""
     done = run(directory, *words)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def must(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> str:
+def must(directory: str, *words: str, variables: dict[str, str] | None = None, stdin: str | None = None) -> str:
     """Run git in *directory*, and return its output.
 
     Raises:
         StorageFailed: git exits with another status than 0.
     """
-    done = run(directory, *words, variables=variables, given=given)
+    done = run(directory, *words, variables=variables, stdin=stdin)
     if done.returncode:
         command = words[len(LOOKING) if words[0] == LOOKING[0] else 0]
         why = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
@@ -100,9 +100,9 @@ def must(directory: str, *words: str, variables: dict[str, str] | None = None, g
     return done.stdout
 
 
-def names(directory: str, *words: str, variables: dict[str, str] | None = None, given: str | None = None) -> list[str]:
+def names(directory: str, *words: str, variables: dict[str, str] | None = None) -> list[str]:
     """Run git with a command that separates file names by NUL (`-z`), and return the names."""
-    return [name for name in must(directory, *words, variables=variables, given=given).split("\0") if name]
+    return [name for name in must(directory, *words, variables=variables).split("\0") if name]
 
 
 def common_directory(directory: str) -> str:

@@ -28,6 +28,7 @@ from teams_cli.store.files import disk
 
 PREFIX = "refs/teams/kept"
 _MOST_KEPT = 1_000_000
+"""The largest number of a kept work of one agent; behind it, git would be asked without end."""
 _FETCH = ("-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 
 
@@ -61,7 +62,7 @@ class Kept:
 
 def draft(work: Work) -> str:
     """Return a new commit of everything in the checkout as it is before a change. No reference names the commit yet."""
-    return _commit(work, "Kept: what was there before", {})
+    return _commit_everything(work, "Kept: what was there before", {})
 
 
 def put_back(work: Work, draft: str) -> None:
@@ -69,23 +70,24 @@ def put_back(work: Work, draft: str) -> None:
     names = work.git("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=DMT", draft, tree_of(work))
     if names:
         words = ("restore", f"--source={draft}", "--worktree", "--ignore-skip-worktree-bits", "--no-recurse-submodules")
-        work.git(*words, "--pathspec-from-file=-", "--pathspec-file-nul", given=names, GIT_LITERAL_PATHSPECS="1")
+        work.git(*words, "--pathspec-from-file=-", "--pathspec-file-nul", stdin=names, GIT_LITERAL_PATHSPECS="1")
 
 
-def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any], before: Sequence[str] = ()) -> str:
-    """Keep everything in the worktree, and the drafts in *before*. Returns the reference of the kept commit.
+def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any], drafts: Sequence[str] = ()) -> str:
+    """Keep everything in the worktree, and the *drafts*. Returns the reference of the kept commit.
 
     Raises:
         Conflict: git can't keep it, so the worktree must not be removed.
     """
     try:
         _note_repository(store, work.store)
-        commit = _commit(work, f"Kept: the work of {agent} in {team}", {**about, "holds": work.told()}, before)
-        listed = work.git("for-each-ref", "--format=%(refname)", f"{PREFIX}/{team}/{agent}/").split()
-        taken = [int(end) for name in listed if (end := name.rpartition("/")[2]).isdigit()]
-        for number in range(max(taken, default=0) + 1, _MOST_KEPT):
+        title = f"Kept: the work of {agent} in {team}"
+        commit = _commit_everything(work, title, {**about, "holds": work.phrases()}, drafts)
+        references = work.git("for-each-ref", "--format=%(refname)", f"{PREFIX}/{team}/{agent}/").split()
+        numbers = [int(end) for name in references if (end := name.rpartition("/")[2]).isdigit()]
+        for number in range(max(numbers, default=0) + 1, _MOST_KEPT):
             ref = f"{PREFIX}/{team}/{agent}/{number}"
-            done = git.run(work.path, "update-ref", ref, commit, "0" * len(commit))
+            done = git.run(work.path, "update-ref", ref, commit, "0" * len(commit))  # only if it does not exist
             if done.returncode == 0:
                 return ref
             if git.run(work.path, "show-ref", "--verify", "--quiet", ref).returncode:
@@ -98,73 +100,71 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
     raise errors.Conflict(f"{agent} has too much kept work", "See: teams worktree list --kept")
 
 
-def _commit(work: Work, title: str, about: dict[str, Any], before: Sequence[str] = ()) -> str:
-    """Return one commit in the store of the repository from which everything in the checkout can be restored."""
+def _commit_everything(work: Work, title: str, about: dict[str, Any], drafts: Sequence[str] = ()) -> str:
+    """Return one commit in the store of the repository from which everything in the checkout, and the *drafts*, can be
+    restored. *about* is added to the JSON in its message.
+    """
     if work.problem:
         raise errors.StorageFailed(work.problem, f"Look in {work.path}.")
-    nested = {one.name: (one, _taken_in(work, one)) for one in work.nested if one.state != "empty"}
-    staged = "" if work.bare else _staged(work)
-    stages = [_made(work, staged, "Staged", [work.head] * bool(work.head))] if staged else []
+    nested = {child.name: _fetch_everything(work, child) for child in work.nested if child.state != "empty"}
+    head = [work.head] if work.head else []
+    staged_tree = "" if work.bare else _staged_tree(work)
+    staged = [_commit_tree(work, staged_tree, "Staged", head)] if staged_tree else []
     tree = tree_of(work)
-    others = _independent(work, works.tips(work), work.head)
-    parents = [
-        *([work.head] if work.head else []),
-        *stages,
-        *others,
-        *(commit for _, commit in nested.values()),
-        *before,
-    ]
+    parents = [*head, *staged, *_independent_tips(work), *nested.values(), *drafts]
     words = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads", "refs/tags")
     references = work.git(*words) if work.has_store else ""
     about = {
         **about,
         "head": work.head,
         "branch": work.branch,
-        "staged": {"0": stages[0]} if stages else {},
+        "staged": {"0": staged[0]} if staged else {},
         "stash": work.stashed,
         "bare": work.bare,
         "refs": dict(line.split(" ") for line in references.splitlines()),
-        "nested": {name: commit for name, (_, commit) in nested.items()},
+        "nested": nested,
     }
-    return _made(work, tree, f"{title}\n\n{json.dumps(about)}", list(dict.fromkeys(parents)))
+    return _commit_tree(work, tree, f"{title}\n\n{json.dumps(about)}", list(dict.fromkeys(parents)))
 
 
-def _made(work: Work, tree: str, message: str, parents: Sequence[str]) -> str:
-    words = [word for parent in parents for word in ("-p", parent)]
-    return work.git("commit-tree", tree, *words, given=message, **git.NOBODY).strip()
+def _commit_tree(work: Work, tree: str, message: str, parents: Sequence[str]) -> str:
+    options = [option for parent in parents for option in ("-p", parent)]
+    return work.git("commit-tree", tree, *options, stdin=message, **git.NOBODY).strip()
 
 
-def _taken_in(work: Work, nested: Work) -> str:
+def _fetch_everything(work: Work, nested: Work) -> str:
     """Return a commit of everything in the repository *nested*, fetched into the repository around it."""
-    commit = _commit(nested, f"Kept: {json.dumps(nested.name)}", {})
+    commit = _commit_everything(nested, f"Kept: {json.dumps(nested.name)}", {})
     if nested.store != work.store:
         work.git(*_FETCH, "--no-recurse-submodules", nested.store, commit)
     return commit
 
 
-def _independent(work: Work, tips: Sequence[str], head: str) -> list[str]:
-    """Return the tips that are reachable neither from HEAD nor from another tip."""
+def _independent_tips(work: Work) -> list[str]:
+    """Return the commits that the checkout names and that are reachable neither from HEAD nor from one another."""
+    tips = works.tips(work)
     if not tips:
         return []
-    asked = "\n".join([*tips, *([f"^{head}"] if head else []), ""])
-    lines = [line.split() for line in work.git("rev-list", "--parents", "--stdin", given=asked).splitlines()]
-    heads = {commit for commit, *_ in lines} & set(tips)
-    return sorted(heads - {parent for _, *parents in lines for parent in parents})
+    revisions = "\n".join([*tips, *([f"^{work.head}"] if work.head else []), ""])
+    lines = [line.split() for line in work.git("rev-list", "--parents", "--stdin", stdin=revisions).splitlines()]
+    outside_head = {commit for commit, *_ in lines} & set(tips)
+    return sorted(outside_head - {parent for _, *parents in lines for parent in parents})
 
 
-def _staged(work: Work) -> str:
+def _staged_tree(work: Work) -> str:
     """Return the staged files as a git tree, or "" if HEAD has the same files. Files with an unresolved conflict are
     taken from HEAD: the sides of the conflict are in commits, and the beginning of a resolution is in the working file.
     """
     entries = [entry.partition("\t") for entry in work.names("ls-files", "--stage", "-z")]
-    resolved = [(about.rpartition(" ")[0], name) for about, _, name in entries if about.endswith(" 0")]
+    # Each entry is `MODE BLOB STAGE\tNAME`; a conflict has other stages than 0.
+    resolved = [(about.removesuffix(" 0"), name) for about, _, name in entries if about.endswith(" 0")]
     with _Index(work) as index:
         if work.head and len(resolved) < len(entries):
             index.git("read-tree", work.head)
-        index.put(f"{about}\t{name}" for about, name in resolved)
+        index.put(f"{mode_and_blob}\t{name}" for mode_and_blob, name in resolved)
         tree = index.tree()
-    head = work.git("rev-parse", f"{work.head}^{{tree}}").strip() if work.head else ""
-    return tree if entries and tree != head else ""
+    head_tree = work.git("rev-parse", f"{work.head}^{{tree}}").strip() if work.head else ""
+    return tree if entries and tree != head_tree else ""
 
 
 class _Index:
@@ -180,13 +180,13 @@ class _Index:
     def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._place, ignore_errors=True)
 
-    def git(self, *words: str, given: str | None = None, **variables: str) -> str:
-        return self.work.git(*words, given=given, GIT_INDEX_FILE=f"{self._place}/index", **variables)
+    def git(self, *words: str, stdin: str | None = None, **variables: str) -> str:
+        return self.work.git(*words, stdin=stdin, GIT_INDEX_FILE=f"{self._place}/index", **variables)
 
     def put(self, lines: Iterator[str]) -> None:
         """Add entries to the index; each line is `MODE BLOB\\tNAME`."""
-        if given := "".join(f"{line}\0" for line in lines):
-            self.git("update-index", "--add", "--replace", "-z", "--index-info", given=given)
+        if entries := "".join(f"{line}\0" for line in lines):
+            self.git("update-index", "--add", "--replace", "-z", "--index-info", stdin=entries)
 
     def tree(self) -> str:
         return self.git("write-tree").strip()
@@ -201,30 +201,32 @@ def tree_of(work: Work) -> str:
             return index.tree()
         if work.head:
             index.git("read-tree", work.head)
-        apart = [f":(exclude,top,literal){one.name}" for one in work.nested if not one.bare]
-        index.git("add", "--all", "--sparse", "--", ".", *apart)
-        if extra := [name for name in {*work.hidden, *work.ignored} if os.path.lexists(f"{work.path}/{name}")]:
+        nested = [repository for repository in work.nested if not repository.bare]
+        excluded = [f":(exclude,top,literal){repository.name}" for repository in nested]
+        index.git("add", "--all", "--sparse", "--", ".", *excluded)
+        if skipped := [name for name in {*work.hidden, *work.ignored} if os.path.lexists(f"{work.path}/{name}")]:
             words = ("add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
-            index.git(*words, given="".join(f"{name}\0" for name in extra), GIT_LITERAL_PATHSPECS="1")
-        index.put(_not_checked_out(work))
-        index.put(f"{git.SUBMODULE} {one.head}\t{one.name}" for one in work.nested if one.head and not one.bare)
+            index.git(*words, stdin="".join(f"{name}\0" for name in skipped), GIT_LITERAL_PATHSPECS="1")
+        index.put(_entries_left_out(work))
+        index.put(f"{git.SUBMODULE} {repository.head}\t{repository.name}" for repository in nested if repository.head)
         return index.tree()
 
 
-def _not_checked_out(work: Work) -> Iterator[str]:
+def _entries_left_out(work: Work) -> Iterator[str]:
     """Yield the index entries of files that a sparse checkout leaves out."""
     absent = {
         entry[2:]
         for entry in work.names("ls-files", "-v", "-z")
         if entry[:1] in "Ss" and not os.path.lexists(f"{work.path}/{entry[2:]}")
     }
-    for line in work.names("ls-files", "--stage", "-z") if absent else ():
-        about, _, name = line.partition("\t")
+    for entry in work.names("ls-files", "--stage", "-z") if absent else ():
+        mode_blob_and_stage, _, name = entry.partition("\t")
         if name in absent:
-            yield f"{about.rpartition(' ')[0]}\t{name}"
+            yield f"{mode_blob_and_stage.rpartition(' ')[0]}\t{name}"
 
 
 def _note_repository(store: Store, repository: str) -> None:
+    """Record on this machine that the repository has kept work."""
     digest = md5(os.fsencode(repository), usedforsecurity=False).hexdigest()
     path = f"{store.root}/kept/{digest}"
     if not os.path.lexists(path):
@@ -235,25 +237,26 @@ def _note_repository(store: Store, repository: str) -> None:
 
 def all_of(store: Store, team: str = "") -> list[Kept]:
     """Return the kept work in the repositories of this machine, oldest first; with *team*, only that of the team."""
-    every: list[Kept] = []
+    works_kept: list[Kept] = []
     for name in disk.names_in(f"{store.root}/kept"):
         repository = os.fsdecode(disk.read_file(f"{store.root}/kept/{name}"))
         if os.path.isdir(repository):
-            every += _kept_in(repository, f"{PREFIX}/{team}/" if team else f"{PREFIX}/")
-    return sorted(every, key=lambda one: (one.at, one.ref))
+            works_kept += _kept_in(repository, f"{PREFIX}/{team}/" if team else f"{PREFIX}/")
+    return sorted(works_kept, key=lambda kept: (kept.at, kept.ref))
 
 
 def _kept_in(repository: str, pattern: str) -> Iterator[Kept]:
-    form = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:body)%01"
-    printed = git.run(repository, "for-each-ref", form, pattern, variables={"GIT_DIR": repository}).stdout
+    """Yield the kept work in the repository whose references match the pattern."""
+    fields = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:body)%01"
+    printed = git.run(repository, "for-each-ref", fields, pattern, variables={"GIT_DIR": repository}).stdout
     for entry in printed.split("\x01\n"):
-        ref, _, rest = entry.partition("\0")
-        if rest:
-            commit, at, body = rest.split("\0", 2)
-            yield Kept(repository, ref, commit, int(at), _parsed(body))
+        if entry:
+            ref, commit, removed_at, body = entry.split("\0", 3)
+            yield Kept(repository, ref, commit, int(removed_at), _parse_about(body))
 
 
-def _parsed(body: str) -> dict[str, Any]:
+def _parse_about(body: str) -> dict[str, Any]:
+    """Return the JSON in the message of a kept commit; an empty dict if it is damaged."""
     try:
         about = json.loads(body)
     except ValueError:
@@ -267,12 +270,13 @@ def find(store: Store, ref: str, directory: str) -> Kept:
     Raises:
         NotFound: There is none.
     """
-    here = git.said(directory, "rev-parse", "--path-format=absolute", "--git-common-dir") if directory else ""
-    name = ref if ref.startswith("refs/") else f"{PREFIX}/{ref}"
-    every: list[Kept] = [*(_kept_in(os.path.realpath(here), f"{PREFIX}/") if here else ()), *all_of(store)]
-    for one in every:
-        if one.ref == name:
-            return one
+    full_ref = ref if ref.startswith("refs/") else f"{PREFIX}/{ref}"
+    in_repository: list[Kept] = []
+    if directory and (common := git.output_of(directory, "rev-parse", "--path-format=absolute", "--git-common-dir")):
+        in_repository = list(_kept_in(os.path.realpath(common), f"{PREFIX}/"))
+    for kept in [*in_repository, *all_of(store)]:
+        if kept.ref == full_ref:
+            return kept
     raise errors.NotFound(f"there is no kept work {ref!r}", "See: teams worktree list --kept")
 
 
@@ -295,35 +299,38 @@ def bring_back(kept: Kept, path: str, branch: str) -> None:
         variables={"GIT_DIR": kept.repository},
     )
     checkouts.note(path, Origin(**(about.get("origin") or {})))
-    _fill(path, kept.commit, about)
+    _restore_files(path, kept.commit, about)
 
 
-def _fill(path: str, commit: str, about: dict[str, Any]) -> None:
+def _restore_files(path: str, commit: str, about: dict[str, Any]) -> None:
     """Restore the files, the index and the nested repositories of a checkout."""
     git.must(path, "read-tree", "--reset", "-u", commit)
-    for name, nested in about.get("nested", {}).items():
-        about_nested = _parsed(git.must(path, "show", "--no-patch", "--format=%b", nested))
-        _bring_back_nested(path, f"{path}/{name}", nested, about_nested)
-    staged = about.get("staged", {})
-    git.must(path, "read-tree", staged["0"] if "0" in staged else about.get("head") or "--empty")
+    for name, nested_commit in about.get("nested", {}).items():
+        about_nested = _parse_about(git.must(path, "show", "--no-patch", "--format=%b", nested_commit))
+        _bring_back_nested(path, name, nested_commit, about_nested)
+    staged = about.get("staged", {}).get("0")
+    git.must(path, "read-tree", staged or about.get("head") or "--empty")
     git.run(path, "update-index", "--quiet", "--refresh")
 
 
-def _bring_back_nested(around: str, path: str, commit: str, about: dict[str, Any]) -> None:
-    place = path if not about.get("bare") else f"{around}/{os.path.basename(path)}.restored"
-    os.makedirs(place, exist_ok=True)
-    git.must(place, "init", "--quiet")
-    git.must(place, *_FETCH, "--no-recurse-submodules", git.common_directory(around), commit)
-    for name, target in about.get("refs", {}).items():
-        git.run(place, "update-ref", name, target)
-    for stashed in reversed(about.get("stash", [])):
-        git.run(place, "stash", "store", "-m", "kept", stashed)
-    git.must(place, "update-ref", f"{PREFIX}/here", commit)
-    if about.get("branch"):
-        git.must(place, "symbolic-ref", "HEAD", f"refs/heads/{about['branch']}")
-        if about.get("head"):
-            git.must(place, "update-ref", f"refs/heads/{about['branch']}", about["head"])
-    elif about.get("head"):
-        git.must(place, "update-ref", "--no-deref", "HEAD", about["head"])
-    _fill(place, commit, about)
-    git.must(place, "update-ref", "-d", f"{PREFIX}/here")
+def _bring_back_nested(around: str, name: str, commit: str, about: dict[str, Any]) -> None:
+    """Make the nested repository *name* again in the checkout *around*, with everything in *commit*. A submodule that
+    was not checked out gets a directory of its own, because its name is not a path in the checkout.
+    """
+    path = f"{around}/{os.path.basename(name)}.restored" if about.get("bare") else f"{around}/{name}"
+    head, branch = about.get("head"), about.get("branch")
+    os.makedirs(path, exist_ok=True)
+    git.must(path, "init", "--quiet")
+    git.must(path, *_FETCH, "--no-recurse-submodules", git.common_directory(around), commit)
+    for reference, target in about.get("refs", {}).items():
+        git.run(path, "update-ref", reference, target)
+    for stash in reversed(about.get("stash", [])):
+        git.run(path, "stash", "store", "-m", "kept", stash)
+    git.must(path, "update-ref", f"{PREFIX}/here", commit)  # else git might remove its objects meanwhile
+    if branch:
+        git.must(path, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
+    if head:
+        reference = f"refs/heads/{branch}" if branch else "HEAD"
+        git.must(path, "update-ref", "--no-deref", reference, head)
+    _restore_files(path, commit, about)
+    git.must(path, "update-ref", "-d", f"{PREFIX}/here")

@@ -16,6 +16,8 @@ from teams_cli.agents.work import Work
 _HEX = frozenset("0123456789abcdef")
 _LENGTHS = (40, 64)
 _TRIES, _PAUSE = 10, 0.05
+"""How often a branch is tried to be moved, and the seconds between two tries."""
+_HOOKS = ("pre-merge-commit", "prepare-commit-msg", "commit-msg")
 
 
 class Clash(Exception):
@@ -28,14 +30,14 @@ class Clash(Exception):
 
 def tip_of(repository: str, branch: str) -> str:
     """Return the commit of the branch; empty if there is no branch of exactly that name."""
-    return git.said(repository, "show-ref", "--verify", "--hash", f"refs/heads/{branch}")
+    return git.output_of(repository, "show-ref", "--verify", "--hash", f"refs/heads/{branch}")
 
 
-def is_commit(word: str) -> bool:
-    """Whether *word* is the full hash of a commit. Names of branches are not accepted because a branch may move, and
+def is_commit(commit: str) -> bool:
+    """Whether *commit* is the full hash of a commit. Names of branches are not accepted because a branch may move, and
     options because they must never reach git.
     """
-    return len(word) in _LENGTHS and _HEX.issuperset(word)
+    return len(commit) in _LENGTHS and _HEX.issuperset(commit)
 
 
 def holds(repository: str, tip: str, commit: str) -> bool:
@@ -50,13 +52,13 @@ def is_on_branch(repository: str, branch: str, commit: str) -> bool:
     return holds(repository, tip_of(repository, branch), commit)
 
 
-def is_same(repository: str, one: str, other: str) -> bool:
+def is_same(repository: str, first: str, second: str) -> bool:
     """Whether two commits hold the same files. Their trees are compared, because a repository can configure diffs to
     hide differences.
     """
-    if not (is_commit(one) and is_commit(other)):
+    if not (is_commit(first) and is_commit(second)):
         return False
-    trees = git.said(repository, "rev-parse", f"{one}^{{tree}}", f"{other}^{{tree}}").split()
+    trees = git.output_of(repository, "rev-parse", f"{first}^{{tree}}", f"{second}^{{tree}}").split()
     return len(trees) == 2 and trees[0] == trees[1]
 
 
@@ -84,19 +86,16 @@ def committed(repository: str, tree: str, base: str, head: str, message: str) ->
     Raises:
         StorageFailed: git can't sign it.
     """
-    signed = git.said(repository, "config", "--type=bool", "commit.gpgSign") == "true"
-    words = ("commit-tree", tree, "-p", base, "-p", head, *["-S"] * signed, "-m", message)
-    made = git.said(repository, *words)  # fails if no committer is configured
-    return made or git.must(repository, *words, variables=git.NOBODY).strip()
-
-
-_HOOKS = ("pre-merge-commit", "prepare-commit-msg", "commit-msg")
+    is_signed = git.output_of(repository, "config", "--type=bool", "commit.gpgSign") == "true"
+    words = ("commit-tree", tree, "-p", base, "-p", head, *(("-S",) if is_signed else ()), "-m", message)
+    commit = git.output_of(repository, *words)  # fails if no committer is configured
+    return commit or git.must(repository, *words, variables=git.NOBODY).strip()
 
 
 def has_hooks(repository: str) -> bool:
     """Whether the repository has hooks that check merges."""
-    place = git.must(repository, "rev-parse", "--path-format=absolute", "--git-path", "hooks").removesuffix("\n")
-    return any(os.access(os.path.join(place, name), os.X_OK) for name in _HOOKS)
+    directory = git.must(repository, "rev-parse", "--path-format=absolute", "--git-path", "hooks").removesuffix("\n")
+    return any(os.access(os.path.join(directory, name), os.X_OK) for name in _HOOKS)
 
 
 def merged_at(path: str, repository: str, base: str, head: str, message: str) -> str:
@@ -135,12 +134,12 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
 
 def checked_out(repository: str, branch: str) -> str:
     """Return the checkout that has the branch checked out; empty if none has."""
-    place = ""
+    checkout = ""
     for line in git.worktrees(repository):
         if line.startswith("worktree "):
-            place = line.removeprefix("worktree ")
+            checkout = line.removeprefix("worktree ")
         elif line == f"branch refs/heads/{branch}":
-            return place
+            return checkout
     return ""
 
 
@@ -158,75 +157,86 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
     """Return why the files of the checkout can't be updated from *base* to *commit* now, or "" if they can. With
     *attended*, files that the merge does not touch may have changes.
     """
-    own = checkouts.own_directory(checkout)
-    if what := work.unfinished_in(own):
-        return f"a {what} is unfinished there"
-    if os.path.lexists(f"{own}/index.lock"):
-        return f"another git is at work there, or was killed: {own}/index.lock"
-    touched = set(_names(checkout, "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit))
+    git_directory = checkouts.git_directory(checkout)
+    if operation := work.unfinished_in(git_directory):
+        return f"a {operation} is unfinished there"
+    if os.path.lexists(f"{git_directory}/index.lock"):
+        return f"another git is at work there, or was killed: {git_directory}/index.lock"
+    touched = _differing_files(checkout, base, commit)
     if names := [name for name in changed(checkout) if not attended or name in touched]:
         return f"it has uncommitted changes: {text.listed(names)}"
-    if names := [name for name in work.passed_over(Work(checkout)) if name in touched]:
+    if names := [name for name in work.hidden_by_flags(Work(checkout)) if name in touched]:
         return f"it has changes hidden from git: {text.listed(names)}"
-    if names := _strange(checkout, base, commit):
+    if names := _untracked_in_the_way(checkout, base, commit):
         return f"it has untracked files that would be overwritten: {text.listed(names)}"
-    tried = git.run(checkout, "read-tree", "-n", "-m", "-u", base, commit)
-    return " ".join(tried.stderr.split()).removeprefix("error: ") if tried.returncode else ""
+    trial = git.run(checkout, "read-tree", "-n", "-m", "-u", base, commit)
+    return " ".join(trial.stderr.split()).removeprefix("error: ") if trial.returncode else ""
 
 
-def _strange(checkout: str, base: str, commit: str) -> list[str]:
+def _differing_files(checkout: str, base: str, commit: str, *options: str) -> set[str]:
+    """Return the files that differ between two commits."""
+    return set(_names(checkout, "diff-tree", "-r", "-z", "--name-only", "--no-renames", *options, base, commit))
+
+
+def _untracked_in_the_way(checkout: str, base: str, commit: str) -> list[str]:
     """Return the files of the checkout that git does not track and that *commit* would overwrite, ignored files
     included.
     """
-    words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", base, commit)
-    strangers = []
-    for name in _names(checkout, *words):
+    untracked: list[str] = []
+    for name in sorted(_differing_files(checkout, base, commit, "--diff-filter=A")):
         parts = name.split("/")
-        for place in ("/".join(parts[:end]) for end in range(1, len(parts) + 1)):
-            path = f"{checkout}/{place}"
-            is_directory = os.path.isdir(path) and not os.path.islink(path)
-            if os.path.lexists(path) and (place == name or not is_directory):
-                how = ["--others"] if is_directory else ["--cached"]
-                listed = _names(checkout, "ls-files", *how, "-z", "--", f":(top,literal){place}")
-                strangers += listed if is_directory else [] if listed else [place]
-    return list(dict.fromkeys(strangers))
+        # A file may also be where the commit has a directory above the new file.
+        for path in ("/".join(parts[:end]) for end in range(1, len(parts) + 1)):
+            place, pathspec = f"{checkout}/{path}", f":(top,literal){path}"
+            if not os.path.lexists(place):
+                continue
+            if os.path.islink(place) or not os.path.isdir(place):
+                if not _names(checkout, "ls-files", "--cached", "-z", "--", pathspec):
+                    untracked.append(path)
+            elif path == name:
+                untracked += _names(checkout, "ls-files", "--others", "-z", "--", pathspec)
+    return list(dict.fromkeys(untracked))
 
 
 def follow(checkout: str, base: str, commit: str) -> bool:
     """Update the files of the checkout from the commit *base* to *commit*, and return whether that succeeded. An update
     that an earlier process began is finished, and files that somebody changed since are left alone.
     """
-    if not is_commit(base) or not all(
-        _is_of(checkout, name, (base, commit)) for name in _strange(checkout, base, commit)
-    ):
+    if not is_commit(base):
         return False
+    for name in _untracked_in_the_way(checkout, base, commit):
+        if not _is_missing_or_of(checkout, name, (base, commit)):
+            return False
     step = ("read-tree", "-m", "-u", base, commit)
-    # Tried twice: `changed` has git look at all files, so that it knows which are as they were.
-    if git.run(checkout, *step).returncode == 0 or not changed(checkout) or git.run(checkout, *step).returncode == 0:
+    if git.run(checkout, *step).returncode == 0:
         return True
-    if not _is_ours(checkout, base, commit):
+    # `changed` has git look at all files, so that the second try knows which of them are as they were.
+    if not changed(checkout) or git.run(checkout, *step).returncode == 0:
+        return True
+    if not _is_partly_updated(checkout, base, commit):
         return False
     return git.run(checkout, "read-tree", "--reset", "-u", commit).returncode == 0
 
 
-def _is_ours(checkout: str, base: str, commit: str) -> bool:
-    """Whether every file that differs from *commit* is as in *base*, or is missing. An interrupted update leaves such
-    files.
+def _is_partly_updated(checkout: str, base: str, commit: str) -> bool:
+    """Whether the checkout differs from *commit* only as an interrupted update from *base* leaves it: every differing
+    file is one that the update touches, and is as in *base* or *commit*, or is missing.
     """
-    touched = set(_names(checkout, "diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit))
-    differing = _names(checkout, "diff-files", "-z", "--name-only") + _names(
-        checkout, "diff-index", "--cached", "-z", "--name-only", "--no-renames", commit
-    )
-    stray = set(_names(checkout, "ls-files", "--others", "-z", "--", *sorted(touched))) if touched else set()
-    return all(name in touched and _is_of(checkout, name, (base, commit)) for name in {*differing, *stray})
+    touched = _differing_files(checkout, base, commit)
+    differing = set(_names(checkout, "diff-files", "-z", "--name-only"))
+    differing.update(_names(checkout, "diff-index", "--cached", "-z", "--name-only", "--no-renames", commit))
+    if touched:
+        differing.update(_names(checkout, "ls-files", "--others", "-z", "--", *sorted(touched)))
+    return all(name in touched and _is_missing_or_of(checkout, name, (base, commit)) for name in differing)
 
 
-def _is_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
-    """Whether the file is as in one of the commits, or is missing: git removes a file before it writes it anew."""
+def _is_missing_or_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
+    """Whether the file is as in one of the commits, or is missing: git removes a file before it writes it again."""
     if not os.path.lexists(os.path.join(checkout, name)):
         return True
-    blob = git.said(checkout, "hash-object", "--", name)
-    return blob in [git.said(checkout, "rev-parse", "--verify", "--quiet", f"{commit}:{name}") for commit in commits]
+    blob = git.output_of(checkout, "hash-object", "--", name)
+    objects = [f"{commit}:{name}" for commit in commits]
+    return blob in [git.output_of(checkout, "rev-parse", "--verify", "--quiet", path) for path in objects]
 
 
 def _names(checkout: str, *words: str) -> list[str]:

@@ -169,7 +169,7 @@ def _from_main(shot: Snapshots, tree: Tree) -> tuple[str, str]:
     and one that holds all work in the worktree.
     """
     commit = shot.of(tree.worktree)
-    return shot.base(tree.worktree, commit, git.said(tree.worktree, "rev-parse", "main-worktree/HEAD")), commit
+    return shot.base(tree.worktree, commit, git.output_of(tree.worktree, "rev-parse", "main-worktree/HEAD")), commit
 
 
 def about(store: Store, team: Team, agent: str, path: str) -> list[str]:
@@ -196,9 +196,9 @@ def _changed(tree: Tree, inside: str) -> bool:
     main checkout.
     """
     words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "--", f":(literal){inside}")
-    if git.said(tree.worktree, *words):
+    if git.output_of(tree.worktree, *words):
         return True
-    return bool(git.said(tree.worktree, "ls-files", "--others", "--exclude-standard", "--", f":(literal){inside}"))
+    return bool(git.output_of(tree.worktree, "ls-files", "--others", "--exclude-standard", "--", f":(literal){inside}"))
 
 
 class Teller:
@@ -319,7 +319,7 @@ class _Seen:
 def _state(tree: Tree) -> str:
     """Return a digest that changes whenever a tracked or untracked file of the worktree does."""
     entries = git.must(tree.worktree, *git.LOOKING, *git.STATUS)
-    digest = sha256(git.said(tree.worktree, "rev-parse", "HEAD").encode())
+    digest = sha256(git.output_of(tree.worktree, "rev-parse", "HEAD").encode())
     for entry in entries.split("\0"):
         path = os.path.join(tree.worktree, entry[3:])
         status = os.lstat(path) if entry and os.path.lexists(path) else None

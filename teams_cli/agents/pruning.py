@@ -20,27 +20,30 @@ from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import TEAM
 
 _KEPT_FOR = settings.SETTINGS[settings.WORKTREE_KEPT].default
-_BESIDE = ("runs", "logs", "started")
+_DIRECTORIES = ("runs", "logs", "started", "worktrees")
 """The directories below the root, besides the store, with data of a team on this machine."""
 
 
-def found(store: Store, caller: Caller | None, days: float, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
+def closed_teams(
+    store: Store, caller: Caller | None, days: float, problems: list[errors.TeamsError]
+) -> list[dict[str, Any]]:
     """Return the teams that were closed at least *days* ago. `kept` says why a team can't be removed, or is None."""
     rows = []
     for team in teams.all_of(store, problems):
-        closed = team.closed_at or team.created_at
-        if team.state == "closed" and seconds_since(closed, store.now()) >= days * 86400:
-            rows.append({"team": team.name, "closedAt": closed, "kept": _why_kept(store, team.name, caller)})
+        closed_at = team.closed_at or team.created_at
+        if team.state == "closed" and seconds_since(closed_at, store.now()) >= days * 86400:
+            rows.append({"team": team.name, "closedAt": closed_at, "kept": _why_kept(store, team.name, caller)})
     return rows
 
 
 def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
+    """Return why the team can't be removed; None if it can."""
     try:
         require(store, name, caller or Caller(HUMAN), "prune")
         for tree in worktrees.all_of(store, name):
-            if tree.known and tree.state != "empty":
-                held = " and ".join(tree.work.told())
-                return f"{tree.agent} has work in {tree.path}, {held}: teams worktree merge {tree.agent} --team {name}"
+            if tree.has_record and tree.state != "empty":
+                work = " and ".join(tree.work.phrases())
+                return f"{tree.agent} has work in {tree.path}, {work}: teams worktree merge {tree.agent} --team {name}"
             worktrees.refuse_occupied(store, name, tree.path)
         if unknown := worktrees.unknown_in(store, name):
             return f"{text.listed(unknown, 3)}: unknown, may hold work; check it, and move it away"
@@ -64,18 +67,19 @@ def remove(store: Store, name: str, caller: Caller | None) -> None:
     for tree in worktrees.all_of(store, name):
         worktrees.drop(store, name, tree)
     store.drop(name, TEAM, revision)
-    for part in (*_BESIDE, "worktrees"):
-        shutil.rmtree(os.path.join(store.root, part, name), ignore_errors=True)
+    for directory in _DIRECTORIES:
+        shutil.rmtree(os.path.join(store.root, directory, name), ignore_errors=True)
 
 
 def expired(store: Store, caller: Caller | None, config: Config) -> list[Kept]:
     """Return the kept work that is older than the setting `worktree.keptFor` of its team; if the team is gone, than the
     user's own setting.
     """
-    expired_work, names = list[Kept](), set(store.teams())
+    expired_work: list[Kept] = []
+    teams_of_store = set(store.teams())
     for kept in keeping.all_of(store):
         try:
-            if kept.team in names:
+            if kept.team in teams_of_store:
                 team = require(store, kept.team, caller or Caller(HUMAN), "prune").team
                 seconds = settings.value(team, settings.WORKTREE_KEPT)
             elif caller is None or caller.is_human:

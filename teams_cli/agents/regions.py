@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _CONFLICTS = 1
-_MOST_UNKNOWN = 2000
+"""The exit status of `git merge-tree` if the commits conflict."""
+_MOST_UNTRACKED = 2000
 """With more untracked files than these, somebody forgot to ignore a directory, and untracked files are not compared."""
 _LANGUAGES = (
     "*.c cpp,*.h cpp,*.cc cpp,*.cpp cpp,*.hpp cpp,*.cs csharp,*.css css,*.ex elixir,*.exs elixir,*.go golang,"
@@ -27,8 +28,11 @@ _LANGUAGES = (
 )
 """For each pattern of file names, the built-in driver by which git finds the function around a change."""
 _NAMED = re.compile(r"(?:\b(?:class|struct|interface|trait|enum|impl|fn|func|function|def|module|type)\s+)([\w:.$]+)")
+"""The name in a line that declares a function or class with a keyword."""
 _CALLED = re.compile(r"([\w$~]+)\s*\(")
+"""The name in a line that declares a function as C does: before its parameters."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
+"""The head of a hunk in a diff: first line and number of lines, before and after, and the line git shows above it."""
 
 
 class Change:
@@ -59,18 +63,18 @@ class Snapshots:
     def __enter__(self) -> Snapshots:
         from tempfile import mkdtemp  # slow to import; only needed with worktrees
 
-        self._place = mkdtemp(prefix="teams-")
-        os.mkdir(f"{self._place}/objects")
-        with open(f"{self._place}/attributes", "w", encoding="utf-8") as file:
+        self._directory = mkdtemp(prefix="teams-")
+        os.mkdir(f"{self._directory}/objects")
+        with open(f"{self._directory}/attributes", "w", encoding="utf-8") as file:
             file.write("\n".join(line.replace(" ", " diff=") for line in _LANGUAGES.split(",")))
-        self._objects = {
-            "GIT_OBJECT_DIRECTORY": f"{self._place}/objects",
+        self._variables = {
+            "GIT_OBJECT_DIRECTORY": f"{self._directory}/objects",
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{self._common}/objects",
         }
         return self
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._place, ignore_errors=True)
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def of(self, worktree: str) -> str:
         """Return a commit of everything in the worktree, which the first call makes. The commit is HEAD if nothing is
@@ -82,59 +86,59 @@ class Snapshots:
 
     def _commit(self, worktree: str) -> str:
         head = git.must(worktree, "rev-parse", "HEAD").strip()
-        own = checkouts.own_directory(worktree)
+        git_directory = checkouts.git_directory(worktree)
         changed = git.must(worktree, *git.LOOKING, *git.STATUS)
-        if not changed or work.unfinished_in(own):
+        if not changed or work.unfinished_in(git_directory):
             return head
-        index = f"{self._place}/index"
-        written = os.stat(f"{own}/index").st_mtime_ns
-        shutil.copyfile(f"{own}/index", index)
-        os.utime(index, ns=(written, written))  # git re-reads files that are newer than the index
-        variables = {**self._objects, "GIT_INDEX_FILE": index}
-        listed = git.names(worktree, *git.LOOKING, "ls-files", "--others", "--exclude-standard", "-z")
-        how = "--update" if len(listed) > _MOST_UNKNOWN else "--all"
-        git.must(worktree, "-c", "core.fsync=none", "add", how, "--sparse", "--", ":/", variables=variables)
+        index = f"{self._directory}/index"
+        written_at = os.stat(f"{git_directory}/index").st_mtime_ns
+        shutil.copyfile(f"{git_directory}/index", index)
+        os.utime(index, ns=(written_at, written_at))  # git re-reads files that are newer than the index
+        variables = {**self._variables, "GIT_INDEX_FILE": index}
+        untracked = git.names(worktree, *git.LOOKING, "ls-files", "--others", "--exclude-standard", "-z")
+        option = "--update" if len(untracked) > _MOST_UNTRACKED else "--all"
+        git.must(worktree, "-c", "core.fsync=none", "add", option, "--sparse", "--", ":/", variables=variables)
         tree = git.must(worktree, "write-tree", variables=variables).strip()
         words = ("commit-tree", tree, "-p", head, "-m", "uncommitted changes")
         return git.must(worktree, *words, variables={**variables, **git.NOBODY}).strip()
 
-    def conflicts(self, directory: str, one: str, other: str) -> list[str]:
+    def conflicts(self, directory: str, first: str, second: str) -> list[str]:
         """Return the files in which two commits conflict."""
-        words = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", one, other)
-        done = git.run(directory, *words, variables=self._objects)
+        words = ("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", first, second)
+        done = git.run(directory, *words, variables=self._variables)
         if done.returncode == 0:
             return []
         if done.returncode != _CONFLICTS:
             raise errors.StorageFailed(f"git merge-tree: {done.stderr.strip()}", "It takes git 2.38 or later.")
         return sorted(set(done.stdout.split("\0")[1:]) - {""})
 
-    def base(self, directory: str, one: str, other: str) -> str:
+    def base(self, directory: str, first: str, second: str) -> str:
         """Return the common ancestor of two commits; empty if they have none."""
-        return git.run(directory, "merge-base", one, other, variables=self._objects).stdout.strip()
+        return git.run(directory, "merge-base", first, second, variables=self._variables).stdout.strip()
 
     def holds(self, directory: str, tip: str, commit: str) -> bool:
         """Whether *tip* contains the commit."""
         words = ("merge-base", "--is-ancestor", commit, tip)
-        return git.run(directory, *words, variables=self._objects).returncode == 0
+        return git.run(directory, *words, variables=self._variables).returncode == 0
 
     def files(self, directory: str, base: str, commit: str) -> list[str]:
         """Return the files that differ between two commits."""
         words = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", base, commit)
-        return git.names(directory, *words, variables=self._objects)
+        return git.names(directory, *words, variables=self._variables)
 
     def patch(self, directory: str, base: str, commit: str, paths: Sequence[str]) -> str:
         """Return the diff from *base* to the commit; with *paths*, only of these files and directories."""
         words = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", base or commit, commit, "--")
-        return git.must(directory, *words, *(f":(top,literal){path}" for path in paths), variables=self._objects)
+        return git.must(directory, *words, *(f":(top,literal){path}" for path in paths), variables=self._variables)
 
     def changes(self, directory: str, base: str, commit: str, path: str) -> list[Change]:
         """Return the changes of the file between *base* and the commit, in the order of its lines."""
-        how = ("-c", f"core.attributesFile={self._place}/attributes")
+        options = ("-c", f"core.attributesFile={self._directory}/attributes")
         words = ("diff", "--unified=0", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", base, commit)
-        printed = git.run(directory, *how, *words, "--", f":(top,literal){path}", variables=self._objects).stdout
+        printed = git.run(directory, *options, *words, "--", f":(top,literal){path}", variables=self._variables).stdout
         hunks = [match for line in printed.split("\n") if (match := _HUNK.match(line))]
-        names = self._names(directory, commit, path) if path.endswith(".py") and hunks else None
-        return [_change(match, names) for match in hunks]
+        definitions = self._definitions_in(directory, commit, path) if path.endswith(".py") and hunks else None
+        return [_change(hunk, definitions) for hunk in hunks]
 
     def region(self, directory: str, base: str, commit: str, path: str) -> str:
         """Return *path*, followed by a colon and the names of the changed functions if all changes in the file are
@@ -143,28 +147,34 @@ class Snapshots:
         symbols = [change.symbol for change in self.changes(directory, base, commit, path)]
         return f"{path}:{','.join(dict.fromkeys(symbols))}" if symbols and all(symbols) else path
 
-    def _names(self, directory: str, commit: str, path: str) -> list[tuple[int, int, str]] | None:
+    def _definitions_in(self, directory: str, commit: str, path: str) -> list[tuple[int, int, str]] | None:
+        """Return the functions and classes of a Python file as `_definitions` does; None if it can't be parsed."""
         import ast
 
-        source = git.run(directory, "show", f"{commit}:{path}", variables=self._objects).stdout
+        source = git.run(directory, "show", f"{commit}:{path}", variables=self._variables).stdout
         try:
             return list(_definitions(ast.parse(source), ""))
         except (SyntaxError, ValueError, RecursionError):  # half-written code: use git's guess
             return None
 
 
-def _change(match: re.Match[str], names: list[tuple[int, int, str]] | None) -> Change:
-    start, count, new, more = (int(each) if each else 1 for each in match.groups()[:4])
-    changed = (new, new + max(more, 1) - 1)
-    if names is None:
-        named = _NAMED.search(match[5]) or _CALLED.search(match[5])
-        symbol = named[1] if named else ""
-    else:
-        around = [name for first, last, name in names if first <= changed[0] <= last]
-        symbol = around[-1] if around else ""
+def _change(hunk: re.Match[str], definitions: list[tuple[int, int, str]] | None) -> Change:
+    """Return the change that the head of a hunk describes. *definitions* are the functions and classes of the file;
+    None if they are not known, so that the line that git shows above the hunk has to name one.
+    """
+    old_start, old_count, new_start, new_count = (int(number) if number else 1 for number in hunk.groups()[:4])
     # A hunk that only adds lines names the line before it.
-    old = (start, start + count - 1) if count else (start + 1, start)
-    return Change(old, changed, symbol)
+    old = (old_start, old_start + old_count - 1) if old_count else (old_start + 1, old_start)
+    new = (new_start, new_start + max(new_count, 1) - 1)
+    symbol = ""
+    if definitions is None:
+        if declared := _NAMED.search(hunk[5]) or _CALLED.search(hunk[5]):
+            symbol = declared[1]
+    else:
+        for first, last, name in definitions:  # outer before inner
+            if first <= new_start <= last:
+                symbol = name
+    return Change(old, new, symbol)
 
 
 def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
@@ -175,7 +185,7 @@ def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
         name = inside
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             name = f"{inside}.{child.name}" if inside else child.name
-            first = min([child.lineno, *(each.lineno for each in child.decorator_list)])
+            first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
             yield first, child.end_lineno or first, name
         yield from _definitions(child, name)
 
@@ -184,26 +194,28 @@ def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]
     """Return as JSON where two sets of changes meet in the file *path*: the symbols around them, and the lines of each
     side as they are now. Symbols and lines are empty if the whole file conflicts, as when both sides add it.
     """
-    ours = [one for one in mine if any(one.meets(other) for other in theirs)]
-    others = [one for one in theirs if any(one.meets(other) for other in mine)]
-    symbols = dict.fromkeys(one.symbol for one in (*ours, *others) if one.symbol)
+    mine_meeting = [change for change in mine if any(change.meets(other) for other in theirs)]
+    theirs_meeting = [change for change in theirs if any(change.meets(other) for other in mine)]
+    symbols = dict.fromkeys(change.symbol for change in (*mine_meeting, *theirs_meeting) if change.symbol)
     return {
         "file": path,
         "symbols": list(symbols),
-        "lines": [[list(one.new) for one in side] for side in (ours, others)],
+        "lines": [[list(change.new) for change in side] for side in (mine_meeting, theirs_meeting)],
     }
 
 
-def in_words(place: dict[str, Any], mine: int = 0) -> str:
-    """Return *place* in words for one of the two agents: if *mine* is 0 for the one whose lines are first in it, if 1
-    for the other.
+def in_words(place: dict[str, Any], side: int = 0) -> str:
+    """Return *place* in words for one of the two agents: the one whose lines are first in it if *side* is 0, the other
+    if it is 1.
     """
     symbols = f" {', '.join(place['symbols'])}" if place["symbols"] else ""
-    ours, theirs = place["lines"][mine], place["lines"][1 - mine]
-    lines = f" (your {_lines(ours)}, theirs {_lines(theirs)})" if ours and theirs else ""
+    mine, theirs = place["lines"][side], place["lines"][1 - side]
+    lines = f" (your {_lines_in_words(mine)}, theirs {_lines_in_words(theirs)})" if mine and theirs else ""
     return f"{place['file']}{symbols}{lines}"
 
 
-def _lines(spans: list[list[int]]) -> str:
-    named = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
-    return f"line{'s' * (len(named) > 1 or '-' in named[0])} {text.listed(named)}"
+def _lines_in_words(spans: list[list[int]]) -> str:
+    """Return spans of lines, each a first and a last line, as "line 3" or "lines 3-5, 9"."""
+    ranges = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
+    word = "line" if len(ranges) == 1 and "-" not in ranges[0] else "lines"
+    return f"{word} {text.listed(ranges)}"

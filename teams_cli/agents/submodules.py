@@ -23,9 +23,12 @@ def wanted(directory: str, commit: str) -> dict[str, str]:
     """
     if not commit:
         return {}
-    entries = git.names(directory, "ls-tree", "-r", "-z", "--full-tree", commit)
-    split = [entry.partition("\t") for entry in entries if entry.startswith(f"{git.SUBMODULE} ")]
-    return {name: about.split()[2] for about, _, name in split}
+    commits = {}
+    for entry in git.names(directory, "ls-tree", "-r", "-z", "--full-tree", commit):
+        mode_type_and_hash, _, path = entry.partition("\t")
+        if mode_type_and_hash.startswith(f"{git.SUBMODULE} "):
+            commits[path] = mode_type_and_hash.split()[2]
+    return commits
 
 
 def fill(tree: str, commit: str) -> list[str]:
@@ -33,59 +36,67 @@ def fill(tree: str, commit: str) -> list[str]:
     repositories of this machine. Returns the paths of the submodules that none of these repositories has.
     """
     missing = []
-    for place, target in wanted(tree, commit).items():
-        path = f"{tree}/{place}"
-        if os.path.isdir(path) and os.listdir(path):
+    for path, target in wanted(tree, commit).items():
+        directory = f"{tree}/{path}"
+        if os.path.isdir(directory) and os.listdir(directory):
             continue
-        store = next((one for one in _stores_for(tree, commit, place) if _has(one, target)), "")
-        if not store or not _checked_out(store, path, target):
-            missing.append(place)
-            continue
-        missing += [f"{place}/{inside}" for inside in fill(path, target)]
+        store = next((store for store in _stores_for(tree, commit, path) if _has_commit(store, target)), "")
+        if store and _check_out(store, directory, target):
+            missing += [f"{path}/{nested}" for nested in fill(directory, target)]
+        else:
+            missing.append(path)
     return missing
 
 
-def _checked_out(store: str, path: str, commit: str) -> bool:
-    made = git.run("/", "clone", "--quiet", "--no-checkout", "--shared", "--", store, path)
-    if made.returncode == 0 and git.run(path, "checkout", "--quiet", "--detach", commit).returncode == 0:
+def _check_out(store: str, directory: str, commit: str) -> bool:
+    """Check out the commit of a submodule in the directory. Returns whether that succeeded; else the directory is
+    empty.
+    """
+    cloned = git.run("/", "clone", "--quiet", "--no-checkout", "--shared", "--", store, directory)
+    if cloned.returncode == 0 and git.run(directory, "checkout", "--quiet", "--detach", commit).returncode == 0:
         return True
-    shutil.rmtree(path, ignore_errors=True)
-    os.makedirs(path, exist_ok=True)
+    shutil.rmtree(directory, ignore_errors=True)
+    os.makedirs(directory, exist_ok=True)
     return False
 
 
-def _stores_for(tree: str, commit: str, place: str) -> Iterator[str]:
-    """Yield the directories in which git may have stored the submodule at *place*: those in the repository and its
+def _stores_for(tree: str, commit: str, path: str) -> Iterator[str]:
+    """Yield the directories in which git may have stored the submodule at *path*: those in the repository and its
     worktrees, and the checkouts of the submodule there.
     """
     common = git.common_directory(tree)
-    name = _name_of(tree, commit, place)
-    owners = [common, *(f"{common}/worktrees/{each}" for each in disk.names_in(f"{common}/worktrees"))]
-    yield from (path for owner in owners if os.path.isdir(path := f"{owner}/modules/{name}"))
-    source = git.said(tree, "config", "remote.origin.url")  # a submodule that `fill` checked out has none of its own
-    if os.path.isdir(path := f"{source}/modules/{name}") if source.startswith("/") else False:
-        yield path
+    name = _name_of(tree, commit, path)
+    repositories = [common, *(f"{common}/worktrees/{worktree}" for worktree in disk.names_in(f"{common}/worktrees"))]
+    origin = git.output_of(tree, "config", "remote.origin.url")
+    if origin.startswith("/"):  # `fill` cloned the checkout *tree* from there, and the copy stores no submodules
+        repositories.append(origin)
+    for repository in repositories:
+        if os.path.isdir(store := f"{repository}/modules/{name}"):
+            yield store
     for line in git.worktrees(tree):
-        if line.startswith("worktree ") and os.path.lexists(path := f"{line.removeprefix('worktree ')}/{place}/.git"):
-            yield os.path.dirname(path)
+        submodule = f"{line.removeprefix('worktree ')}/{path}"
+        if line.startswith("worktree ") and os.path.lexists(f"{submodule}/.git"):
+            yield submodule
 
 
-def _name_of(directory: str, commit: str, place: str) -> str:
+def _name_of(directory: str, commit: str, path: str) -> str:
+    """Return the name of the submodule at *path* in `.gitmodules` of the commit, or *path* if it has none there."""
     words = ("config", "--blob", f"{commit}:.gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$")
     for entry in git.run(directory, *words).stdout.split("\0"):
-        key, _, path = entry.partition("\n")
-        if path == place:
+        key, _, configured_path = entry.partition("\n")
+        if configured_path == path:
             return key.removeprefix("submodule.").removesuffix(".path")
-    return place
+    return path
 
 
-def _has(store: str, commit: str) -> bool:
-    return _run(store, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+def _has_commit(store: str, commit: str) -> bool:
+    return _run_git(store, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
 
-def _run(store: str, *words: str) -> subprocess.CompletedProcess[str]:
-    own = {} if os.path.lexists(f"{store}/.git") else {"GIT_DIR": store, "GIT_WORK_TREE": store}
-    return git.run(store, *words, variables=own)
+def _run_git(store: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run git in the checkout or in the bare store of a submodule."""
+    variables = {} if os.path.lexists(f"{store}/.git") else {"GIT_DIR": store, "GIT_WORK_TREE": store}
+    return git.run(store, *words, variables=variables)
 
 
 @contextmanager
@@ -96,39 +107,42 @@ def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterat
     Raises:
         Conflict: The checkout lacks one of these submodules, or can't fetch from it.
     """
-    made: list[tuple[str, str]] = []
+    created: list[tuple[str, str]] = []
     try:
-        _carry(work, top, base, commit, branch, made)
+        _carry(work, top, base, commit, branch, created)
         yield
     except BaseException:
-        for store, name in made:
-            _run(store, "update-ref", "-d", name)
+        for store, reference in created:
+            _run_git(store, "update-ref", "-d", reference)
         raise
 
 
-def _carry(work: Work, top: str, base: str, commit: str, branch: str, made: list[tuple[str, str]]) -> None:
-    ref = f"refs/heads/{branch}"
-    before, nested = wanted(top, base), {one.name: one for one in work.nested}
-    for place, target in wanted(top, commit).items():
-        one = nested.get(place)
-        if before.get(place) == target or one is None or one.bare or not _has(one.path, target):
+def _carry(work: Work, top: str, base: str, commit: str, branch: str, created: list[tuple[str, str]]) -> None:
+    """Copy the commits as `carried` says. Each new branch is added to *created* with its store at once, so that it can
+    be removed if a later one fails.
+    """
+    commits_before = wanted(top, base)
+    nested = {repository.name: repository for repository in work.nested}
+    for path, target in wanted(top, commit).items():
+        source = nested.get(path)
+        if commits_before.get(path) == target or source is None or source.bare or not _has_commit(source.path, target):
             continue
-        places = (f"{top}/{place}", f"{git.common_directory(top)}/modules/{_name_of(top, commit, place)}")
-        store = next((p for p in places if os.path.lexists(f"{p}/.git") or os.path.isdir(f"{p}/objects")), "")
+        stores = (f"{top}/{path}", f"{git.common_directory(top)}/modules/{_name_of(top, commit, path)}")
+        store = next((s for s in stores if os.path.lexists(f"{s}/.git") or os.path.isdir(f"{s}/objects")), "")
         if not store:
             raise errors.Conflict(
-                f"{top} lacks the submodule {place}, whose commit {target[:10]} the merge needs",
-                f"Run there: git submodule update --init {place}; and repeat the command.",
+                f"{top} lacks the submodule {path}, whose commit {target[:10]} the merge needs",
+                f"Run there: git submodule update --init {path}; and repeat the command.",
             )
-        words = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-        holders = ("for-each-ref", "--count=1", "--contains", target, "--format=%(refname)")
-        if not (_has(store, target) and _run(store, *holders).stdout.strip()):
-            name = f"{ref}-{target[:12]}"
-            if _run(store, *words, one.store, f"{target}:{name}").returncode:
+        containing = ("for-each-ref", "--count=1", "--contains", target, "--format=%(refname)")
+        if not (_has_commit(store, target) and _run_git(store, *containing).stdout.strip()):
+            reference = f"refs/heads/{branch}-{target[:12]}"
+            fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+            if _run_git(store, *fetch, source.store, f"{target}:{reference}").returncode:
                 raise errors.Conflict(
-                    f"{store} can't take the commit {target[:10]} of the submodule {place}",
-                    f"Bring it there: git fetch {one.store} {target}; and repeat the command.",
+                    f"{store} can't take the commit {target[:10]} of the submodule {path}",
+                    f"Bring it there: git fetch {source.store} {target}; and repeat the command.",
                 )
-            made.append((store, name))
+            created.append((store, reference))
         if os.path.lexists(f"{store}/.git"):
-            _carry(one, store, before.get(place, ""), target, branch, made)
+            _carry(source, store, commits_before.get(path, ""), target, branch, created)

@@ -19,6 +19,7 @@ from teams_cli.teams.teams import Team
 
 _OWN, _LOCK = ".own-", ".lock"
 _END_OF_OUTPUT = 2000
+"""The characters from the end of a failed set-up's output that its error shows."""
 
 
 class SetupFailed(errors.TeamsError):
@@ -34,7 +35,7 @@ def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwi
         SetupFailed: The command failed, or a pattern is outside the repository.
         StorageFailed: A file can't be copied.
     """
-    _copy(str(settings.value(team, settings.WORKTREE_COPY)).split(), top, tree)
+    _copy_ignored(str(settings.value(team, settings.WORKTREE_COPY)).split(), top, tree)
     script = str(settings.value(team, settings.WORKTREE_SETUP))
     if not script:
         return
@@ -51,7 +52,7 @@ def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwi
         )
 
 
-def _copy(patterns: list[str], top: str, tree: str) -> None:
+def _copy_ignored(patterns: list[str], top: str, tree: str) -> None:
     """Copy the ignored files of the checkout *top* that match one of the *patterns* to the worktree *tree*. Files that
     exist in the worktree are not overwritten.
     """
@@ -59,12 +60,12 @@ def _copy(patterns: list[str], top: str, tree: str) -> None:
         return
     from shutil import copy2
 
-    named = [f":(glob){pattern}" for pattern in text.file_patterns(patterns)]
+    pathspecs = [f":(glob){pattern}" for pattern in text.file_patterns(patterns)]
     try:
-        listed = git.names(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *named)
+        names = git.names(top, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *pathspecs)
     except errors.StorageFailed as problem:  # such as a pattern outside the repository
         raise SetupFailed(problem.message, f"Fix it: teams set {settings.WORKTREE_COPY} PATTERNS") from None
-    for name in listed:
+    for name in names:
         target = f"{tree}/{name}"
         if os.path.lexists(target):
             continue
@@ -97,12 +98,13 @@ def tree(
         git.must(repository, "worktree", "add", "--quiet", "--detach", "--force", "--force", path, commit)
         missing = submodules.fill(path, commit)
         furnish(team, repository, path, environ, otherwise)
-        still = [name for name in missing if not disk.names_in(f"{path}/{name}")]  # the set-up may get submodules
-        set_up = f"teams set {settings.WORKTREE_SETUP} 'git submodule update --init --recursive'"
-        remark = (
-            f"no repository on this machine has the commits of submodules: {text.listed(still)}; get them: {set_up}"
-        )
-        yield f"[{remark}]" if still else ""
+        missing = [name for name in missing if not disk.names_in(f"{path}/{name}")]  # the set-up may get submodules
+        remark = ""
+        if missing:
+            why = f"no repository on this machine has the commits of submodules: {text.listed(missing)}"
+            command = f"teams set {settings.WORKTREE_SETUP} 'git submodule update --init --recursive'"
+            remark = f"[{why}; get them: {command}]"
+        yield remark
     finally:
         clear(repository, path)
 
@@ -115,22 +117,22 @@ def own_place(root: str, team: str, repository: str) -> Iterator[str]:
     directory = f"{root}/worktrees/{team}"
     for name in disk.names_in(directory):
         lock = f"{directory}/{name}"
-        if name.startswith(_OWN) and name.endswith(_LOCK) and (held := locks.hold(lock, root)) is not None:
+        if name.startswith(_OWN) and name.endswith(_LOCK) and (descriptor := locks.hold(lock, root)) is not None:
             clear(repository, lock.removesuffix(_LOCK))
-            _give_back(lock, held)
+            _release_lock(lock, descriptor)
     lock = f"{directory}/{_OWN}{os.urandom(6).hex()}{_LOCK}"
-    held = locks.hold(lock, root)
-    if held is None:  # another process removes it already
+    descriptor = locks.hold(lock, root)
+    if descriptor is None:  # another process took the new lock for one that was left behind
         raise errors.StorageFailed(f"{lock} is locked by another", "Try again.")
     try:
         yield lock.removesuffix(_LOCK)
     finally:
-        _give_back(lock, held)
+        _release_lock(lock, descriptor)
 
 
-def _give_back(lock: str, held: int) -> None:
+def _release_lock(lock: str, descriptor: int) -> None:
     disk.discard(lock)
-    os.close(held)
+    os.close(descriptor)
 
 
 def clear(repository: str, path: str) -> None:
@@ -179,16 +181,16 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
         raise errors.AlreadyExists(
             f"{path} is there already", f"It may hold work: teams worktree diff {agent} --team {team}"
         )
+    # git stores a branch as a path, so neither a part of that path nor a path below it may be a branch.
     parts = branch.split("/")
-    above = [f"refs/heads/{'/'.join(parts[:end])}" for end in range(1, len(parts) + 1)]
-    there = git.must(top, "for-each-ref", "--format=%(refname)", *above).split()
-    for name in there:
-        existing = name.removeprefix("refs/heads/")
+    prefixes = [f"refs/heads/{'/'.join(parts[:end])}" for end in range(1, len(parts) + 1)]
+    for reference in git.must(top, "for-each-ref", "--format=%(refname)", *prefixes).split():
+        existing = reference.removeprefix("refs/heads/")
         if existing == branch:
             raise errors.AlreadyExists(
                 f"the branch {branch} is there already", f"It may hold work: look, then git branch -D {branch}."
             )
-        if name in above or existing.startswith(f"{branch}/"):
+        if reference in prefixes or existing.startswith(f"{branch}/"):
             raise errors.AlreadyExists(
                 f"the branch {existing} is in the way of {branch}, the branch of the worktree",
                 f"Rename it: git branch -m {existing} NAME",

@@ -28,11 +28,15 @@ _UNFINISHED = {
     "sequencer": "cherry-pick or revert",
     "BISECT_START": "bisect",
 }
+"""The unfinished operation that each of these files in git's data of a checkout shows."""
 _DIRECTORIES = ("", "rebase-merge", "rebase-apply", "sequencer")
+"""The directories in git's data of a checkout whose files name commits of the checkout."""
 _OTHERS_COMMITS = ("FETCH_HEAD", "index", "commondir", "gitdir")
+"""Files in these directories that name no commits, or only commits of other repositories."""
 _OWN_REFERENCES = ("refs/bisect", "refs/worktree", "refs/rewritten")
 """The references that git keeps for each checkout separately."""
 _MOST_READ = 1 << 24
+"""The bytes of the largest of git's files that is searched for commits."""
 
 
 class Work:
@@ -44,7 +48,7 @@ class Work:
         self.path = path
         self.name = name
         self.bare = bare
-        self.own = path if bare else checkouts.own_directory(path)
+        self.git_directory = path if bare else checkouts.git_directory(path)
         self.settings: dict[str, str] = {}
         """Variables for git, so that it runs no command that the repository itself configures."""
         self.store = ""
@@ -63,62 +67,64 @@ class Work:
         self.nested: list[Work] = []
         self.problem = ""
 
-    def git(self, *words: str, given: str | None = None, **variables: str) -> str:
+    def git(self, *words: str, stdin: str | None = None, **variables: str) -> str:
         """Run git in the checkout, and return its output."""
-        return git.must(self.path, *git.LOOKING, *words, variables=self._variables(variables), given=given)
+        return git.must(self.path, *git.LOOKING, *words, variables=self._variables(variables), stdin=stdin)
 
-    def run(self, *words: str, given: str | None = None) -> CompletedProcess[str]:
+    def run(self, *words: str, stdin: str | None = None) -> CompletedProcess[str]:
         """Run git in the checkout, and return the ended process, even if git failed."""
-        return git.run(self.path, *git.LOOKING, *words, variables=self._variables({}), given=given)
+        return git.run(self.path, *git.LOOKING, *words, variables=self._variables({}), stdin=stdin)
 
     def _variables(self, more: dict[str, str]) -> dict[str, str]:
         # The configuration of a bare store names a checkout that does not exist.
         bare = {"GIT_DIR": self.path, "GIT_WORK_TREE": self.path} if self.bare else {}
         return {**bare, **self.settings, **more}
 
-    def names(self, *words: str, given: str | None = None, **variables: str) -> list[str]:
+    def names(self, *words: str, **variables: str) -> list[str]:
         """Run git in the checkout with a command that separates file names by NUL (`-z`), and return the names."""
-        return [name for name in self.git(*words, given=given, **variables).split("\0") if name]
+        return [name for name in self.git(*words, **variables).split("\0") if name]
 
     @property
     def state(self) -> str:
         """Whether there is work: `work`, `empty`, or `unknown` if git did not answer."""
-        if self.problem:
+        nested_states = {repository.state for repository in self.nested}
+        if self.problem or "unknown" in nested_states:
             return "unknown"
-        own = self.commits or self.changed or self.hidden or self.stashed or self.unfinished
-        below = {one.state for one in self.nested}
-        return "unknown" if "unknown" in below else "work" if own or "work" in below else "empty"
+        if self.commits or self.changed or self.hidden or self.stashed or self.unfinished or "work" in nested_states:
+            return "work"
+        return "empty"
 
     @property
-    def nested_work(self) -> bool:
+    def has_nested_work(self) -> bool:
         """Whether a nested repository may hold work."""
-        return any(one.state != "empty" for one in self.nested)
+        return any(repository.state != "empty" for repository in self.nested)
 
     @property
     def files(self) -> int:
         """The number of uncommitted files, nested repositories included."""
-        return len({*self.changed, *self.hidden}) + sum(one.files for one in self.nested)
+        return len({*self.changed, *self.hidden}) + sum(repository.files for repository in self.nested)
 
-    def told(self) -> list[str]:
+    def phrases(self) -> list[str]:
         """Return the work as phrases, such as "2 commits"; the list is empty if there is no work."""
         phrases = [f"may hold work: {self.problem}"] if self.problem else []
         counts = [(self.commits, "commit"), (len(self.changed), "uncommitted file"), (len(self.hidden), "hidden file")]
         phrases += [text.counted(count, what) for count, what in counts if count]
         if self.stashed:
             phrases.append("1 stash" if len(self.stashed) == 1 else f"{len(self.stashed)} stashes")
-        phrases += [f"an unfinished {self.unfinished}"] if self.unfinished else []
-        for one in self.nested:
-            phrases += [f"{what} in {text.listed([one.name])}" for what in one.told()]
+        if self.unfinished:
+            phrases.append(f"an unfinished {self.unfinished}")
+        for repository in self.nested:
+            phrases += [f"{phrase} in {text.listed([repository.name])}" for phrase in repository.phrases()]
         return phrases
 
 
-def of_worktree(path: str, branch: str, against: Sequence[str], origin: Origin) -> Work:
-    """Return the work in the worktree of an agent that the commits *against* do not contain, on the agent's *branch* or
+def of_worktree(path: str, branch: str, bases: Sequence[str], origin: Origin) -> Work:
+    """Return the work in the worktree of an agent that the commits *bases* do not contain, on the agent's *branch* or
     elsewhere.
     """
     work = Work(path)
     try:
-        _look(work, [f"refs/heads/{branch}"], against, origin)
+        _examine_worktree(work, f"refs/heads/{branch}", bases, origin)
     except errors.TeamsError as problem:
         work.problem = problem.message
     except OSError as error:
@@ -136,29 +142,33 @@ def uncommitted(checkout: Checkout, without: list[str] | None = None) -> list[st
 def _uncommitted_in_submodules(around: Work) -> Iterator[str]:
     if not os.path.exists(f"{around.path}/.gitmodules"):
         return
-    entries = [entry.partition("\t") for entry in around.names("ls-files", "--stage", "-z")]
-    for name in [name for how, _, name in entries if how.startswith(git.SUBMODULE)]:
+    for entry in around.names("ls-files", "--stage", "-z"):
+        mode_and_blob, _, name = entry.partition("\t")
         path = f"{around.path}/{name}"
-        if not os.path.lexists(f"{path}/.git"):
+        if not mode_and_blob.startswith(git.SUBMODULE) or not os.path.lexists(f"{path}/.git"):
             continue
         try:
             submodule = Work(path, name)
-            _distrust(submodule, around)
+            _disable_commands(submodule, around)
             changed = [entry[3:] for entry in submodule.names(*git.STATUS)]
             yield from (f"{name}/{file}" for file in (*changed, *_uncommitted_in_submodules(submodule)))
         except errors.TeamsError:  # a submodule that git can't read may differ
             yield name
 
 
-def unfinished_in(own: str) -> str:
-    """Return what is unfinished in a checkout, such as "merge" or "rebase", or "" if nothing is. *own* is the directory
-    with git's data of the checkout.
+def unfinished_in(git_directory: str) -> str:
+    """Return what is unfinished in a checkout, such as "merge" or "rebase", or "" if nothing is. *git_directory* is the
+    directory with git's data of the checkout.
     """
-    return next((what for name, what in _UNFINISHED.items() if os.path.lexists(f"{own}/{name}")), "")
+    for name, operation in _UNFINISHED.items():
+        if os.path.lexists(f"{git_directory}/{name}"):
+            return operation
+    return ""
 
 
-def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origin) -> None:
-    """Find all work in a worktree, whose repository remains when the worktree is removed.
+def _examine_worktree(work: Work, branch: str, bases: Sequence[str], origin: Origin) -> None:
+    """Find all work in a worktree, whose repository remains when the worktree is removed. *branch* is the full name of
+    the agent's branch.
 
     Raises:
         StorageFailed: It is no checkout for git, or its `.git` file leads to another repository or worktree.
@@ -167,18 +177,20 @@ def _look(work: Work, branches: list[str], against: Sequence[str], origin: Origi
         raise errors.StorageFailed(
             f"{work.path}/.git leads to a repository inside or to another worktree", "Look there."
         )
-    _identify(work)
-    _look_at_files(work, origin)
-    references = [*branches, *work.git("for-each-ref", "--format=%(refname)", *_OWN_REFERENCES).split()]
-    mine = [*([work.head] if work.head else []), *(name for name in references if _is_there(work, name))]
+    _read_git_state(work)
+    _find_uncommitted(work, origin)
+    references = [branch, *work.git("for-each-ref", "--format=%(refname)", *_OWN_REFERENCES).split()]
+    tips = [name for name in references if _has_reference(work, name)]
+    if work.head:
+        tips.append(work.head)
     for name in ("rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_AUTOSTASH"):
-        mine += _existing(work, _COMMIT.findall(_read(f"{work.own}/{name}")))
-    work.commits = _count(work, mine, against) if mine else 0
-    work.stashed = list(_stashes_of(work, branches))
-    work.nested = list(_nested(work, origin))
+        tips += _existing_commits(work, _COMMIT.findall(_read(f"{work.git_directory}/{name}")))
+    work.commits = _count_commits(work, tips, bases)
+    work.stashed = list(_stashes_of_worktree(work, branch))
+    work.nested = list(_nested_repositories(work, origin))
 
 
-def _identify(work: Work) -> None:
+def _read_git_state(work: Work) -> None:
     """Find the store, HEAD, branch and unfinished operation of a checkout.
 
     Raises:
@@ -193,175 +205,199 @@ def _identify(work: Work) -> None:
     )
     head = work.run("symbolic-ref", "--quiet", "HEAD")
     work.branch = head.stdout.strip().removeprefix("refs/heads/")
-    if not work.branch or _is_there(work, f"refs/heads/{work.branch}"):
+    if not work.branch or _has_reference(work, f"refs/heads/{work.branch}"):
         work.head = work.git("rev-parse", "--verify", "HEAD^{commit}").strip()
-    work.unfinished = "" if work.bare else unfinished_in(work.own)
+    work.unfinished = "" if work.bare else unfinished_in(work.git_directory)
 
 
-def _is_there(work: Work, reference: str) -> bool:
+def _has_reference(work: Work, reference: str) -> bool:
     return work.run("show-ref", "--verify", "--quiet", reference).returncode == 0
 
 
-def _count(work: Work, mine: Sequence[str], against: Sequence[str]) -> int:
-    asked = "\n".join([*mine, *(f"^{one}" for one in against), ""])
-    return int(work.git("rev-list", "--count", "--stdin", given=asked))
+def _count_commits(work: Work, tips: Sequence[str], bases: Sequence[str]) -> int:
+    """Return how many commits *tips* contain that *bases* do not contain."""
+    if not tips:
+        return 0
+    revisions = "\n".join([*tips, *(f"^{base}" for base in bases), ""])
+    return int(work.git("rev-list", "--count", "--stdin", stdin=revisions))
 
 
-def _look_at_files(work: Work, origin: Origin) -> None:
+def _find_uncommitted(work: Work, origin: Origin) -> None:
+    """Find the changed, hidden and ignored files of a checkout."""
     work.changed = [entry[3:] for entry in work.names(*git.STATUS)]
-    work.hidden = list(passed_over(work))
-    for name, source in _ignored(work, origin):
-        if os.path.basename(source) != ".gitignore" or os.path.isabs(source):
-            work.hidden += _below(work, name)
+    work.hidden = list(hidden_by_flags(work))
+    for name, rules_file in _newly_ignored(work, origin):
+        if not _is_gitignore(rules_file):
+            work.hidden += _files_below(work, name)
         elif name[-1] != "/":  # whole directories are built by tools
             work.ignored.append(name)
 
 
-def passed_over(work: Work) -> Iterator[str]:
+def hidden_by_flags(work: Work) -> Iterator[str]:
     """Yield the changed files of the checkout that git was told to take as unchanged."""
     for entry in work.names("ls-files", "-v", "-z"):
         name, flag = entry[2:], entry[:1]
-        if (flag == "S" or flag.islower()) and os.path.lexists(path := f"{work.path}/{name}"):
-            mode, blob = work.git("ls-files", "--stage", "-z", "--", name, GIT_LITERAL_PATHSPECS="1").split()[:2]
-            if mode != git.SUBMODULE and blob != _blob_of(work, path, name):
+        is_assumed_unchanged, is_skipped = flag.islower(), flag == "S"
+        if not (is_assumed_unchanged or is_skipped):
+            continue
+        path = f"{work.path}/{name}"
+        if not os.path.lexists(path):
+            if is_assumed_unchanged:  # it was deleted; a sparse checkout lacks many skipped files
                 yield name
-        elif flag.islower():  # a deleted file; a sparse checkout lacks many, flagged S
+            continue
+        mode, blob = work.git("ls-files", "--stage", "-z", "--", name, GIT_LITERAL_PATHSPECS="1").split()[:2]
+        if os.path.islink(path):
+            blob_now = work.git("hash-object", "--stdin", stdin=os.readlink(path)).strip()
+        else:
+            blob_now = "" if os.path.isdir(path) else work.git("hash-object", "--", name).strip()
+        if mode != git.SUBMODULE and blob != blob_now:
             yield name
 
 
-def _blob_of(work: Work, path: str, name: str) -> str:
-    if os.path.islink(path):
-        return work.git("hash-object", "--stdin", given=os.readlink(path)).strip()
-    return "" if os.path.isdir(path) else work.git("hash-object", "--", name).strip()
+def _is_gitignore(rules_file: str) -> bool:
+    """Whether the file with ignore rules, as git names it, is a `.gitignore` of the checkout."""
+    return os.path.basename(rules_file) == ".gitignore" and not os.path.isabs(rules_file)
 
 
-def _ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
+def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
     """Yield the files and directories that git ignores by rules added after the worktree was made, each with the file
     that has the rule.
     """
     words = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
-    whole, apart = _by_rule(work, work.names(*words, "--directory"))
-    inside = work.names(*words, "--", *apart, GIT_LITERAL_PATHSPECS="1") if apart else []
-    whole |= _by_rule(work, inside)[0]
-    before: dict[str, set[str]] = {}
-    for name, (source, rule) in whole.items():
-        if source not in before:
-            before[source] = _rules_before(work, source, origin)
-        if rule not in before[source]:
-            yield name, source
+    rules, partly_ignored = _ignore_rules(work, work.names(*words, "--directory"))
+    if partly_ignored:
+        rules |= _ignore_rules(work, work.names(*words, "--", *partly_ignored, GIT_LITERAL_PATHSPECS="1"))[0]
+    earlier: dict[str, set[str]] = {}
+    for name, (rules_file, rule) in rules.items():
+        if rules_file not in earlier:
+            earlier[rules_file] = _earlier_rules(work, rules_file, origin)
+        if rule not in earlier[rules_file]:
+            yield name, rules_file
 
 
-def _by_rule(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
+def _ignore_rules(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
     """Return two values: for each ignored name, the file with the rule that ignores it and that rule; and the names of
     directories that are ignored only in part.
     """
     if not names:
         return {}, []
-    given = "".join(f"{name}\0" for name in names)
     words = ("check-ignore", "--verbose", "--non-matching", "-z", "--stdin")
-    done = work.run(*words, given=given)
+    done = work.run(*words, stdin="".join(f"{name}\0" for name in names))
     if done.returncode > 1:
         raise errors.StorageFailed(f"git check-ignore: {done.stderr.strip()}", f"Try it in {work.path}.")
-    fields = done.stdout.split("\0")
-    rules = {fields[start + 3]: (fields[start], fields[start + 2]) for start in range(0, len(fields) - 3, 4)}
-    whole = {name: rule for name, rule in rules.items() if rule[0]}
-    return whole, [name for name in rules if name not in whole]
+    rules: dict[str, tuple[str, str]] = {}
+    partly_ignored = []
+    fields = done.stdout.split("\0")  # four for each name: file with the rule, line, rule, name
+    for start in range(0, len(fields) - 3, 4):
+        rules_file, _, rule, name = fields[start : start + 4]
+        if rules_file:
+            rules[name] = (rules_file, rule)
+        else:
+            partly_ignored.append(name)
+    return rules, partly_ignored
 
 
-def _rules_before(work: Work, source: str, origin: Origin) -> set[str]:
-    if os.path.basename(source) == ".gitignore" and not os.path.isabs(source):
-        shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{source}")
+def _earlier_rules(work: Work, rules_file: str, origin: Origin) -> set[str]:
+    """Return the rules that were in the file when the worktree was made."""
+    if _is_gitignore(rules_file):
+        shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{rules_file}")
         return set(shown.stdout.splitlines()) if shown.returncode == 0 else set()
     if origin.rules is not None:
         return set(origin.rules)
-    path = os.path.join(work.path, source)
-    made = os.stat(f"{work.own}/HEAD" if not os.path.exists(f"{work.own}/commondir") else f"{work.own}/commondir")
-    return set(checkouts.lines_of(path)) if os.stat(path).st_mtime <= made.st_mtime else set()
+    # An older version made the worktree. git writes `commondir` once, when it makes a worktree.
+    commondir = f"{work.git_directory}/commondir"
+    made_at = os.stat(commondir if os.path.exists(commondir) else f"{work.git_directory}/HEAD").st_mtime
+    path = os.path.join(work.path, rules_file)
+    return set(checkouts.lines_of(path)) if os.stat(path).st_mtime <= made_at else set()
 
 
-def _below(work: Work, name: str) -> Iterator[str]:
+def _files_below(work: Work, name: str) -> Iterator[str]:
     """Yield the files below the directory *name*, or *name* itself if it is a file. Nested repositories are skipped."""
     if not name.endswith("/"):
         yield name
         return
-    for place, directories, files in _walk(f"{work.path}/{name}"):
+    for directory, directories, files in _walk(f"{work.path}/{name}"):
         if ".git" in directories or ".git" in files:  # a nested repository
             directories.clear()
             continue
-        linked = [each for each in directories if os.path.islink(f"{place}/{each}")]
-        yield from (os.path.relpath(f"{place}/{each}", work.path) for each in [*files, *linked])
+        links = [link for link in directories if os.path.islink(f"{directory}/{link}")]
+        yield from (os.path.relpath(f"{directory}/{file}", work.path) for file in [*files, *links])
 
 
 def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Walk like `os.walk`, but fail if a directory can't be read."""
+
     def fail(error: OSError) -> None:
         raise error
 
     return os.walk(top, onerror=fail)
 
 
-def _stashes_of(work: Work, branches: list[str]) -> Iterator[str]:
-    """Yield the commits of the stashes that were made in this checkout. All checkouts of a repository share one list of
-    stashes.
+def _stashes_of_worktree(work: Work, branch: str) -> Iterator[str]:
+    """Yield the commits of the stashes that were made in this worktree. All checkouts of a repository share one list of
+    stashes. A stash is taken for one of this worktree if the worktree was at the stash's parent and on its branch.
     """
-    if not _is_there(work, "refs/stash"):
+    if not _has_reference(work, "refs/stash"):
         return
-    log = _read(f"{work.own}/logs/HEAD")
-    moves = (line.partition("checkout: moving from ")[2] for line in log.splitlines())
-    places = {branch for move in moves for branch in move.split(" to ")}
-    places |= {work.branch, *(name.removeprefix("refs/heads/") for name in branches)}
-    stood_on = {*_COMMIT.findall(log), work.head}
+    log = _read(f"{work.git_directory}/logs/HEAD")
+    branches = {work.branch, branch.removeprefix("refs/heads/")}
+    for line in log.splitlines():
+        branches.update(line.partition("checkout: moving from ")[2].split(" to "))
+    heads = {*_COMMIT.findall(log), work.head}
     for line in work.git("log", "--walk-reflogs", "--format=%H %P%x00%gs", "refs/stash", "--").splitlines():
         commits, _, subject = line.partition("\0")
-        commit, first, *_ = commits.split()
-        place = subject.partition(": ")[0].rpartition("n ")[2]
-        if first in stood_on and (place in places or place == "(no branch)" or "(no branch)" in subject):
+        commit, parent, *_ = commits.split()
+        stash_branch = subject.partition(": ")[0].rpartition("n ")[2]  # "WIP on BRANCH: …" or "On BRANCH: …"
+        if parent in heads and (stash_branch in branches or "(no branch)" in subject):
             yield commit
 
 
-def _nested(work: Work, origin: Origin) -> Iterator[Work]:
+def _nested_repositories(work: Work, origin: Origin) -> Iterator[Work]:
     """Yield the work in each repository inside the checkout: in submodules, in other repositories, and in stores of
     submodules that are not checked out.
     """
-    seen = set()
-    for name in [] if work.bare else _places_of_repositories(work.path):
-        one = Work(f"{work.path}/{name}", name)
-        inside = Origin(rules=origin.rules)
+    checked_out = set()
+    for name in [] if work.bare else _paths_of_repositories(work.path):
+        nested = Work(f"{work.path}/{name}", name)
+        nested_origin = Origin(rules=origin.rules)
         try:
-            _distrust(one, work)
-            _identify(one)
-            seen.add(one.own)
-            one.has_store = any(one.store.startswith(os.path.realpath(place) + "/") for place in (work.path, work.own))
-            inside.base = _recorded(work, name, origin.base)
-            _look_at_files(one, inside)
-            if one.has_store:
-                _look_at_store(one, inside.base)
-            else:
-                one.commits = _count(one, [one.head], _branches_of(one)) if one.head else 0
-            one.nested = list(_nested(one, inside))
+            _disable_commands(nested, work)
+            _read_git_state(nested)
+            checked_out.add(nested.git_directory)
+            lost_with_work = [os.path.realpath(path) + "/" for path in (work.path, work.git_directory)]
+            nested.has_store = nested.store.startswith(tuple(lost_with_work))
+            nested_origin.base = _recorded_commit(work, name, origin.base)
+            _find_uncommitted(nested, nested_origin)
+            if nested.has_store:
+                _examine_store(nested, nested_origin.base)
+            elif nested.head:
+                nested.commits = _count_commits(nested, [nested.head], _commits_of_references(nested))
+            nested.nested = list(_nested_repositories(nested, nested_origin))
         except errors.TeamsError as problem:
-            one.problem = problem.message
-        yield one
-    for place in _stores_in(f"{work.own}/modules"):
-        if place not in seen:
-            one = Work(place, os.path.relpath(place, work.own), bare=True)
-            try:
-                _distrust(one, work)
-                _identify(one)
-                _look_at_store(one, "")
-                one.nested = list(_nested(one, Origin(rules=origin.rules)))
-            except errors.TeamsError as problem:
-                one.problem = problem.message
-            yield one
+            nested.problem = problem.message
+        yield nested
+    for store in _submodule_stores(f"{work.git_directory}/modules"):
+        if store in checked_out:
+            continue
+        nested = Work(store, os.path.relpath(store, work.git_directory), bare=True)
+        try:
+            _disable_commands(nested, work)
+            _read_git_state(nested)
+            _examine_store(nested, "")
+            nested.nested = list(_nested_repositories(nested, Origin(rules=origin.rules)))
+        except errors.TeamsError as problem:
+            nested.problem = problem.message
+        yield nested
 
 
-def _distrust(work: Work, around: Work) -> None:
+def _disable_commands(work: Work, around: Work) -> None:
     """Keep git from running commands that the repository of *work* configures and the one *around* it does not. An
     agent that may edit files can write such a configuration.
     """
-    named = _commands(work)
-    trusted = _commands(around) if named else {}
+    commands = _filter_commands(work)
+    trusted = _filter_commands(around) if commands else {}
     settings = {"core.hooksPath": os.devnull, "log.showSignature": "false"}
-    for key, command in named.items():
+    for key, command in commands.items():
         if trusted.get(key) != command:
             settings |= {key: "", f"{key.rpartition('.')[0]}.required": "false"}
     work.settings = {"GIT_CONFIG_COUNT": str(len(settings))}
@@ -369,34 +405,35 @@ def _distrust(work: Work, around: Work) -> None:
         work.settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
 
 
-def _commands(work: Work) -> dict[str, str]:
+def _filter_commands(work: Work) -> dict[str, str]:
     """Return the filter commands that git is configured to run in the checkout, by the key of the setting."""
     entries = [entry.partition("\n") for entry in work.git("config", "--null", "--list").split("\0")]
     return {key: command for key, _, command in entries if _FILTER.fullmatch(key) and command}
 
 
-def _places_of_repositories(top: str) -> Iterator[str]:
-    for place, directories, files in _walk(top):
-        if place != top and (".git" in directories or ".git" in files):
+def _paths_of_repositories(top: str) -> Iterator[str]:
+    """Yield the relative paths of the repositories below the directory *top*, but not of those inside them."""
+    for directory, directories, files in _walk(top):
+        if directory != top and (".git" in directories or ".git" in files):
             directories.clear()
-            yield os.path.relpath(place, top)
-        elif place == top and ".git" in directories:
+            yield os.path.relpath(directory, top)
+        elif directory == top and ".git" in directories:
             directories.remove(".git")
 
 
-def _stores_in(place: str) -> Iterator[str]:
-    """Yield the stores of submodules below the directory *place*, at any depth, because the names of submodules may
-    have slashes.
+def _submodule_stores(top: str) -> Iterator[str]:
+    """Yield the stores of submodules below the directory *top*, at any depth, because the names of submodules may have
+    slashes.
     """
-    if not os.path.isdir(place):
+    if not os.path.isdir(top):
         return
-    for directory, directories, files in _walk(place):
+    for directory, directories, files in _walk(top):
         if "HEAD" in files and "objects" in directories:
             directories.clear()
             yield os.path.realpath(directory)
 
 
-def _recorded(work: Work, name: str, base: str) -> str:
+def _recorded_commit(work: Work, name: str, base: str) -> str:
     """Return the commit that the submodule *name* had in the commit *base*, before the agent began, or "" if that is
     unknown.
     """
@@ -406,43 +443,48 @@ def _recorded(work: Work, name: str, base: str) -> str:
     return entry[2] if entry[:1] == [git.SUBMODULE] else ""
 
 
-def _branches_of(work: Work) -> list[str]:
-    words = ("refs/heads", "refs/tags", "refs/remotes")
-    return work.git("for-each-ref", "--format=%(objectname)", *words).split()
+def _commits_of_references(work: Work) -> list[str]:
+    return work.git("for-each-ref", "--format=%(objectname)", "refs/heads", "refs/tags", "refs/remotes").split()
 
 
-def _look_at_store(work: Work, recorded: str) -> None:
-    """Find the stashes in the store of *work*, and count the commits that no other repository is known to have."""
-    listed = [line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()]
-    fetched = [commit for commit, name in listed if name.startswith("refs/remotes/")]
-    cloned = {name for _, name in listed if name.startswith("refs/tags/") and fetched}
-    cloned -= {name for name in cloned if os.path.lexists(f"{work.store}/{name}")}
-    mine = [commit for commit, name in listed if not name.startswith("refs/remotes/") and name not in cloned]
-    mine += _existing(work, _heads_of(work.store))
-    work.stashed = work.git("log", "-g", "--format=%H", "refs/stash").split() if _is_there(work, "refs/stash") else []
-    elsewhere = [*fetched, *_existing(work, {recorded} - {""})] if fetched else []
-    work.commits = _count(work, [*mine, *work.stashed], elsewhere) if mine else 0
-
-
-def _heads_of(store: str) -> set[str]:
-    return {
-        commit
-        for place in (store, *(f"{store}/worktrees/{name}" for name in disk.names_in(f"{store}/worktrees")))
-        for commit in _COMMIT.findall(_read(f"{place}/HEAD"))
-    }
+def _examine_store(work: Work, recorded: str) -> None:
+    """Find the stashes in the store of *work*, and count the commits that no other repository is known to have.
+    *recorded* is the commit of the submodule in the repository around it, or "" if that is unknown.
+    """
+    references = [
+        line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
+    ]
+    fetched, tips = [], []
+    for commit, name in references:
+        if name.startswith("refs/remotes/"):
+            fetched.append(commit)
+        # git packs the tags that it clones; a tag that was made here has a file of its own.
+        elif not name.startswith("refs/tags/") or os.path.lexists(f"{work.store}/{name}"):
+            tips.append(commit)
+    if not fetched:  # it was not cloned, so all its tags were made here
+        tips = [commit for commit, _ in references]
+    worktrees = [f"{work.store}/worktrees/{name}" for name in disk.names_in(f"{work.store}/worktrees")]
+    heads = {commit for path in (work.store, *worktrees) for commit in _COMMIT.findall(_read(f"{path}/HEAD"))}
+    tips += _existing_commits(work, heads)
+    if _has_reference(work, "refs/stash"):
+        work.stashed = work.git("log", "-g", "--format=%H", "refs/stash").split()
+    bases = [*fetched, *_existing_commits(work, {recorded} - {""})] if fetched else []
+    work.commits = _count_commits(work, [*tips, *work.stashed], bases)
 
 
 def _read(path: str) -> str:
+    """Return the content of one of git's files, or "" if it is missing or too large."""
     if not os.path.isfile(path) or os.path.getsize(path) > _MOST_READ:
         return ""
     with open(path, encoding="ascii", errors="replace") as file:
         return file.read()
 
 
-def _existing(work: Work, commits: Sequence[str] | set[str]) -> list[str]:
-    if not commits:
+def _existing_commits(work: Work, hashes: Sequence[str] | set[str]) -> list[str]:
+    """Return those of the hashes that are commits in the store of *work*."""
+    if not hashes:
         return []
-    printed = work.git("cat-file", "--batch-check=%(objectname) %(objecttype)", given="\n".join([*commits, ""]))
+    printed = work.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin="\n".join([*hashes, ""]))
     return [line.split()[0] for line in printed.splitlines() if line.endswith(" commit")]
 
 
@@ -450,26 +492,26 @@ def tips(work: Work) -> list[str]:
     """Return all commits that git records for the checkout: HEAD and its earlier positions, unfinished operations,
     references of this checkout alone, and stashes. All other commits of the checkout can be reached from these.
     """
-    stores = [work.own, *(f"{work.store}/worktrees/{name}" for name in disk.names_in(f"{work.store}/worktrees"))]
-    places = stores if work.has_store else [work.own]
-    files = [
-        path
-        for own in places
-        for directory in _DIRECTORIES
-        for name in disk.names_in(f"{own}/{directory}")
-        if name not in _OTHERS_COMMITS and os.path.isfile(path := f"{own}/{directory}/{name}")
-    ]
-    files += [f"{own}/logs/HEAD" for own in places]
-    named = {commit for path in files for commit in _COMMIT.findall(_read(path))}
+    git_directories = [work.git_directory]
+    if work.has_store:
+        git_directories += [f"{work.store}/worktrees/{name}" for name in disk.names_in(f"{work.store}/worktrees")]
+    hashes = {*work.stashed, work.head} - {""}
+    for git_directory in git_directories:
+        paths = [f"{git_directory}/logs/HEAD"]
+        for directory in _DIRECTORIES:
+            names = [name for name in disk.names_in(f"{git_directory}/{directory}") if name not in _OTHERS_COMMITS]
+            paths += [f"{git_directory}/{directory}/{name}" for name in names]
+        for path in paths:
+            hashes.update(_COMMIT.findall(_read(path)))
     words = ["--format=%(refname) %(objectname) %(*objectname)"]
-    kept = work.git("for-each-ref", *words, *(() if work.has_store else _OWN_REFERENCES))
-    for line in kept.splitlines():
+    references = work.git("for-each-ref", *words, *(() if work.has_store else _OWN_REFERENCES))
+    for line in references.splitlines():
         name, *commits = line.split()
-        named.update(commits if not name.startswith("refs/remotes/") else ())
-    return _existing(work, named | set(work.stashed) | ({work.head} - {""}))
+        if not name.startswith("refs/remotes/"):
+            hashes.update(commits)
+    return _existing_commits(work, hashes)
 
 
-def has_left_behind(work: Work, against: Sequence[str]) -> bool:
-    """Whether the checkout was once at commits that are now neither on a branch nor contained in *against*."""
-    commits = tips(work)
-    return bool(commits and _count(work, commits, [*against, *_branches_of(work)]))
+def has_dangling_commits(work: Work, bases: Sequence[str]) -> bool:
+    """Whether the checkout was once at commits that are now neither on a branch nor contained in *bases*."""
+    return _count_commits(work, tips(work), [*bases, *_commits_of_references(work)]) > 0

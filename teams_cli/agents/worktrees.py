@@ -23,65 +23,63 @@ from teams_cli.store.retrying import update
 from teams_cli.teams import history
 from teams_cli.teams.permission import Caller, require
 
-_GONE = ".removed-"
-_TRIALS = (".own-", ".landing-", _GONE)
+_REMOVED = ".removed-"
+_TEMPORARY = (".own-", ".landing-", _REMOVED)
 """The beginnings of the names of temporary directories among the worktrees of a team."""
 
 
 class Worktree:
-    """The worktree of one agent, and the work in it. It is merged into the branch *onto*, which is checked out at *top*
-    and whose commit is *tip*; *no_target* says why that is impossible, or is "". *known* says whether the record of the
-    agent can be read. *checkout* is the checkout in which the agent was started.
+    """The worktree of one agent, and the work in it.
+
+    It is merged into *target_branch*, which is checked out at *target* and whose commit is *target_tip*; *no_target*
+    says why that is impossible, or is "". *has_record* says whether the record of the agent can be read. *checkout* is
+    the checkout in which the agent was started.
     """
 
-    def __init__(self, agent: str, path: str, branch: str, known: bool = True, checkout: str = "") -> None:
+    def __init__(self, agent: str, path: str, branch: str, has_record: bool = True, checkout: str = "") -> None:
         self.agent = agent
         self.path = path
         self.branch = branch
-        self.known = known
+        self.has_record = has_record
         self.origin = checkouts.load(path)
-        self.top, self.onto, self.tip = "", "", ""
+        self.target, self.target_branch, self.target_tip = "", "", ""
         self.no_target = ""
         if os.path.isdir(path):
             try:
                 self._find_target()
             except errors.TeamsError as problem:
                 self.no_target = problem.message
-            against = [self.tip or self.origin.base] if self.tip or self.origin.base else []
-            self.work = works.of_worktree(path, branch, against, self.origin)
+            base = self.target_tip or self.origin.base
+            self.work = works.of_worktree(path, branch, [base] if base else [], self.origin)
         else:
             self.work = works.Work(path)
-            again = f"git -C {shlex.quote(checkout)} worktree add -f {shlex.quote(path)} {branch}"
-            self.no_target = self.work.problem = f"its directory was deleted; get it back: {again}"
-        self.commits = self.work.commits
-        self.uncommitted = self.work.files
+            command = f"git -C {shlex.quote(checkout)} worktree add -f {shlex.quote(path)} {branch}"
+            self.no_target = self.work.problem = f"its directory was deleted; get it back: {command}"
 
     def _find_target(self) -> None:
         """Find the checkout that the worktree was made from, and the branch of that checkout. If the checkout is gone,
         take the main checkout of the repository, provided that its branch contains the commit at which the worktree
         began.
         """
-        if not os.path.isdir(checkouts.own_directory(self.path)):
+        if not os.path.isdir(checkouts.git_directory(self.path)):
             self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"
             return
-        top = self.origin.top
+        target = self.origin.top
+        is_gone = f"the checkout that it was made from, {target or 'unknown'}, is gone"
         common = checkouts.repository_of(self.path)[1]
-        if top and not (os.path.isdir(top) and checkouts.repository_of(top)[1] == common):
-            top = ""
-        if not top:
-            main = git.worktrees(self.path)[0].removeprefix("worktree ")
-            if not os.path.isdir(main) or checkouts.repository_of(main) != (os.path.realpath(main), common):
-                self.no_target = f"the checkout that it was made from, {self.origin.top or 'unknown'}, is gone"
+        if not (target and os.path.isdir(target) and checkouts.repository_of(target)[1] == common):
+            target = git.worktrees(self.path)[0].removeprefix("worktree ")  # the main checkout
+            if not os.path.isdir(target) or checkouts.repository_of(target) != (os.path.realpath(target), common):
+                self.no_target = is_gone
                 return
-            top = main
-        self.onto = checkouts.branch_of(top)
-        tip = git.must(top, "rev-parse", "--verify", "HEAD^{commit}").strip()
-        if top != self.origin.top and self.origin.base and not merging.holds(top, tip, self.origin.base):
-            self.no_target = f"the checkout that it was made from, {self.origin.top}, is gone"
+        self.target_branch = checkouts.branch_of(target)
+        tip = git.must(target, "rev-parse", "--verify", "HEAD^{commit}").strip()
+        if target != self.origin.top and self.origin.base and not merging.holds(target, tip, self.origin.base):
+            self.no_target = is_gone
             return
-        self.top, self.tip = top, tip
-        if not self.onto:
-            self.no_target = f"{top} has no branch checked out"
+        self.target, self.target_tip = target, tip
+        if not self.target_branch:
+            self.no_target = f"{target} has no branch checked out"
 
     @property
     def state(self) -> str:
@@ -92,11 +90,11 @@ class Worktree:
         """Return a line that says what work the worktree holds, with commands for the human to look at it, merge it or
         remove it.
         """
-        where = f"{self.agent} --team {team}"
+        options = f"{self.agent} --team {team}"
         if self.state == "empty":
-            return f"{self.agent}: nothing on {self.branch}: `teams worktree remove {where} --as human`"
-        ways = f"`teams worktree diff {where}`, `teams worktree merge {where} --as human`"
-        return f"{self.agent}: {' and '.join(self.work.told())} on {self.branch}: {ways}"
+            return f"{self.agent}: nothing on {self.branch}: `teams worktree remove {options} --as human`"
+        commands = f"`teams worktree diff {options}`, `teams worktree merge {options} --as human`"
+        return f"{self.agent}: {' and '.join(self.work.phrases())} on {self.branch}: {commands}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the worktree as `teams worktree list --json` prints it."""
@@ -105,10 +103,10 @@ class Worktree:
             "path": self.path,
             "branch": self.branch,
             "state": self.state,
-            "commits": self.commits,
-            "uncommitted": self.uncommitted,
-            "holds": self.work.told(),
-            "repository": self.top or None,
+            "commits": self.work.commits,
+            "uncommitted": self.work.files,
+            "holds": self.work.phrases(),
+            "repository": self.target or None,
         }
 
 
@@ -119,32 +117,33 @@ def all_of(store: Store, team: str) -> list[Worktree]:
     worktrees = []
     for session in ending.all_of(store, team, []):
         if (path := session.worktree) and (branch := session.branch):
-            top = session.checkout or ""
-            if os.path.isdir(path) or (os.path.isdir(top) and _is_left(top, path, branch)):
-                worktrees.append(Worktree(session.agent, path, branch, checkout=top))
-    places = {os.path.realpath(tree.path) for tree in worktrees}
-    for name in disk.names_in(folder := f"{store.root}/worktrees/{team}"):
+            checkout = session.checkout or ""
+            if os.path.isdir(path) or (os.path.isdir(checkout) and _has_free_branch(checkout, path, branch)):
+                worktrees.append(Worktree(session.agent, path, branch, checkout=checkout))
+    known_paths = {os.path.realpath(tree.path) for tree in worktrees}
+    for name in disk.names_in(f"{store.root}/worktrees/{team}"):
         path, branch = trees.place_of(store.root, team, name)
-        if is_name(name) and os.path.lexists(f"{path}/.git") and os.path.realpath(path) not in places:
-            worktrees.append(Worktree(name, f"{folder}/{name}", branch, known=False))
+        if is_name(name) and os.path.lexists(f"{path}/.git") and os.path.realpath(path) not in known_paths:
+            worktrees.append(Worktree(name, path, branch, has_record=False))
     return sorted(worktrees, key=lambda tree: tree.agent)
 
 
-def _is_left(top: str, path: str, branch: str) -> bool:
+def _has_free_branch(repository: str, path: str, branch: str) -> bool:
     """Whether *branch*, the branch of a worktree whose directory *path* was deleted, exists and is not checked out
     elsewhere.
     """
-    place = merging.checked_out(top, branch) if merging.tip_of(top, branch) else top
-    return not place or os.path.realpath(place) == os.path.realpath(path)
+    if not merging.tip_of(repository, branch):
+        return False
+    checkout = merging.checked_out(repository, branch)
+    return not checkout or os.path.realpath(checkout) == os.path.realpath(path)
 
 
 def unknown_in(store: Store, team: str) -> list[str]:
     """Return the entries in the folder of the team's worktrees that belong neither to an agent nor to the program."""
-    owned = {os.path.realpath(tree.path) for tree in all_of(store, team) if tree.known}
-    paths = [f"{store.root}/worktrees/{team}/{name}" for name in disk.names_in(f"{store.root}/worktrees/{team}")]
-    return [
-        path for path in paths if os.path.realpath(path) not in owned and not os.path.basename(path).startswith(_TRIALS)
-    ]
+    folder = f"{store.root}/worktrees/{team}"
+    owned = {os.path.realpath(tree.path) for tree in all_of(store, team) if tree.has_record}
+    paths = [f"{folder}/{name}" for name in disk.names_in(folder) if not name.startswith(_TEMPORARY)]
+    return [path for path in paths if os.path.realpath(path) not in owned]
 
 
 def of_agent(store: Store, team: str, agent: str) -> Worktree:
@@ -169,23 +168,23 @@ def diff(tree: Worktree) -> str:
     """
     if tree.work.problem:
         raise errors.StorageFailed(tree.work.problem, f"Look in {tree.path}.")
-    base = git.said(tree.path, "merge-base", "HEAD", tree.tip or "HEAD") or tree.origin.base
-    return "".join(_diffs(tree.work, base, ""))
+    base = git.output_of(tree.path, "merge-base", "HEAD", tree.target_tip or "HEAD") or tree.origin.base
+    return _diff_since(tree.work, base, "")
 
 
-def _diffs(work: works.Work, base: str, place: str) -> list[str]:
-    prefixes = (f"--src-prefix=a/{place}", f"--dst-prefix=b/{place}")
-    empty = work.git("hash-object", "-t", "tree", "-w", "--stdin", given="").strip()
+def _diff_since(work: works.Work, base: str, prefix: str) -> str:
+    """Return a patch from the commit *base* ("" if there is none) to the files of the checkout and its nested
+    repositories. Paths in the patch begin with *prefix*.
+    """
+    prefixes = (f"--src-prefix=a/{prefix}", f"--dst-prefix=b/{prefix}")
+    empty_tree = work.git("hash-object", "-t", "tree", "-w", "--stdin").strip()
     words = ("diff", "--no-ext-diff", "--no-textconv", "--submodule=short", "--binary")
-    parts = [work.git(*words, *prefixes, base or empty, keeping.tree_of(work))]
-    for one in work.nested:
-        if not one.bare and one.state == "work":
-            parts += _diffs(
-                one,
-                git.said(work.path, "rev-parse", "--quiet", "--verify", f"{base}:{one.name}"),
-                f"{place}{one.name}/",
-            )
-    return parts
+    patch = work.git(*words, *prefixes, base or empty_tree, keeping.tree_of(work))
+    for nested in work.nested:
+        if not nested.bare and nested.state == "work":
+            nested_base = git.output_of(work.path, "rev-parse", "--quiet", "--verify", f"{base}:{nested.name}")
+            patch += _diff_since(nested, nested_base, f"{prefix}{nested.name}/")
+    return patch
 
 
 def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[str, Any]:
@@ -199,67 +198,74 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
         AgentNotFound: The agent has no worktree.
     """
     caller = require(store, team, caller, "worktree", agent).caller
-    tree = _at_rest(store, team, agent)
-    _end_interrupted(tree, team)
+    tree = _unoccupied(store, team, agent)
+    _finish_interrupted_merge(tree, team)
     _refuse_unmergeable(tree)
-    source = _source(tree)
-    before = [keeping.draft(tree.work)] if tree.work.changed else []
+    source = _commit_with_all_work(tree)
+    draft = keeping.draft(tree.work) if tree.work.changed else ""
     try:
-        commit = _merged(store, team, tree, source, *before)
+        commit = _merge_into_target(store, team, tree, source, draft)
     except merging.Clash as clash:
         raise _not_merged(tree, f"conflicts in {text.listed(clash.files)}") from None
     after = of_agent(store, team, agent)
     _refuse_unmergeable(after)
-    if after.work.changed or not merging.holds(after.top, after.tip, after.work.head):
+    if after.work.changed or not merging.holds(after.target, after.target_tip, after.work.head):
         raise errors.Conflict(f"{tree.path} has new work since it was merged", "Repeat the command.")
-    merged = "removed" if tree.state == "empty" else "merged"
-    kept = drop(store, team, after, commit, before)
-    history.note(store, team, caller.name, f"worktree {merged}", agent=agent, commit=commit, kept=kept)
-    return {**tree.to_json(), "state": merged, "commit": commit, "onto": tree.onto, "kept": kept}
+    state = "removed" if tree.state == "empty" else "merged"
+    kept = drop(store, team, after, commit, [draft] if draft else [])
+    history.note(store, team, caller.name, f"worktree {state}", agent=agent, commit=commit, kept=kept)
+    return {**tree.to_json(), "state": state, "commit": commit, "onto": tree.target_branch, "kept": kept}
 
 
 def _refuse_unmergeable(tree: Worktree) -> None:
+    """Refuse a worktree that has no branch to be merged into, or work that a merge would leave out."""
     work = tree.work
     if tree.no_target:
         raise errors.Conflict(f"{tree.branch} can't be merged: {tree.no_target}", _by_hand(tree))
-    missing = [f"may hold work: {work.problem}"] if work.problem else []
-    missing += [f"an unfinished {work.unfinished}"] if work.unfinished else []
-    missing += [f"stashed: {', '.join(one[:10] for one in work.stashed)}"] if work.stashed else []
-    missing += [f"files hidden from git: {text.listed(work.hidden)}"] if work.hidden else []
-    links = submodules.wanted(tree.path, work.head) if work.head and not work.problem else {}
-    for one in work.nested:
-        if one.problem or one.bare or one.name not in links:
-            missing += [f"{what} in {text.listed([one.name])}" for what in one.told()]
-            missing += [f"a repository inside, {one.name}"] if one.name in {n.rstrip("/") for n in work.changed} else []
-        elif one.state != "empty" and (what := _beside_head(one)):
-            missing.append(f"{what} in {text.listed([one.name])}")
-    if missing:
+    omitted = [f"may hold work: {work.problem}"] if work.problem else []
+    if work.unfinished:
+        omitted.append(f"an unfinished {work.unfinished}")
+    if work.stashed:
+        omitted.append(f"stashed: {', '.join(commit[:10] for commit in work.stashed)}")
+    if work.hidden:
+        omitted.append(f"files hidden from git: {text.listed(work.hidden)}")
+    committed = submodules.wanted(tree.path, work.head) if work.head and not work.problem else {}
+    changed = {name.rstrip("/") for name in work.changed}
+    for nested in work.nested:
+        place = text.listed([nested.name])
+        if nested.problem or nested.bare or nested.name not in committed:
+            omitted += [f"{phrase} in {place}" for phrase in nested.phrases()]
+            if nested.name in changed:
+                omitted.append(f"a repository inside, {nested.name}")
+        elif nested.state != "empty" and (work_outside := _work_outside_head(nested)):
+            omitted.append(f"{work_outside} in {place}")
+    if omitted:
         raise errors.Conflict(
-            f"{tree.path} has changes that a merge would leave out: {'; '.join(dict.fromkeys(missing))}",
+            f"{tree.path} has changes that a merge would leave out: {'; '.join(dict.fromkeys(omitted))}",
             f"Commit or remove them, and repeat the command; or keep them: teams worktree remove {tree.agent} --force",
         )
 
 
-def _beside_head(work: works.Work) -> str:
+def _work_outside_head(work: works.Work) -> str:
     """Return in words what a submodule holds besides the commits of its HEAD, or "" if it holds nothing else."""
-    if work.changed or work.hidden or work.stashed or work.unfinished or work.nested_work:
-        return " and ".join(work.told())
-    listed = work.git("for-each-ref", "--format=%(refname)", "--no-merged", "HEAD", "refs/heads").split()
-    return f"branches that are not in its HEAD: {text.listed(listed)}" if listed else ""
+    if work.changed or work.hidden or work.stashed or work.unfinished or work.has_nested_work:
+        return " and ".join(work.phrases())
+    branches = work.git("for-each-ref", "--format=%(refname)", "--no-merged", "HEAD", "refs/heads").split()
+    return f"branches that are not in its HEAD: {text.listed(branches)}" if branches else ""
 
 
-def _source(tree: Worktree) -> str:
+def _commit_with_all_work(tree: Worktree) -> str:
     """Return the commit that contains all commits of the agent: HEAD of its worktree, or the tip of its branch if HEAD
     is behind the branch and no file is changed.
 
     Raises:
         Conflict: Neither has all of them.
     """
-    head, own = tree.work.head, merging.tip_of(tree.path, tree.branch)
-    if not own or merging.holds(tree.path, head, own):
+    head, tip = tree.work.head, merging.tip_of(tree.path, tree.branch)
+    if not tip or merging.holds(tree.path, head, tip):
         return head
-    if not tree.work.changed and merging.holds(tree.path, own, head):
-        return own
+    if not tree.work.changed and merging.holds(tree.path, tip, head):
+        return tip
     raise errors.Conflict(
         f"{tree.path} is on {tree.work.branch or head[:10]}, and {tree.branch} has other commits",
         f"Run there: git merge {tree.branch}; and repeat the command.",
@@ -271,10 +277,11 @@ def _by_hand(tree: Worktree) -> str:
 
 
 def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
-    return errors.Conflict(f"{tree.branch} can't be merged into {tree.onto} of {tree.top}: {why}", _by_hand(tree))
+    why = f"{tree.branch} can't be merged into {tree.target_branch} of {tree.target}: {why}"
+    return errors.Conflict(why, _by_hand(tree))
 
 
-def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "") -> str:
+def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, draft: str) -> str:
     """Merge the commit *source* into the branch that the worktree was made from, and update the files of the checkout
     of that branch. Returns the new commit of that branch. *draft* is a commit with the uncommitted work, or "" if there
     is none.
@@ -283,60 +290,63 @@ def _merged(store: Store, team: str, tree: Worktree, source: str, draft: str = "
         Conflict: This is not possible; everything is as it was.
         Clash: The changes conflict.
     """
-    words = f"Merge the work of {tree.agent} in {team}"
-    with ExitStack() as if_refused:
+    work, target, tip = tree.work, tree.target, tree.target_tip
+    message = f"Merge the work of {tree.agent} in {team}"
+    with ExitStack() as undone_if_refused:
         try:
-            if draft:  # tried before anything is written
-                files = tree.work.git("rev-parse", f"{draft}^{{tree}}").strip()
-                trial = tree.work.git("commit-tree", files, "-p", source, "-m", words, **git.NOBODY).strip()
-                _refuse_in_the_way(tree, merging.merged(tree.top, tree.tip, trial, words))
-                if_refused.enter_context(_as_it_was(tree, draft))
-                source = _committed(tree, team)
-            if merging.holds(tree.top, tree.tip, source):
-                return tree.tip
-            commit = merging.merged(tree.top, tree.tip, source, words)
+            if draft:  # a merge of the draft is tried before anything is written
+                files = work.git("rev-parse", f"{draft}^{{tree}}").strip()
+                trial = work.git("commit-tree", files, "-p", source, "-m", message, **git.NOBODY).strip()
+                _refuse_in_the_way(tree, merging.merged(target, tip, trial, message))
+                undone_if_refused.enter_context(_restored_on_failure(tree, draft))
+                source = _commit_uncommitted(tree, team)
+            if merging.holds(target, tip, source):
+                return tip
+            commit = merging.merged(target, tip, source, message)
             _refuse_in_the_way(tree, commit)
-            if merging.has_hooks(tree.top):
-                with trees.own_place(store.root, team, tree.top) as path:
-                    commit = merging.merged_at(path, tree.top, tree.tip, source, words)
-            if_refused.enter_context(submodules.carried(tree.work, tree.top, tree.tip, commit, tree.branch))
-            _refuse_in_the_way(tree, commit)
-            _move(tree, team, commit, words)
+            if merging.has_hooks(target):
+                with trees.own_place(store.root, team, target) as path:
+                    commit = merging.merged_at(path, target, tip, source, message)
+            undone_if_refused.enter_context(submodules.carried(work, target, tip, commit, tree.branch))
+            _refuse_in_the_way(tree, commit)  # the hooks took time
+            _move_target(tree, team, commit, message)
         except errors.StorageFailed as problem:
             raise _not_merged(tree, problem.message) from None
     return commit
 
 
-def _move(tree: Worktree, team: str, commit: str, words: str) -> None:
+def _move_target(tree: Worktree, team: str, commit: str, message: str) -> None:
     """Move the branch that the worktree is merged into, and the files of its checkout, to the commit.
 
     Raises:
         Conflict: The branch moved meanwhile, or the files can't follow. Both are as they were.
     """
-    git.must(tree.top, "update-ref", _merging(tree, team), commit)
+    target, branch, tip = tree.target, tree.target_branch, tree.target_tip
+    mark = _reference_of_merge(tree, team)
+    git.must(target, "update-ref", mark, commit)
     try:
-        if not merging.move(tree.top, tree.onto, tree.tip, commit, words):
-            raise errors.Conflict(f"{tree.onto} of {tree.top} moved meanwhile", "Repeat the command.")
-        if not merging.follow(tree.top, tree.tip, commit):
-            merging.move(tree.top, tree.onto, commit, tree.tip, f"Refused: {words}")
-            merging.follow(tree.top, commit, tree.tip)
-            why = merging.in_the_way(tree.top, tree.tip, commit, attended=True)
+        if not merging.move(target, branch, tip, commit, message):
+            raise errors.Conflict(f"{branch} of {target} moved meanwhile", "Repeat the command.")
+        if not merging.follow(target, tip, commit):
+            merging.move(target, branch, commit, tip, f"Refused: {message}")
+            merging.follow(target, commit, tip)
+            why = merging.in_the_way(target, tip, commit, attended=True)
             raise _not_merged(tree, why or "git can't update the files of the checkout")
     finally:
-        git.run(tree.top, "update-ref", "-d", _merging(tree, team), commit)
+        git.run(target, "update-ref", "-d", mark, commit)
 
 
 @contextmanager
-def _as_it_was(tree: Worktree, draft: str) -> Iterator[None]:
+def _restored_on_failure(tree: Worktree, draft: str) -> Iterator[None]:
     """Restore the branch, the index and the files of the worktree if the `with` block fails, because a hook may have
     changed them. *draft* is a commit with the files as they were.
     """
-    index = f"{tree.work.own}/index"
+    index = f"{tree.work.git_directory}/index"
     staged = disk.read_file(index, os.path.getsize(index)) if os.path.exists(index) else b""
     try:
         yield
     except BaseException:
-        head = git.said(tree.path, "rev-parse", "HEAD")
+        head = git.output_of(tree.path, "rev-parse", "HEAD")
         if head != tree.work.head:
             git.run(tree.path, "update-ref", "-m", "Refused by teams worktree merge", "HEAD", tree.work.head, head)
         with suppress(errors.TeamsError):  # the first error is the one to report
@@ -348,27 +358,30 @@ def _as_it_was(tree: Worktree, draft: str) -> Iterator[None]:
         raise
 
 
-def _merging(tree: Worktree, team: str) -> str:
+def _reference_of_merge(tree: Worktree, team: str) -> str:
     """Return the reference that records to which commit a branch is about to move."""
     return f"refs/teams/merging/{team}/{tree.agent}"
 
 
-def _end_interrupted(tree: Worktree, team: str) -> None:
-    """Finish an interrupted merge that moved its branch but not yet the checkout."""
-    commit = git.said(tree.path, "show-ref", "--verify", "--hash", _merging(tree, team)) if tree.top else ""
+def _finish_interrupted_merge(tree: Worktree, team: str) -> None:
+    """Finish a merge that was killed after it had moved the branch, but before the checkout followed."""
+    if not tree.target:
+        return
+    mark = _reference_of_merge(tree, team)
+    commit = git.output_of(tree.path, "show-ref", "--verify", "--hash", mark)
     if not commit:
         return
-    if merging.holds(tree.top, tree.tip, commit):
-        merging.follow(tree.top, git.said(tree.top, "rev-parse", f"{commit}^1"), tree.tip)
-    git.run(tree.top, "update-ref", "-d", _merging(tree, team), commit)
+    if merging.holds(tree.target, tree.target_tip, commit):
+        merging.follow(tree.target, git.output_of(tree.target, "rev-parse", f"{commit}^1"), tree.target_tip)
+    git.run(tree.target, "update-ref", "-d", mark, commit)
 
 
 def _refuse_in_the_way(tree: Worktree, commit: str) -> None:
-    if why := merging.in_the_way(tree.top, tree.tip, commit, attended=True):
+    if why := merging.in_the_way(tree.target, tree.target_tip, commit, attended=True):
         raise _not_merged(tree, why)
 
 
-def _committed(tree: Worktree, team: str) -> str:
+def _commit_uncommitted(tree: Worktree, team: str) -> str:
     """Commit what the agent left uncommitted in its worktree, and run the hooks of the repository. Returns the
     commit.
     """
@@ -380,9 +393,9 @@ def _committed(tree: Worktree, team: str) -> str:
                 f"the work of {tree.agent} in {tree.path} can't be committed: {(done.stderr or done.stdout).strip()}",
                 "Fix and commit it there, and repeat the command.",
             )
-    if left := git.names(tree.path, *git.LOOKING, *git.STATUS):
+    if entries := git.names(tree.path, *git.LOOKING, *git.STATUS):
         raise errors.Conflict(
-            f"{tree.path} has uncommitted changes after its hooks ran: {text.listed([name[3:] for name in left])}",
+            f"{tree.path} has uncommitted changes after its hooks ran: {text.listed([name[3:] for name in entries])}",
             "Check that directory, and repeat the command.",
         )
     return git.must(tree.path, "rev-parse", "HEAD").strip()
@@ -396,19 +409,25 @@ def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bo
         AgentNotFound: The agent has no worktree.
     """
     caller = require(store, team, caller, "worktree", agent).caller
-    tree = _at_rest(store, team, agent)
-    _end_interrupted(tree, team)
+    tree = _unoccupied(store, team, agent)
+    _finish_interrupted_merge(tree, team)
     if tree.state != "empty" and not force:
         raise errors.Conflict(
-            f"{tree.path} has work: {', '.join(tree.work.told())}",
+            f"{tree.path} has work: {', '.join(tree.work.phrases())}",
             f"See it: teams worktree diff {agent}; merge it: teams worktree merge {agent}; or use --force.",
         )
-    removed = drop(store, team, tree)
-    history.note(store, team, caller.name, "worktree removed", agent=agent, kept=removed)
-    return {**tree.to_json(), "state": "removed", "kept": removed}
+    kept = drop(store, team, tree)
+    history.note(store, team, caller.name, "worktree removed", agent=agent, kept=kept)
+    return {**tree.to_json(), "state": "removed", "kept": kept}
 
 
-def _at_rest(store: Store, team: str, agent: str) -> Worktree:
+def _unoccupied(store: Store, team: str, agent: str) -> Worktree:
+    """Return the agent's worktree.
+
+    Raises:
+        Conflict: An agent or a process is at work there.
+        AgentNotFound: The agent has no worktree.
+    """
     session = ending.current(store, team, agent)
     if session and not session.ended:
         raise errors.Conflict(f"{agent} is at work in its worktree", f"Wait for it: teams wait --agent {agent}")
@@ -423,14 +442,15 @@ def refuse_occupied(store: Store, team: str, directory: str) -> None:
     Raises:
         Conflict: Somebody does; names them.
     """
-    if occupants := list(dict.fromkeys([*_by_records(store, team, directory), *_by_processes(directory)])):
+    if occupants := list(dict.fromkeys([*_agents_in(store, team, directory), *_processes_in(directory)])):
         raise errors.Conflict(
             f"{directory} is in use by {', '.join(occupants[:5])}{', and others' if len(occupants) > 5 else ''}",
             "End them (teams stop-agent AGENT), or leave the directory, and repeat the command.",
         )
 
 
-def _by_records(store: Store, team: str, directory: str) -> Iterator[str]:
+def _agents_in(store: Store, team: str, directory: str) -> Iterator[str]:
+    """Yield the agents that work in the directory, as far as their records say."""
     for session, _ in store.scan(team, sessions.SESSION, []):
         if _is_in(session.directory, directory) and not session.ended and not ending.is_lost(store, team, session):
             yield session.agent
@@ -439,7 +459,8 @@ def _by_records(store: Store, team: str, directory: str) -> Iterator[str]:
             yield terminal.agent
 
 
-def _by_processes(directory: str) -> Iterator[str]:
+def _processes_in(directory: str) -> Iterator[str]:
+    """Yield the other processes of this user that work in the directory. They are known only on Linux."""
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdigit() and int(name) != os.getpid():
             with suppress(OSError):  # it has ended, or belongs to another user
@@ -447,54 +468,58 @@ def _by_processes(directory: str) -> Iterator[str]:
                     yield f"process {name} ({bindings.name_of(int(name)) or 'ended'})"
 
 
-def _is_in(place: str, directory: str) -> bool:
+def _is_in(path: str, directory: str) -> bool:
     real = os.path.realpath(directory)
-    return bool(place) and f"{os.path.realpath(place)}/".startswith(f"{real}/")
+    return bool(path) and f"{os.path.realpath(path)}/".startswith(f"{real}/")
 
 
-def drop(store: Store, team: str, tree: Worktree, merged: str = "", before: Sequence[str] = ()) -> str | None:
-    """Keep the work in the worktree, and the drafts in *before*, then remove the worktree and its branch. *merged* is
-    the commit that merged the work, if any did. Returns the reference of the kept work, or None if there was no work.
+def drop(store: Store, team: str, tree: Worktree, merged: str = "", drafts: Sequence[str] = ()) -> str | None:
+    """Keep the work in the worktree, and the *drafts*, then remove the worktree and its branch. *merged* is the commit
+    that merged the work, if any did. Returns the reference of the kept work, or None if there was no work.
 
     Raises:
         Conflict: The work can't be kept, or somebody is at work there; nothing is removed.
     """
     refuse_occupied(store, team, tree.path)
-    about = {"path": tree.path, "made_on": tree.branch, "origin": tree.origin.to_json(), "merged": merged or None}
-    holds = tree.state != "empty" or merged or works.has_left_behind(tree.work, [tree.tip] if tree.tip else [])
-    ref = keeping.keep(store, team, tree.agent, tree.work, about, before) if holds else None
-    gone = f"{store.root}/worktrees/{team}/{_GONE}{tree.agent}-{os.urandom(6).hex()}"
-    common = tree.work.store
+    ref = None
+    bases = [tree.target_tip] if tree.target_tip else []
+    if tree.state != "empty" or merged or works.has_dangling_commits(tree.work, bases):
+        about = {"path": tree.path, "made_on": tree.branch, "origin": tree.origin.to_json(), "merged": merged or None}
+        ref = keeping.keep(store, team, tree.agent, tree.work, about, drafts)
     tip = merging.tip_of(tree.path, tree.branch)
-    disk.make_directories(os.path.dirname(gone), store.root)
+    moved = f"{store.root}/worktrees/{team}/{_REMOVED}{tree.agent}-{os.urandom(6).hex()}"
+    disk.make_directories(os.path.dirname(moved), store.root)
     try:
-        os.rename(tree.path, gone)  # in one step: half a worktree would look like work
+        os.rename(tree.path, moved)  # in one step: half a worktree would look like work
     except OSError as error:
         raise disk.failed("move", tree.path, error) from None
-    _clear(gone)
-    own = {"GIT_DIR": common}
-    git.must(common, "worktree", "remove", "--force", "--force", tree.path, variables=own)
-    listed = git.must(common, "worktree", "list", "--porcelain", variables=own).split("\n")
-    if tip and f"branch refs/heads/{tree.branch}" not in listed:
-        git.must(common, "update-ref", "-d", f"refs/heads/{tree.branch}", tip, variables=own)
-        git.run(common, "config", "--remove-section", f"branch.{tree.branch}", variables=own)
+    _delete_directory(moved)
+    repository = tree.work.store
+    variables = {"GIT_DIR": repository}
+    git.must(repository, "worktree", "remove", "--force", "--force", tree.path, variables=variables)
+    lines = git.must(repository, "worktree", "list", "--porcelain", variables=variables).split("\n")
+    if tip and f"branch refs/heads/{tree.branch}" not in lines:
+        git.must(repository, "update-ref", "-d", f"refs/heads/{tree.branch}", tip, variables=variables)
+        git.run(repository, "config", "--remove-section", f"branch.{tree.branch}", variables=variables)
 
-    def removed(session: Session) -> Session:
-        return session.having(checkout=tree.top) if session.worktree == tree.path else session
+    def with_checkout(session: Session) -> Session:
+        return session.having(checkout=tree.target) if session.worktree == tree.path else session
 
     with suppress(errors.NotFound):  # a member without a session
-        update(store, team, SESSION.also_closed, tree.agent, removed)
+        update(store, team, SESSION.also_closed, tree.agent, with_checkout)
     return ref
 
 
-def _clear(path: str) -> None:
-    def again(function: Callable[..., Any], place: str, _: object) -> None:
-        with suppress(OSError):
-            os.chmod(os.path.dirname(place), stat.S_IRWXU)
-            os.chmod(place, stat.S_IRWXU)
-            function(place)
+def _delete_directory(path: str) -> None:
+    """Delete the directory, also the files below it that are protected against that."""
 
-    shutil.rmtree(path, onerror=again)
+    def unprotect_and_repeat(function: Callable[..., Any], failed_path: str, _: object) -> None:
+        with suppress(OSError):
+            os.chmod(os.path.dirname(failed_path), stat.S_IRWXU)
+            os.chmod(failed_path, stat.S_IRWXU)
+            function(failed_path)
+
+    shutil.rmtree(path, onerror=unprotect_and_repeat)
 
 
 def restore(store: Store, caller: Caller | None, ref: str, directory: str) -> dict[str, Any]:
@@ -520,7 +545,7 @@ def restore(store: Store, caller: Caller | None, ref: str, directory: str) -> di
         path, branch = trees.place_of(store.root, kept.team, name)
         disk.make_directories(os.path.dirname(path), store.root)
         keeping.bring_back(kept, path, branch)
-        return {**Worktree(name, path, branch, known=False).to_json(), "state": "restored", "ref": kept.ref}
+        return {**Worktree(name, path, branch, has_record=False).to_json(), "state": "restored", "ref": kept.ref}
     raise errors.AlreadyExists(
         f"every name for a worktree of {kept.agent} is taken", "Remove some: teams worktree list"
     )

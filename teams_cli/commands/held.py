@@ -129,7 +129,7 @@ def _is_in_a_repository_inside(top: str, directory: str) -> bool:
         return False
     from teams_cli.agents import checkouts
 
-    return checkouts.own_directory(around).startswith(f"{top}/")
+    return checkouts.git_directory(around).startswith(f"{top}/")
 
 
 def _refuse_another(holder: Holder, call: Call) -> None:

@@ -146,10 +146,10 @@ def _with_behind(call: Call) -> dict[str, Any]:
     checkout = checkouts.at(top)
     branch = checkouts.branch_of(checkout.main) if checkout else ""
     missing = f"HEAD..{branch}"
-    commits = git.said(top, "rev-list", "--count", missing, "--") if branch else ""
+    commits = git.output_of(top, "rev-list", "--count", missing, "--") if branch else ""
     if not commits.isdigit() or commits == "0":
         return {}
-    newest = git.said(top, "log", "--first-parent", f"-{_NEWEST}", "--format=%s", missing, "--").splitlines()
+    newest = git.output_of(top, "log", "--first-parent", f"-{_NEWEST}", "--format=%s", missing, "--").splitlines()
     return {"behind": {"branch": branch, "commits": int(commits), "newest": newest}}
 
 

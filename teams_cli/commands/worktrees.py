@@ -56,7 +56,7 @@ def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) 
 def _overlaps(call: Call) -> Any:
     team = call.load_team()
     rows = [overlap.to_json() for overlap in overlaps.of_team(call.store, team)]
-    if not rows and (unseen := checkouts.unseen(call.store, team)):
+    if not rows and (unseen := checkouts.without_worktree(call.store, team)):
         call.more = f"not compared: {text.listed(unseen)}. First run `teams heartbeat` in their worktrees."
     return rows
 

@@ -59,7 +59,7 @@ MUTANTS = [
     Mutant(
         "options and branches for commits",
         "../agents/merging",
-        "return len(word) in _LENGTHS and _HEX.issuperset(word)",
+        "return len(commit) in _LENGTHS and _HEX.issuperset(commit)",
         "return True",
         f"tests/{LOGINS}_of_checks.py",
     ),

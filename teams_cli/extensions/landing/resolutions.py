@@ -59,9 +59,9 @@ def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequ
     """Return the tree of the merge if a commit of the branch has exactly the files of an earlier merge: then the branch
     contains what was merged there, although its history does not show it. Return "" if there is no such commit.
     """
-    trees_of_branch = git.said(repository, "log", "--format=%T", head, f"^{base}", "--").split()
+    trees_of_branch = git.output_of(repository, "log", "--format=%T", head, f"^{base}", "--").split()
     for commit, _, theirs in earlier:
-        if git.said(repository, "rev-parse", f"{commit}^{{tree}}") in trees_of_branch:
+        if git.output_of(repository, "rev-parse", f"{commit}^{{tree}}") in trees_of_branch:
             arguments = ("commit-tree", f"{head}^{{tree}}", "-p", head, "-p", theirs, "-m", "with its history")
             with_history = git.must(repository, *arguments, variables=git.NOBODY).strip()
             tree, conflicts = _merge(repository, base, with_history)
@@ -88,12 +88,12 @@ def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Seque
                 text = _resolve(repository, text, conflict, _text(repository, commit, path)) or text
         if _ONTO in text or not text:
             return ""
-        blob = git.must(repository, "hash-object", "-w", "--stdin", given=text).strip()
+        blob = git.must(repository, "hash-object", "-w", "--stdin", stdin=text).strip()
         entries.append(f"{stages['2'][0]} {blob}\t{path}\0")
     with TemporaryDirectory(prefix="teams-") as directory:
         index = {"GIT_INDEX_FILE": os.path.join(directory, "index")}
         git.must(repository, "read-tree", tree, variables=index)
-        git.must(repository, "update-index", "-z", "--index-info", variables=index, given="".join(entries))
+        git.must(repository, "update-index", "-z", "--index-info", variables=index, stdin="".join(entries))
         return git.must(repository, "write-tree", variables=index).strip()
 
 
