@@ -55,7 +55,7 @@ def _key(finding: Finding) -> tuple[str, str]:
     """Return the identity of a finding, which stays the same when its line moves: its rule, and the text of its line.
     If the finding depends on other lines, its message takes the place of the text.
     """
-    return finding.rule, re.sub(r"\d+", "", finding.what) if finding.anywhere else finding.text
+    return finding.rule, re.sub(r"\d+", "", finding.message) if finding.anywhere else finding.text
 
 
 def _is_in_changed_line(change: Change, finding: Finding) -> bool:
@@ -217,8 +217,8 @@ def size(review: Review) -> str:
     limit, files = review.number("max_kb", 500), review.change.files
     for file in files:
         if file.size > limit * 1024:
-            what = f"{file.size / 1024:.0f} KiB is large for a repository"
-            review.add([Finding(NOTE, file.path, 0, what, "large")])
+            message = f"{file.size / 1024:.0f} KiB is large for a repository"
+            review.add([Finding(NOTE, file.path, 0, message, "large")])
     churn = sum(len(file.added) + file.deleted for file in files)
     unread = sum(file.size > LARGEST for file in files)
     if churn > 1000:

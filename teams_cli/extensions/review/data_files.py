@@ -70,8 +70,8 @@ def check_parsing(tree: str, paths: list[str]) -> Iterator[Finding]:
             yield _broken(path, 0, f"can't be read: {error}")
 
 
-def _broken(path: str, line: int, what: str) -> Finding:
-    return Finding(SERIOUS, path, line, what, "syntax", anywhere=True)
+def _broken(path: str, line: int, message: str) -> Finding:
+    return Finding(SERIOUS, path, line, message, "syntax", anywhere=True)
 
 
 def _parse_data(path: str, text: str) -> Iterator[Finding]:
@@ -133,5 +133,5 @@ def _parse_yaml(path: str, text: str) -> Iterator[Finding]:
 
 
 def _repeated_key(path: str, line: int, name: str) -> Finding:
-    what = f"the key {name!r} stands twice; the first value is lost"
-    return Finding(WARNING, path, line, what, "key-twice", anywhere=True)
+    message = f"the key {name!r} stands twice; the first value is lost"
+    return Finding(WARNING, path, line, message, "key-twice", anywhere=True)

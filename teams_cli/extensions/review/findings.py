@@ -27,21 +27,21 @@ _OTHER_COMMENT = re.compile(r"(?:#|//)\s*(?:noqa\b|nosec\b|nosemgrep\b|pragma: a
 
 @dataclass
 class Finding:
-    """A defect that a check found. *what* describes it, *rule* names its kind for the list of accepted findings, and
+    """A defect that a check found. *message* describes it, *rule* names its kind for the list of accepted findings, and
     *text* is its line. *line* is 0 if it concerns the whole file. With *anywhere* it also counts on unchanged lines.
     """
 
     weight: str
     path: str
     line: int
-    what: str
+    message: str
     rule: str
     text: str = ""
     anywhere: bool = False
 
     def __str__(self) -> str:
         where = f"{shown(self.path)}{f':{self.line}' if self.line else ''}"
-        return f"{self.weight} {where}: {' '.join(self.what.split())} [{self.rule}]"
+        return f"{self.weight} {where}: {' '.join(self.message.split())} [{self.rule}]"
 
 
 def shown(path: str) -> str:
@@ -166,10 +166,10 @@ def _item(text: str) -> str:
     """Return the finding as a list item with its place in bold. Text from the reviewed files is escaped, so that it
     can't become Markdown.
     """
-    place, colon, what = text.partition(": ")
+    place, colon, message = text.partition(": ")
     if not colon:
         return text
-    escaped = re.sub(r"[\\*_<>|#~&]", r"\\\g<0>", what)
+    escaped = re.sub(r"[\\*_<>|#~&]", r"\\\g<0>", message)
     return f"**{place.replace('*', chr(92) + '*')}**: {escaped}"
 
 

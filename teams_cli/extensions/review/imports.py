@@ -197,16 +197,16 @@ def _missing_module(path: str, line: int, possible: set[str], modules: Modules) 
 
 def _missing_name(path: str, line: int, origins: set[str], name: str, modules: Modules) -> Iterator[Finding]:
     if origins and all(modules.lacks_name(origin, name) for origin in origins):
-        what = f"{name} of {modules.paths[min(origins)]}"
+        subject = f"{name} of {modules.paths[min(origins)]}"
         if any(name in modules.old_names.get(origin, ()) for origin in origins):
-            yield _removed(path, line, what)
+            yield _removed(path, line, subject)
         else:
-            yield Finding(SERIOUS, path, line, f"there is no {what}: the import fails", "import")
+            yield Finding(SERIOUS, path, line, f"there is no {subject}: the import fails", "import")
 
 
-def _removed(path: str, line: int, what: str) -> Finding:
-    what = f"{what} was removed or renamed, and is still used here"
-    return Finding(SERIOUS, path, line, what, "removed", anywhere=True)
+def _removed(path: str, line: int, subject: str) -> Finding:
+    message = f"{subject} was removed or renamed, and is still used here"
+    return Finding(SERIOUS, path, line, message, "removed", anywhere=True)
 
 
 _DECLARED_EXPORT = re.compile(
@@ -264,8 +264,8 @@ def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
             origin = _stem(os.path.normpath(os.path.join(os.path.dirname(path), match[2])))
             for name in _names_in_braces(match[1], 0) & removed.get(origin, set()):
                 line = text.count("\n", 0, match.start()) + 1
-                what = f"{name} is no longer exported by {match[2]}, and is still imported here"
-                yield Finding(SERIOUS, path, line, what, "removed", anywhere=True)
+                message = f"{name} is no longer exported by {match[2]}, and is still imported here"
+                yield Finding(SERIOUS, path, line, message, "removed", anywhere=True)
 
 
 def _stem(path: str) -> str:

@@ -32,7 +32,7 @@ KNOWN = {  # the pattern of each kind of secret whose form is known
     "a bearer token": r"(?i:bearer)\s+[A-Za-z0-9_.~+/-]{24,}=*",
     "a Telegram token": r"\b\d{8,10}:AA[A-Za-z0-9_-]{33}\b",
 }
-_KNOWN_PATTERNS = [(what, re.compile(pattern)) for what, pattern in KNOWN.items()]
+_KNOWN_PATTERNS = [(kind, re.compile(pattern)) for kind, pattern in KNOWN.items()]
 _KEYWORD = (
     r"\w*(?:passw(?:or)?d|passphrase|pwd|_pass|secret|(?:api|access|secret|private|signing|encryption)_?key|token)s?"
 )
@@ -77,9 +77,9 @@ def _known_secret(line: str) -> str:
     """Return a text that names the secret of a known form in the line, with too little of it to use it; "" if there is
     none.
     """
-    for what, pattern in _KNOWN_PATTERNS:
+    for kind, pattern in _KNOWN_PATTERNS:
         if (match := pattern.search(line)) and not _PLACEHOLDER.search(match[0][8:]):
-            return f"{what}: {match[0][:5]}…; take it out, and make it invalid: it stays in the history"
+            return f"{kind}: {match[0][:5]}…; take it out, and make it invalid: it stays in the history"
     return ""
 
 

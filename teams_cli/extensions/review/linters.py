@@ -207,9 +207,9 @@ def _ruff_finding(row: dict[str, Any], tree: str, rules: Rules) -> Finding | Non
     weight, reason = rule
     if code == "S602" and "seems safe" in row["message"]:
         weight, reason = NOTE, "a list of words needs no shell"
-    what = row["message"].rstrip(".").partition("; consider")[0]
-    what += f": {reason}" if reason else ""
-    return Finding(weight, path, line, what, code, anywhere=code in _ANYWHERE)
+    message = row["message"].rstrip(".").partition("; consider")[0]
+    message += f": {reason}" if reason else ""
+    return Finding(weight, path, line, message, code, anywhere=code in _ANYWHERE)
 
 
 def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
@@ -321,13 +321,13 @@ def _oxlint_finding(row: dict[str, Any], tree: str, subject: str) -> Finding | N
     path, line = row["filename"].removeprefix("./"), labels[-1].get("span", {}).get("line", 0)
     rule = row.get("code", "").partition("(")[2].rstrip(")")
     if not rule:
-        what = f"syntax error: {row['message']}"
-        return Finding(SERIOUS, path, line, what, "syntax", anywhere=True) if subject == "syntax" else None
+        message = f"syntax error: {row['message']}"
+        return Finding(SERIOUS, path, line, message, "syntax", anywhere=True) if subject == "syntax" else None
     if rule not in SCRIPT_RULES[subject] or not _is_script_defect(rule, row["message"], path, tree):
         return None
     weight, reason = SCRIPT_RULES[subject][rule]
-    what = row["message"].rstrip(".") + (f": {reason}" if reason else "")
-    return Finding(weight, path, line, what, rule, anywhere=rule in _ANYWHERE)
+    message = row["message"].rstrip(".") + (f": {reason}" if reason else "")
+    return Finding(weight, path, line, message, rule, anywhere=rule in _ANYWHERE)
 
 
 def _is_script_defect(rule: str, message: str, path: str, tree: str) -> bool:

@@ -122,12 +122,12 @@ def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[
 
 
 def _in_changed_lines(linter: Linter, output: str, change: Change) -> Iterator[Finding]:
-    for path, line, what in linter.rows(output):
+    for path, line, message in linter.rows(output):
         path = os.path.relpath(os.path.join(change.repo, path), change.repo)
         file = change.file(path)
-        if file and (line in file.lines or not line) and not what.startswith("note:"):
-            weight = WARNING if linter.name in ("mypy", "tsc") and "error" in what else NOTE
-            yield Finding(weight, path, line, what[:300], linter.name)
+        if file and (line in file.lines or not line) and not message.startswith("note:"):
+            weight = WARNING if linter.name in ("mypy", "tsc") and "error" in message else NOTE
+            yield Finding(weight, path, line, message[:300], linter.name)
 
 
 _MOST_TESTS = 30
