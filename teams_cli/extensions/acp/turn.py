@@ -146,6 +146,7 @@ class Turn:
         Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
+        """Put all messages of the client into the queue of events, and then its end."""
         for line in self.client.stdout or ():
             with suppress(ValueError):
                 if isinstance(message := json.loads(line), dict):
@@ -198,8 +199,9 @@ class Turn:
         if self.forgets and not self.is_cancelled:
             tell("session", sessionId=self.session)
         for _ in range(_REMINDERS):
-            has_stopped = bool(self.refusals) and (self.is_silent or self.level == environment.LEVELS[0])
-            if self.is_cancelled or not has_stopped:
+            # At the level `ask` the client always gets the person's reasons, which the protocol can't carry.
+            needs_reasons = self.refusals and (self.is_silent or self.level == environment.LEVELS[0])
+            if self.is_cancelled or not needs_reasons:
                 break
             reminder = "\n".join([*self.refusals, "Go on without that."])
             self.refusals = []
@@ -275,6 +277,7 @@ class Turn:
             self.client.stdin.flush()
 
     def _cancel(self) -> None:
+        """Ask the client to cancel the turn, which the client then ends by itself."""
         if not self.is_prompted:
             raise Cancelled
         self.is_cancelled = True
@@ -298,6 +301,7 @@ class Turn:
             self._send(id=call["id"], error={"code": _METHOD_NOT_FOUND, "message": f"no such method: {method}"})
 
     def _update(self, update: dict[str, Any]) -> None:
+        """Handle a part of the client's answer: a piece of text, or the call of a tool."""
         kind, content = update.get("sessionUpdate"), update.get("content")
         if kind == "agent_message_chunk" and isinstance(content, dict) and content.get("type") == "text":
             if update.get("messageId") != self.message_id:
