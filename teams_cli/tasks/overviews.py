@@ -1,11 +1,11 @@
-"""The state of all tasks of a team. In a large team only the tasks that matter are read."""
+"""Overviews: the state of all tasks of a team. In a large team only the tasks that matter are read."""
 
 from __future__ import annotations
 
 from teams_cli.clock import seconds_since
 from teams_cli.store.contract import Store
 from teams_cli.tasks import dependencies, tasks
-from teams_cli.tasks.tasks import FINISHED, PRIORITIES, TASK, Task
+from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, IN_REVIEW, PRIORITIES, TASK, Task
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
@@ -17,34 +17,45 @@ if TYPE_CHECKING:
 
 DONE = "all tasks are settled: you are done"
 """The text for a member when all tasks are finished."""
-_FREE = [tasks.free_label(priority) for priority in PRIORITIES]
+_FREE_LABELS = [tasks.free_label(priority) for priority in PRIORITIES]
 _LANDING = "landing"
 _QUEUED_WITHIN = 3.0
 """Seconds between the completion of a task and its landing in the queue, at most."""
-_COUNTED = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE, "pending")}
-"""The status of the tasks of each label that says all about a task."""
+_STATUS_OF_LABEL = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE_LABELS, "pending")}
+"""The labels that say enough about a task, so that it need not be read, with the status of their tasks."""
 
 
 class Overview:
-    """The tasks that were read, in *found*, and the keys of all others by label."""
+    """The tasks that were read, in *found*, and the ids of the *unread* ones by label."""
 
-    def __init__(self, found: Sequence[Task], others: Mapping[str, Collection[str]]) -> None:
+    def __init__(self, found: Sequence[Task], unread: Mapping[str, Collection[str]]) -> None:
         self.found = list(found)
-        self._others = others
-        self.status_of: Callable[[str], str] = _statuses(found, others)
+        self._unread = unread
+        self._statuses = {task.id: task.status for task in found}
+        self._unread_statuses: dict[str, str] | None = None
+
+    def status_of(self, task_id: str) -> str:
+        """Return the status of the task with that id; `missing` if there is none."""
+        if task_id in self._statuses:
+            return self._statuses[task_id]
+        if self._unread_statuses is None:  # made only now: there may be thousands, and mostly nobody asks
+            self._unread_statuses = {
+                unread_id: _STATUS_OF_LABEL[label] for label, task_ids in self._unread.items() for unread_id in task_ids
+            }
+        return self._unread_statuses.get(task_id, "missing")
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of tasks by status, as `tasks.count` returns it."""
         counts = tasks.count(self.found)
-        for label, keys in self._others.items():
-            counts[_COUNTED[label]] += len(keys)
+        for label, task_ids in self._unread.items():
+            counts[_STATUS_OF_LABEL[label]] += len(task_ids)
         return counts
 
     @property
     def free(self) -> int:
-        """How many tasks, besides those in `ready`, anybody may claim."""
-        return sum(len(keys) for label, keys in self._others.items() if _COUNTED[label] == "pending")
+        """The number of unread tasks that every member may claim, in addition to the tasks in `ready`."""
+        return sum(len(task_ids) for label, task_ids in self._unread.items() if _STATUS_OF_LABEL[label] == "pending")
 
     @property
     def ready(self) -> list[Task]:
@@ -54,13 +65,13 @@ class Overview:
 
     @property
     def stuck(self) -> list[str]:
-        """The pending tasks that can never become ready, by number."""
-        ended = [key for label in ("failed", "cancelled") for key in self._others.get(label, ())]
+        """The ids of the pending tasks that can never become ready, by number."""
+        ended = [task_id for label in ("failed", "cancelled") for task_id in self._unread.get(label, ())]
         return sorted(dependencies.stuck_tasks(self.found, ended), key=TASK.number_in)
 
     def changed(self, change: Callable[[Task], Task]) -> Overview:
         """Return the overview with *change* applied to each task in `found`."""
-        return Overview([change(task) for task in self.found], self._others)
+        return Overview([change(task) for task in self.found], self._unread)
 
 
 def completed_in_brackets(store: Store, team: str) -> str:
@@ -70,23 +81,19 @@ def completed_in_brackets(store: Store, team: str) -> str:
 
 
 def settled(
-    store: Store, team: str, found: Overview | None = None, alarm: Alarm | None = None
+    store: Store, team: str, known: Overview | None = None, alarm: Alarm | None = None
 ) -> dict[str, Any] | None:
-    """Return the number of tasks by status, and the tasks that can never become ready; None while something is left to
-    do.
+    """Return the number of tasks by status, and the tasks that can never become ready; None while a task can go on.
 
-    *found* is an overview that was read already. The alarm rings when the tasks may become settled by time alone.
+    *known* is the overview, if it was read already. The alarm rings when the tasks may become settled by time alone.
     """
-    found = found or overview(store, team)
-    counts, stuck = found.counts, found.stuck
-    if (
-        counts["in_progress"]
-        or counts.get("in_review")
-        or counts["pending"] > len(stuck)
-        or has_unlanded_task(store, team)
-    ):
+    known = known or overview(store, team)
+    counts, stuck = known.counts, known.stuck
+    if counts[IN_PROGRESS] or counts.get(IN_REVIEW) or counts["pending"] > len(stuck):
         return None
-    if _is_about_to_land(store, team, found.found):
+    if has_unlanded_task(store, team):
+        return None
+    if _is_about_to_land(store, team, known.found):
         if alarm:
             alarm.ring_in(_QUEUED_WITHIN)
         return None
@@ -99,8 +106,8 @@ def counts_if_ended(store: Store, team: str, alarm: Alarm | None = None) -> dict
     """
     if any(keys for label, keys in store.by_label(team, TASK).items() if label not in FINISHED):
         return None
-    found = settled(store, team, alarm=alarm)
-    counts: dict[str, int] = found["taskCounts"] if found else {}
+    settlement = settled(store, team, alarm=alarm)
+    counts: dict[str, int] = settlement["taskCounts"] if settlement else {}
     return counts if any(counts.values()) and not counts["pending"] else None
 
 
@@ -110,12 +117,15 @@ def has_unlanded_task(store: Store, team: str) -> bool:
         return False
     from teams_cli.tasks import landings
 
-    return any(tasks.get(store, team, found.task).landing != found.id for found in landings.open_ones(store, team))
+    # A task has the id of its last landing once the outcome of that landing is in the task.
+    return any(
+        tasks.get(store, team, landing.task).landing != landing.id for landing in landings.open_ones(store, team)
+    )
 
 
 def _is_about_to_land(store: Store, team: str, found: Sequence[Task]) -> bool:
-    """Whether a task was completed a moment ago, and its landing may not be queued yet. In a large team such tasks are
-    not in *found*, but in the history.
+    """Whether a task was completed a moment ago, so that its landing may not be in the queue yet. In a large team such
+    a task is not among the tasks that were *found*, but in the history.
     """
     from teams_cli.teams import settings, teams
 
@@ -156,27 +166,13 @@ def overview(store: Store, team: str) -> Overview:
     labels = dict(store.by_label(team, TASK))
     if tasks.are_few(labels):
         return Overview(list(tasks.all_of(store, team, [])), {})
-    # A label is a hint that a killed process may have left wrong. Unless one free task is really free, all are read.
-    is_one_free = next(tasks.labelled(store, team, *_FREE), None) is not None
-    counted = _COUNTED if is_one_free else FINISHED
-    unread = {label: labels.pop(label) for label in counted if label in labels}
-    label_of_key = {key: label for label, keys in labels.items() for key in keys}
-    found = [task for task, _ in store.scan(team, TASK, [], label_of_key)]
-    if wrong := [task.id for task in found if tasks.label_of(task) != label_of_key[task.id]]:
-        store.correct_hints(team, TASK, wrong)
+    # A label is a hint that a killed process may have left wrong. Unless one task with the label of free tasks is
+    # really free, all of them are read.
+    is_one_free = next(tasks.labelled(store, team, *_FREE_LABELS), None) is not None
+    trusted_labels = _STATUS_OF_LABEL if is_one_free else FINISHED
+    unread = {label: labels.pop(label) for label in trusted_labels if label in labels}
+    label_of_id = {task_id: label for label, task_ids in labels.items() for task_id in task_ids}
+    found = [task for task, _ in store.scan(team, TASK, [], label_of_id)]
+    if wrongly_labelled := [task.id for task in found if tasks.label_of(task) != label_of_id[task.id]]:
+        store.correct_hints(team, TASK, wrongly_labelled)
     return Overview(found, unread)
-
-
-def _statuses(found: Sequence[Task], others: Mapping[str, Collection[str]]) -> Callable[[str], str]:
-    """Return a function from the id of a task to its status."""
-    known = {task.id: task.status for task in found}
-    sets: dict[str, set[str]] = {}
-
-    def status_of(key: str) -> str:
-        if key in known:
-            return known[key]
-        if not sets:  # of many, and mostly nobody asks
-            sets.update((label, set(keys)) for label, keys in others.items())
-        return next((_COUNTED[label] for label, keys in sets.items() if key in keys), "missing")
-
-    return status_of

@@ -46,16 +46,21 @@ class Plan(Record):
     owed: list[Owed] | None = None
 
     def numbered(self, **numbers: Any) -> Plan:
-        """Return the plan with its number, which the notice to the leader names."""
-        made = self.having(**numbers)
-        return made.having(owed=[_proposal(made, notice.to) for notice in self.owed or ()] or None)
+        """Return the plan with its number, and with a notice to the leader that names it."""
+        plan = self.having(**numbers)
+        return plan.having(owed=[_proposal_notice(plan, notice.to) for notice in self.owed or ()] or None)
 
 
 PLAN: Kind[Plan] = Kind("plan", Plan, numbered=True, logins="plan")
 
 
 def propose(
-    store: Store, team_name: str, caller: Caller | None, body: str, task: str | None = None, revises: str | None = None
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    body: str,
+    task_ref: str | None = None,
+    revises: str | None = None,
 ) -> Plan:
     """Propose a plan to the leader, for a task or for all your work.
 
@@ -63,45 +68,43 @@ def propose(
         TaskNotFound, PlanNotFound: The task, or the plan of --revises, does not exist.
         NotAllowed: The plan of --revises belongs to another member.
     """
-    at = require(store, team_name, caller, "propose-plan")
-    team, caller = at.team, at.caller
+    standing = require(store, team_name, caller, "propose-plan")
+    author = standing.name
     text.checked(body, "plan", text.MAX_RESULT)
-    draft = Plan(team_name=team_name, from_=caller.name, plan=body, created_at=teams.now(store))
-    if task is not None:
-        draft = draft.having(task=tasks.get(store, team_name, task).id)
+    draft = Plan(team_name=team_name, from_=author, plan=body, created_at=teams.now(store))
+    if task_ref is not None:
+        draft = draft.having(task=tasks.get(store, team_name, task_ref).id)
     if revises is not None:
         earlier = get(store, team_name, revises)
-        if earlier.from_ != caller.name:
+        if earlier.from_ != author:
             raise errors.NotAllowed(
                 f"{earlier.id} was proposed by {earlier.from_}", "Revise your own plan, or propose a new one."
             )
         draft = draft.having(revises=earlier.id, task=draft.task or earlier.task)
-    plan = _same_again(store, draft)
-    if plan is not None:
+    plan = _open_equal(store, draft)
+    if plan is not None:  # its author repeats a command whose answer was lost
         store.confirm(team_name, PLAN, plan.id)
     else:
-        told = Owed(to=team.leader, message="", uid="")
-        plan, _ = store.create(team_name, PLAN, None, draft.having(owed=[told]))
-        history.note(store, team_name, caller.name, "plan proposed", plan=plan.id, task=plan.task)
+        notice = Owed(to=standing.team.leader, message="", uid="")  # `numbered` fills in its text
+        plan, _ = store.create(team_name, PLAN, None, draft.having(owed=[notice]))
+        history.note(store, team_name, author, "plan proposed", plan=plan.id, task=plan.task)
     deliver(store, team_name, PLAN, plan)
     return plan
 
 
-def _same_again(store: Store, draft: Plan) -> Plan | None:
-    """Return an equal plan that waits for its decision: its author repeats a command whose answer was lost."""
-    same = (
-        plan
-        for plan in all_of(store, draft.team_name, [], only_open=True)
-        if (plan.from_, plan.plan, plan.task, plan.revises) == (draft.from_, draft.plan, draft.task, draft.revises)
-    )
-    return next(same, None)
+def _open_equal(store: Store, draft: Plan) -> Plan | None:
+    """Return a plan that equals the draft and waits for its decision; None if there is none."""
+    for plan in all_of(store, draft.team_name, [], only_open=True):
+        if (plan.from_, plan.plan, plan.task, plan.revises) == (draft.from_, draft.plan, draft.task, draft.revises):
+            return plan
+    return None
 
 
-def _proposal(plan: Plan, to: str) -> Owed:
-    told = f"{plan.from_} proposes {plan.id}{f' for {plan.task}' if plan.task else ''}: teams show-plan {plan.id}"
+def _proposal_notice(plan: Plan, to: str) -> Owed:
+    for_task = f" for {plan.task}" if plan.task else ""
     return Owed(
         to=to,
-        message=told,
+        message=f"{plan.from_} proposes {plan.id}{for_task}: teams show-plan {plan.id}",
         uid=f"proposed-{plan.id}",
         type="plan",
         by=plan.from_,
@@ -110,13 +113,13 @@ def _proposal(plan: Plan, to: str) -> Owed:
     )
 
 
-def get(store: Store, team: str, word: str) -> Plan:
-    """Return the plan with that id.
+def get(store: Store, team: str, plan_ref: str) -> Plan:
+    """Return the plan with that id, which may be written as a number.
 
     Raises:
         PlanNotFound: There is none.
     """
-    plan_id = id_of(word, "plan")
+    plan_id = id_of(plan_ref, "plan")
     try:
         return store.get(team, PLAN, plan_id)[0]
     except errors.NotFound:
@@ -124,12 +127,14 @@ def get(store: Store, team: str, word: str) -> Plan:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open: bool = False) -> list[Plan]:
-    """Yield all plans by number, or only those that wait for a decision."""
-    found = [plan for plan, _ in store.scan(team, PLAN, problems)]
-    return [plan for plan in found if not only_open or plan.status == "proposed"]
+    """Return all plans by number, or only those that wait for a decision. Errors of damaged plans are appended to
+    *problems*.
+    """
+    plans = [plan for plan, _ in store.scan(team, PLAN, problems)]
+    return [plan for plan in plans if not only_open or plan.status == "proposed"]
 
 
-def approve(store: Store, team_name: str, caller: Caller | None, word: str, note: str | None = None) -> Plan:
+def approve(store: Store, team_name: str, caller: Caller | None, plan_ref: str, note: str | None = None) -> Plan:
     """Approve a plan. Its author is notified.
 
     Raises:
@@ -137,10 +142,10 @@ def approve(store: Store, team_name: str, caller: Caller | None, word: str, note
         WrongState: The plan is already decided.
         NotAllowed: The plan is your own.
     """
-    return _decide(store, team_name, caller, word, "approved", "approve-plan", note=note)
+    return _decide(store, team_name, caller, plan_ref, "approved", "approve-plan", note=note)
 
 
-def reject(store: Store, team_name: str, caller: Caller | None, word: str, feedback: str) -> Plan:
+def reject(store: Store, team_name: str, caller: Caller | None, plan_ref: str, feedback: str) -> Plan:
     """Reject a plan, and say why. Its author is notified.
 
     Raises:
@@ -149,21 +154,23 @@ def reject(store: Store, team_name: str, caller: Caller | None, word: str, feedb
         NotAllowed: The plan is your own.
     """
     text.checked(feedback, "feedback")
-    return _decide(store, team_name, caller, word, "rejected", "reject-plan", feedback=feedback)
+    return _decide(store, team_name, caller, plan_ref, "rejected", "reject-plan", feedback=feedback)
 
 
 def _decide(
     store: Store,
     team_name: str,
     caller: Caller | None,
-    word: str,
+    plan_ref: str,
     status: str,
     operation: str,
     note: str | None = None,
     feedback: str | None = None,
 ) -> Plan:
-    caller = require(store, team_name, caller, operation, word).caller
-    name = caller.name
+    """Set the status of a proposed plan, with the *note* of an approval or the *feedback* of a rejection. Repeating a
+    decision changes nothing.
+    """
+    name = require(store, team_name, caller, operation, plan_ref).name
 
     def change(plan: Plan) -> Plan:
         if (plan.status, plan.decided_by, plan.note, plan.feedback) == (status, name, note, feedback):
@@ -177,10 +184,20 @@ def _decide(
             raise errors.NotAllowed(f"{plan.id} is your own", "Let another leader or the human decide it.")
         now = teams.now(store)
         decided = plan.having(status=status, decided_by=name, decided_at=now, note=note, feedback=feedback)
-        return owing(decided, _decision(decided))
+        comment = note or feedback
+        notice = Owed(
+            to=plan.from_,
+            message=f"{plan.id} was {status} by {name}{f': {comment}' if comment else ''}",
+            uid=f"{status}-{plan.id}",
+            type="plan",
+            by=name,
+            about=plan.id,
+            event=f"plan-{status}",
+        )
+        return owing(decided, notice)
 
     text.within(note or "", "note", text.MAX_MESSAGE)
-    before, plan = update(store, team_name, PLAN, get(store, team_name, word).id, change)
+    before, plan = update(store, team_name, PLAN, get(store, team_name, plan_ref).id, change)
     if before is not plan:
         history.note(store, team_name, name, f"plan {status}", plan=plan.id, note=note or feedback)
     deliver(store, team_name, PLAN, plan)
@@ -188,26 +205,11 @@ def _decide(
     return plan
 
 
-def _decision(plan: Plan) -> Owed:
-    said = plan.note or plan.feedback
-    told = f"{plan.id} was {plan.status} by {plan.decided_by}{f': {said}' if said else ''}"
-    uid = f"{plan.status}-{plan.id}"
-    return Owed(
-        to=plan.from_,
-        message=told,
-        uid=uid,
-        type="plan",
-        by=plan.decided_by or "",
-        about=plan.id,
-        event=f"plan-{plan.status}",
-    )
-
-
 def approved(store: Store, team: str, task_id: str) -> Plan | None:
-    """Return the newest approved plan for the task, by whichever member."""
+    """Return the newest approved plan for the task, whichever member proposed it; None if there is none."""
     return newest_approved(all_of(store, team, []), task_id)
 
 
-def newest_approved(found: Sequence[Plan], task_id: str) -> Plan | None:
-    """Return the newest of these plans that is approved for the task."""
-    return next((plan for plan in reversed(found) if plan.status == "approved" and plan.task == task_id), None)
+def newest_approved(plans: Sequence[Plan], task_id: str) -> Plan | None:
+    """Return the newest of the *plans*, given by number, that is approved for the task; None if there is none."""
+    return next((plan for plan in reversed(plans) if plan.status == "approved" and plan.task == task_id), None)
