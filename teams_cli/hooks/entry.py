@@ -32,16 +32,17 @@ _FLAGS = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", 
 class Standpoint:
     """The root, store, team and agent of a hook, and the agent's token. All but the root may be "".
 
-    A *binding* names the member of the terminal. It counts unless another team is named; *named* is the agent that an
-    option or the environment names.
+    The member of the terminal, *binding*, counts unless another team is named; else *named*, the agent that an option
+    or the environment names.
     """
 
     def __init__(self, root: str, store: str, team: str, binding: "Binding | None", named: str) -> None:
         self.root = root
         self.store = store
-        self.team = binding.team if binding and team in ("", binding.team) else team
-        self.agent = binding.agent if binding and binding.team == self.team else named
-        self.token = binding.token if binding and binding.agent == self.agent else ""
+        if binding and team in ("", binding.team):
+            self.team, self.agent, self.token = binding.team, binding.agent, binding.token
+        else:
+            self.team, self.agent, self.token = team, named, ""
 
     @property
     def is_on_files(self) -> bool:

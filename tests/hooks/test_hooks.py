@@ -9,7 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from teams_cli.hooks import replies
+from teams_cli.agents.seats.bindings import Binding
+from teams_cli.hooks import entry, replies
 from tests.hooks.calls import context, hook
 from tests.support.cli import ALPHA, TIMEOUT, Answer, Cli, add_tasks
 
@@ -227,6 +228,14 @@ def test_flags_go_before_the_environment(cli: Cli) -> None:
     answer = cli("hook", "codex", *words, agent="mia", stdin=given, TEAMS_HOME="/nowhere", TEAMS_TEAM="beta")
     assert "| hi" in answer.stdout
     assert "Refused" not in cli("hook", "--help").stdout and cli("hook", "--help").status == 0
+
+
+def test_the_token_of_a_terminal_is_of_no_use_in_another_team() -> None:
+    terminal = Binding("alpha", "bob", "secret")
+    elsewhere = entry.Standpoint("/root", "", "beta", terminal, "bob")
+    assert (elsewhere.team, elsewhere.agent, elsewhere.token) == ("beta", "bob", "")
+    here = entry.Standpoint("/root", "", "", terminal, "mia")
+    assert (here.team, here.agent, here.token) == ("alpha", "bob", "secret")
 
 
 def test_in_a_team_with_tokens_only_the_agent_is_told(tmp_path: Path) -> None:
