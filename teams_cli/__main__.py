@@ -10,20 +10,20 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """The exit status of a command that SIGINT ended, as in shells."""
-_MANY = 100_000
-"""The number of objects after which garbage is looked for. Most commands make fewer; services look earlier."""
+_GARBAGE_THRESHOLD = 100_000
+"""The number of objects after which Python looks for garbage. Most commands make fewer; services set a lower one."""
 
 
 def main() -> "NoReturn":
     """Run the command in `sys.argv` and exit with its status."""
     if sys.platform == "win32":
         sys.exit("teams: Windows is not supported\n  Use WSL, with the files inside it.")
-    gc.set_threshold(_MANY)
+    gc.set_threshold(_GARBAGE_THRESHOLD)
     try:
-        _leave(_run())
+        _exit(_run())
     except KeyboardInterrupt:
         sys.stderr.write("\nteams: interrupted\n")
-        _leave(INTERRUPTED)
+        _exit(INTERRUPTED)
 
 
 def _run() -> int:
@@ -36,17 +36,17 @@ def _run() -> int:
     return run()
 
 
-def _leave(status: int) -> "NoReturn":
-    """Exit without tearing all modules down, which takes half as long as bare Python takes to start and end.
+def _exit(status: int) -> "NoReturn":
+    """Exit without tearing down all modules, which would take half as long as bare Python takes to start and end.
 
-    Exit in the usual way if something waits for the end: threads, functions of `atexit`, a profiler, a debugger.
+    Exit in the usual way if something waits for that: threads, functions of `atexit`, a profiler, a debugger.
     """
     if {"atexit", "threading"} & sys.modules.keys() or sys.getprofile() or sys.gettrace() or sys.flags.inspect:
         sys.exit(status)
     try:
         sys.stdout.flush()
         sys.stderr.flush()
-    except (AttributeError, OSError, ValueError):  # closed, or a full disk: Python says so
+    except (AttributeError, OSError, ValueError):  # a stream is closed, or the disk full: Python says so as it exits
         sys.exit(status)
     os._exit(status)
 

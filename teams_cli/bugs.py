@@ -10,7 +10,7 @@ from teams_cli import __version__, errors
 
 
 def directory_is_gone() -> bool:
-    """Whether the current directory was removed, so that nothing can be found from it. That is no bug."""
+    """Whether the current directory was removed. Errors that come from this are no bugs."""
     try:
         os.getcwd()
     except OSError:
@@ -19,18 +19,13 @@ def directory_is_gone() -> bool:
 
 
 def report(error: Exception, words: list[str]) -> errors.TeamsError:
-    """Write the traceback to a log, and return the text for the person."""
+    """Write the traceback to a log, and return the error to show to the user. *words* are those of the command."""
     try:
-        where = f"The details are in {_log(error, words)}; please report them."
+        descriptor, path = tempfile.mkstemp(prefix="teams-bug-", suffix=".log")
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as log:
+            log.write(f"teams {__version__}\ncommand: {words[:1]}\n\n")
+            log.write("".join(traceback.format_exception(error)))
+        hint = f"The details are in {path}; please report them."
     except OSError as failure:
-        where = f"Please report it; its details could not be written: {failure.strerror}."
-    return errors.TeamsError(f"a bug: {type(error).__name__}: {error}", where)
-
-
-def _log(error: Exception, words: list[str]) -> str:
-    """Write the traceback, and return the path of the log."""
-    descriptor, path = tempfile.mkstemp(prefix="teams-bug-", suffix=".log")
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as log:
-        log.write(f"teams {__version__}\ncommand: {words[:1]}\n\n")
-        log.write("".join(traceback.format_exception(error)))
-    return path
+        hint = f"Please report it; its details could not be written: {failure.strerror}."
+    return errors.TeamsError(f"a bug: {type(error).__name__}: {error}", hint)

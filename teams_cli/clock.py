@@ -1,4 +1,4 @@
-"""Time: the wall clock for people, and for leases a steady clock, which notices a restart and cannot be set back."""
+"""Time: the wall clock for people, and for leases a steady clock, which shows a restart and cannot be set back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         def steady(self) -> tuple[str, float]: ...
 
 else:
-    try:  # what `datetime` is made of: in Python 3.11 that reads its twin in Python first, for 2 ms
+    try:  # the part in C: in Python 3.11 `datetime` takes 2 ms longer, since it loads its version in Python first
         from _datetime import datetime, timedelta, timezone
 
         UTC = timezone.utc
@@ -37,7 +37,7 @@ class SystemClock:
     def steady(self) -> tuple[str, float]:
         """Return an epoch and the seconds in it: the boot id and CLOCK_BOOTTIME, which runs during sleep.
 
-        Another epoch means that the machine was restarted, so all processes of the old one are gone.
+        A different epoch means that the machine was restarted, so all processes of the earlier one have ended.
         """
         return boot_id(), time.clock_gettime(_STEADY)
 
@@ -50,7 +50,8 @@ def boot_id() -> str:
     """Return a text that differs for each start of the machine; `unknown` if the system has none.
 
     Raises:
-        StorageFailed: It can't be read just now. By another one every lease would be over, and every process gone.
+        StorageFailed: It can't be read just now. With any other text all leases would count as expired, and all
+            processes as ended.
     """
     global _boot_id
     if not _boot_id:
@@ -67,42 +68,44 @@ def boot_id() -> str:
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def seconds_in(word: str) -> float:
-    """Return the seconds of a length of time: a number of seconds, or one with a unit: `90s`, `5m`, `2h`, `1d`.
+def seconds_in(duration: str) -> float:
+    """Return the seconds of a duration: a number of seconds, or a number with a unit: `90s`, `5m`, `2h`, `1d`.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It has another form.
     """
-    unit = _UNITS.get(word[-1:])
-    return float(word) if unit is None else float(word[:-1]) * unit
+    unit = _UNITS.get(duration[-1:])
+    return float(duration) if unit is None else float(duration[:-1]) * unit
 
 
 def length(seconds: float) -> str:
-    """Return a length of time in words: `40 s`, `12 min`, `3 h`, `2 days`. Less than a second is never `0 s`."""
+    """Return a duration in words: `40 s`, `12 min`, `3 h`, `2 days`. A part of a second is not `0 s`, but `0.3 s`."""
     if 0 < seconds < 1:
         return f"{seconds:.1g} s"
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 129_600 else f"{seconds / 86400:.0f} days"
+    if seconds < 1.5 * 86400:
+        return f"{seconds / 3600:.0f} h"
+    return f"{seconds / 86400:.0f} days"
 
 
 def rfc3339(moment: datetime) -> str:
-    """Return the time as the files have it: RFC 3339, UTC, milliseconds."""
+    """Return the time as it is stored: by RFC 3339, in UTC, with milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def of_day(text: str) -> str:
-    """Return HH:MM:SS (UTC) of a stored timestamp."""
-    return text[11:19]
+def time_of_day(timestamp: str) -> str:
+    """Return HH:MM:SS (UTC) of a stored time."""
+    return timestamp[11:19]
 
 
 def parse_rfc3339(text: str) -> datetime:
-    """Parse a time with an offset.
+    """Return the time that is written by RFC 3339, with an offset.
 
     Raises:
-        ValueError: It is no RFC 3339 time with an offset.
+        ValueError: The text is no such time.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
@@ -111,7 +114,7 @@ def parse_rfc3339(text: str) -> datetime:
 
 
 def of_epoch(seconds: float) -> datetime:
-    """Return the aware time, in UTC, for so many seconds after the beginning of 1970."""
+    """Return the time, aware, in UTC, that is so many seconds after the beginning of 1970."""
     return datetime.fromtimestamp(seconds, UTC)
 
 

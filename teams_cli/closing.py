@@ -23,33 +23,30 @@ if TYPE_CHECKING:
 
 
 class Closed:
-    """A closed team: the agents whose detached clients were ended, and those *left* because somebody is attached."""
+    """A closed team, with the agents whose detached clients were *ended*, and those whose clients are *still_open*
+    because somebody is attached.
+    """
 
-    def __init__(self, team: Team, ended: list[str], left: list[str]) -> None:
+    def __init__(self, team: Team, ended: list[str], still_open: list[str]) -> None:
         self.team = team
         self.ended = ended
-        self.left = left
+        self.still_open = still_open
 
 
 def close_with_clients(
     store: Store, team_name: str, caller: Caller | None, force: bool, environ: Mapping[str, str]
 ) -> Closed:
     """Close the team, and end its detached clients on this machine to which nobody is attached."""
-    there = _clients_of(store, team_name, environ)
+    try:
+        unattended = sitting.unattended_agents(store, team_name, environ)
+    except errors.TeamsError:  # only for the report, so the team is closed all the same
+        unattended = []
     team = close(store, team_name, caller, force)
     try:
-        left = sitting.end_all_unattended(store, team_name, environ)
-    except (errors.TeamsError, OSError):  # the team is closed; the waker of this machine ends them
-        left = there
-    return Closed(team, [agent for agent in there if agent not in left], left)
-
-
-def _clients_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the agents with a detached client to which nobody is attached; none if that cannot be found out."""
-    try:
-        return sitting.unattended_agents(store, team, environ)
-    except errors.TeamsError:
-        return []
+        still_open = sitting.end_all_unattended(store, team_name, environ)
+    except (errors.TeamsError, OSError):  # the team is closed; the waker of this machine will end the clients
+        still_open = unattended
+    return Closed(team, [agent for agent in unattended if agent not in still_open], still_open)
 
 
 def close(store: Store, team_name: str, caller: Caller | None, force: bool = False) -> Team:
@@ -60,37 +57,39 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     Raises:
         Conflict: A task is in progress, in review or landing, or an agent runs; *force* closes the team anyway.
     """
-    at = require(store, team_name, caller, "close-team")
-    team, caller = at.team, at.caller
-    name = caller.name
+    access = require(store, team_name, caller, "close-team")
     if not force:
-        refuse_busy(store, team, name)
+        refuse_busy(store, access.team, access.name)
 
     def change(team: Team) -> Team:
         return team if team.state == "closed" else team.having(state="closed", closed_at=teams.now(store))
 
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:
-        history.note(store, team_name, name, "team closed")
-    with suppress(errors.TeamsError):  # else the lander does it
+        history.note(store, team_name, access.name, "team closed")
+    with suppress(errors.TeamsError):  # if this fails, the lander refuses them
         if refuse_landings := extensions.provided("refuse all landings"):
             refuse_landings(store, team_name, "the team was closed")
     return team
 
 
-def refuse_busy(store: Store, team: Team, but: str = "") -> None:
-    """Raises Conflict: A task is in progress, or an agent other than the caller runs."""
+def refuse_busy(store: Store, team: Team, closed_by: str = "") -> None:
+    """Refuse to close the team while it is at work. An agent *closed_by*, who closes it, may run.
+
+    Raises:
+        Conflict: A task is in progress, in review or landing, or an agent runs.
+    """
     leases.release_all(store, team)
     claimed = tasks.labelled(store, team.name, tasks.IN_PROGRESS)
-    busy = [f"{task.id} ({task.owner})" for task in claimed if not leases.why_claim_ended(store, team, task)]
-    if busy:
+    in_progress = [f"{task.id} ({task.owner})" for task in claimed if not leases.why_claim_ended(store, team, task)]
+    if in_progress:
         raise errors.Conflict(
-            f"in progress: {', '.join(busy)}", "Wait for them: teams wait --all-tasks; or use --force."
+            f"in progress: {', '.join(in_progress)}", "Wait for them: teams wait --all-tasks; or use --force."
         )
-    waiting = [task.id for task in tasks.labelled(store, team.name, tasks.IN_REVIEW)]
-    if waiting:
+    in_review = [task.id for task in tasks.labelled(store, team.name, tasks.IN_REVIEW)]
+    if in_review:
         raise errors.Conflict(
-            f"in review: {', '.join(waiting)}", "Review them: teams review-task ID --accept; or use --force."
+            f"in review: {', '.join(in_review)}", "Review them: teams review-task ID --accept; or use --force."
         )
     landing = [landing.id for landing in landings.open_ones(store, team.name) if not landing.over]
     if landing:
@@ -98,8 +97,8 @@ def refuse_busy(store: Store, team: Team, but: str = "") -> None:
             f"landing: {', '.join(landing)}", "Wait for them: teams wait --landing ID; or use --force."
         )
     started = {session.agent for session in ending.all_of(store, team.name, []) if not session.ended}
-    sat_at = [name for name in team.active_names() if name != but and _runs(store, team, name)]
-    running = sorted(started.union(sat_at))
+    others = [name for name in team.active_names() if name != closed_by and _runs(store, team, name)]
+    running = sorted(started.union(others))
     if running:
         raise errors.Conflict(f"still running: {', '.join(running)}", "Wait for them, or use --force.")
 
@@ -112,14 +111,13 @@ def _runs(store: Store, team: Team, name: str) -> bool:
     terminal = terminals.find(store, team.name, name)
     if terminal and terminal.pid == agent.pid and terminals.state_of(store, team, terminal) in (GONE, IDLE):
         return False
-    elsewhere = store.host not in ("", processes.host_of(agent.pid_boot))
-    return not (elsewhere and presence.is_silent(store, team, name))
+    is_on_other_machine = store.host not in ("", processes.host_of(agent.pid_boot))
+    return not (is_on_other_machine and presence.is_silent(store, team, name))
 
 
 def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
     """Reopen a closed team with everything it had. An open team stays as it is."""
-    caller = require(store, team_name, caller, "restore-team").caller
-    name = caller.name
+    access = require(store, team_name, caller, "restore-team")
 
     def change(team: Team) -> Team:
         if team.state == "active":
@@ -128,5 +126,5 @@ def restore(store: Store, team_name: str, caller: Caller | None) -> Team:
 
     before, team = update(store, team_name, TEAM.also_closed, team_name, change)
     if before is not team:
-        history.note(store, team_name, name, "team restored")
+        history.note(store, team_name, access.name, "team restored")
     return team

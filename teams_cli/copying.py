@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from teams_cli.teams.permission import Caller
 
-_AT_ONCE = 500
+_BATCH = 500
 """The number of messages, or entries of the history, that are written in one change."""
 
 
@@ -38,21 +38,23 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     team = require(store, team_name, caller, "copy-team").team
     if target.address == store.address:
         raise errors.InvalidValue(f"{team_name} is in {store.address} already", "Give another store with --to.")
-    _refuse_gone(team, target)
+    _refuse_copied_elsewhere(team, target)
     if _is_copied(team, target):
         return {}
-    _refuse_taken(target, team_name)
+    _refuse_to_overwrite(target, team_name)
     closing.refuse_busy(store, team)
     for kind in kinds.IN_A_TEAM:
-        for _ in store.pack(team_name, kind):  # raises what is damaged before anything is changed
+        for _ in store.pack(team_name, kind):  # raises the error of a damaged record before anything is changed
             pass
-    closed = _closed(store, team, target.address)
+    closed = _close_for_copy(store, team, target.address)
     counts = _copy_records(store, target, closed)
     counts["history"] = _copy_history(store, target, team_name)
     _refuse_overtaken(store, closed)
     for session in ending.all_of(target, team_name, []):
         sessions.note_started_here(target, team_name, session)
-    target.put(team_name, TEAM, team_name, encode(_as_it_was(closed)))
+    state, closed_at = closed.state_before or ["active", None]
+    copied = closed.uncopied().having(state=state, closed_at=closed_at)
+    target.put(team_name, TEAM, team_name, encode(copied))
     return {name: count for name, count in counts.items() if count}
 
 
@@ -66,88 +68,87 @@ def _is_copied(team: Team, target: Store) -> bool:
         return False
 
 
-def _refuse_gone(team: Team, target: Store) -> None:
-    """Refuse a team that was copied away and is open there."""
-    went = team.copied_to if team.state == "closed" else None
-    if went and went != target.address:
+def _refuse_copied_elsewhere(team: Team, target: Store) -> None:
+    """Raises WrongState: The team was copied to another store than the *target*, and is open there."""
+    if team.state == "closed" and team.copied_to and team.copied_to != target.address:
         remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
-        raise errors.WrongState(f"{team.name} was copied to {went}", remedy)
+        raise errors.WrongState(f"{team.name} was copied to {team.copied_to}", remedy)
 
 
 def _refuse_overtaken(store: Store, closed: Team) -> None:
-    """Refuse to go on if a later copy has begun: the team may be open there by now."""
+    """Raises Conflict: Another copy was begun after this one, so the team may already be open in the other store."""
     now = store.get(closed.name, TEAM, closed.name)[0]
     if now.copy_ != closed.copy_:
         raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for it.")
 
 
 def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
-    """Copy until there is nothing new, since a change may have been under way when the team was closed."""
+    """Copy all records, and return their numbers by kind. A change may have been under way when the team was closed, so
+    all are compared again until there is nothing new.
+    """
     while True:
-        counts, changed = {}, 0
+        counts, written = {}, 0
         for kind in kinds.IN_A_TEAM:
-            counts[kind.name], put = _copy_kind(store, target, closed, kind)
+            counts[kind.name], written_of_kind = _copy_kind(store, target, closed, kind)
             if kind.numbered:
                 target.reserve(closed.name, kind, store.last(closed.name, kind))
-            changed += put
-        if not changed:
+            written += written_of_kind
+        if not written:
             return counts
 
 
-def _refuse_taken(target: Store, name: str) -> None:
-    """Refuse to overwrite an open team. One that was itself copied away may come back."""
+def _refuse_to_overwrite(target: Store, name: str) -> None:
+    """Raises AlreadyExists: The other store has a team of that name, perhaps in another case. A team that was itself
+    copied away from there is accepted, since it may come back.
+    """
     try:
-        there = target.get(name, TEAM, name)[0]
+        existing = target.get(name, TEAM, name)[0]
     except errors.NotFound:
-        if name.lower() not in {known.lower() for known in target.teams()}:
+        if name.lower() not in {existing_name.lower() for existing_name in target.teams()}:
             return
     else:
-        if there.state == "closed" and there.copied_to:
+        if existing.state == "closed" and existing.copied_to:
             return
     raise errors.AlreadyExists(
         f"there is a team {name} at {target.address} already", "If a copy created it, use it there."
     )
 
 
-def _closed(store: Store, team: Team, place: str) -> Team:
-    """Close the team here, and note where it is copied to and its state before."""
-    copy = os.urandom(8).hex()
+def _close_for_copy(store: Store, team: Team, target_address: str) -> Team:
+    """Close the team here, and note its state before and the store to which it is copied. Return the closed team."""
+    copy_id = os.urandom(8).hex()
 
-    def change(found: Team) -> Team:
-        copied = found.state_before if found.state == "closed" else None
-        before = copied or [found.state, found.closed_at]
-        closed = found.having(state="closed", closed_at=found.closed_at or teams.now(store))
-        return closed.having(copied_to=place, state_before=before, copy_=copy)
+    def change(team: Team) -> Team:
+        state_before: list[str | None] = [team.state, team.closed_at]
+        if team.state == "closed" and team.state_before:  # an earlier copy, which was interrupted, closed it
+            state_before = team.state_before
+        closed = team.having(state="closed", closed_at=team.closed_at or teams.now(store))
+        return closed.having(copied_to=target_address, state_before=state_before, copy_=copy_id)
 
     return update(store, team.name, TEAM.also_closed, team.name, change)[1]
 
 
-def _as_it_was(closed: Team) -> Team:
-    state, closed_at = closed.state_before or ["active", None]
-    return closed.uncopied().having(state=state, closed_at=closed_at)
-
-
 def _copy_kind(store: Store, target: Store, closed: Team, kind: Kind[Any]) -> tuple[int, int]:
-    """Copy the records of a kind. Return how many there are, and how many had to be written."""
-    there = dict(target.pack(closed.name, kind))
-    at_once = _AT_ONCE if kind.name == "message" else 1  # no message that is there is changed, so many go together
-    count = put = 0
-    missing: list[tuple[str, bytes]] = []
+    """Copy the records of a kind. Return how many there are, and how many of them had to be written."""
+    copied = dict(target.pack(closed.name, kind))
+    # Stored messages never change, so many can be put together.
+    batch_size = _BATCH if kind.name == "message" else 1
+    batch: list[tuple[str, bytes]] = []
+    count = written = 0
     for key, data in store.pack(closed.name, kind):
         count += 1
-        if there.get(key) != data:
-            missing.append((key, data))
-            put += 1
-        if len(missing) == at_once:
-            _put(store, target, closed, kind, missing)
-            missing = []
-    _put(store, target, closed, kind, missing)
-    return count, put
+        if copied.get(key) != data:
+            batch.append((key, data))
+            written += 1
+        if len(batch) == batch_size:
+            _put(store, target, closed, kind, batch)
+            batch = []
+    if batch:
+        _put(store, target, closed, kind, batch)
+    return count, written
 
 
 def _put(store: Store, target: Store, closed: Team, kind: Kind[Any], packed: list[tuple[str, bytes]]) -> None:
-    if not packed:
-        return
     _refuse_overtaken(store, closed)
     if kind.name == "message":
         target.put_messages(closed.name, kind, packed)
@@ -158,8 +159,8 @@ def _put(store: Store, target: Store, closed: Team, kind: Kind[Any], packed: lis
 def _copy_history(store: Store, target: Store, team: str) -> int:
     """Add the missing entries of the history, which only grows."""
     entries = [entry for _, entry in store.history(team)]
-    for begin in range(sum(1 for _ in target.history(team)), len(entries), _AT_ONCE):
-        target.put_history(team, entries[begin : begin + _AT_ONCE])
+    for begin in range(sum(1 for _ in target.history(team)), len(entries), _BATCH):
+        target.put_history(team, entries[begin : begin + _BATCH])
     if sum(1 for _ in target.history(team)) < len(entries):
         raise errors.StorageFailed(
             f"the history could not be written to {target.address}", "Repeat the command; it continues."

@@ -1,4 +1,6 @@
-"""Reading flags and environment: where the teams are, who calls, and in which team. Imports nothing."""
+"""Reading flags and environment: where the teams are, who calls, and in which team. Also small files of git. Imports
+nothing of `teams`, except for an error.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 SANDBOX = "TEAMS_SANDBOX"
-"""Set inside a client's sandbox, where started processes end with the command and reach no model."""
+"""The variable that is set inside a client's sandbox, where started processes end with the command and reach no model.
+"""
 HELD = "TEAMS_PERMISSIONS"
-"""The variable with the level of a held client, which limits what it may have others do."""
+"""The variable with the permission level of a held client, which limits what the client may let others do."""
 LEVELS = ("ask", "edit", "all")
 """The permission levels, from the least to the most."""
 OWN_PROGRAM = (
     "import sys; sys.path.append(sys.argv.pop(1)); from importlib import import_module; "
     "import_module(sys.argv.pop(1)).main()"
 )
-"""A word in the command line of our background programs, such as the keeper of an agent."""
+"""A word in the command line of the background programs of `teams`, such as the keeper of an agent."""
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
 _LONGEST_LINE = 1 << 16
-"""The bytes of a path, or of the name of a branch, with a word before it."""
+"""The most bytes that a path, or the name of a branch, can have together with the word before it."""
 DEFAULT_BELOW_CONFIG = "opencode/opencode-teams"
 
 _VARIABLES = {
@@ -35,11 +38,13 @@ _VARIABLES = {
 
 
 _held_above: dict[int, list[dict[str, str]]] = {}
-"""The environments of the held processes above this one when it started. They may end later."""
+"""The environments of the held processes above this one, as they were when it was started; by process id, since a
+forked child has others. Kept because the processes above may end.
+"""
 
 
 class Holder:
-    """An agent that is held to a permission *level* below `all`. *environ* is the environment that `teams` gave its
+    """An agent that is held to a permission *level* below `all`. *environ* is the environment that `teams` gave to its
     client or keeper.
     """
 
@@ -50,11 +55,16 @@ class Holder:
         self.team = look_up("team", None, environ)[0]
 
     def is_elsewhere(self, root: str, store: str, environ: Mapping[str, str]) -> bool:
-        """Whether that root, the store of these flags, or the user's rules are not those of the held agent."""
-        own = root_directory(None, self.environ)[0]
-        places = [(root, own), (opencode_directory(root, environ), opencode_directory(own, self.environ))]
-        return any(os.path.realpath(one) != os.path.realpath(other) for one, other in places) or (
-            (store or "files") != (store_address(None, self.environ, "")[0] or "files")
+        """Whether the *root*, the address of the *store*, or the user's rules in this *environ* differ from those of
+        the held agent.
+        """
+        own_root, _ = root_directory(None, self.environ)
+        own_store, _ = store_address(None, self.environ, "")
+        rules, own_rules = opencode_directory(root, environ), opencode_directory(own_root, self.environ)
+        return (
+            os.path.realpath(root) != os.path.realpath(own_root)
+            or os.path.realpath(rules) != os.path.realpath(own_rules)
+            or (store or "files") != (own_store or "files")
         )
 
 
@@ -62,29 +72,35 @@ def holder(environ: Mapping[str, str]) -> Holder | None:
     """Return the held agent that calls, by the environment of this process and of those above it; None if there is
     none.
 
-    A process may give its children any environment, so the highest held process counts.
+    A held process may give its children any environment. So the agent is that of the highest held process, and the
+    level is the lowest of all.
     """
     pid = os.getpid()
     if pid not in _held_above:
-        _held_above[pid] = [said for said in _environments_above() if said.get(HELD) in LEVELS[:-1]]
-    held = [said for said in (environ, *_held_above[pid]) if said.get(HELD) in LEVELS[:-1]]
-    return Holder(min((said[HELD] for said in held), key=LEVELS.index), held[-1]) if held else None
+        _held_above[pid] = [each for each in _environments_above() if each.get(HELD) in LEVELS[:-1]]
+    held = [each for each in (environ, *_held_above[pid]) if each.get(HELD) in LEVELS[:-1]]
+    if not held:
+        return None
+    level = min((each[HELD] for each in held), key=LEVELS.index)
+    return Holder(level, held[-1])
 
 
 def _environments_above() -> Iterator[dict[str, str]]:
-    """Yield the environments with which the processes above this one were started, nearest first. The last is a
-    background program of ours: whoever started it says nothing about its children.
+    """Yield the environments with which the processes above this one were started, nearest first. The last is that of a
+    background program of `teams`, if there is one: what it runs does not depend on the process that started it.
     """
     pid = os.getppid()
     while pid > 0:
         pairs = (entry.decode(errors="surrogateescape").partition("=") for entry in of_process(pid, "environ"))
         yield {name: value for name, _, value in pairs}
-        pid = 0 if OWN_PROGRAM.encode() in of_process(pid, "cmdline") else _parent(pid)
+        if OWN_PROGRAM.encode() in of_process(pid, "cmdline"):
+            return
+        pid = _parent(pid)
 
 
 def of_process(pid: int | str, what: str) -> list[bytes]:
-    """Return the `environ` or the `cmdline` with which a process was started; empty if it has ended or belongs to
-    another user.
+    """Return the entries of the `environ` or the words of the `cmdline` with which a process was started, as *what*
+    says; empty if it has ended or belongs to another user.
     """
     try:
         with open(f"/proc/{pid}/{what}", "rb") as file:
@@ -103,20 +119,20 @@ def _parent(pid: int) -> int:
 
 def to_install(extra: str) -> str:
     """Return how to install an extra into this installation, which pip, pipx or uv may have made."""
-    wanted = f"'.[{extra}]'"
-    way = f"{sys.executable} -m pip install {wanted}"
     if "/uv/tools/" in sys.prefix:
-        way = f"uv tool install --force {wanted}"
+        install = "uv tool install --force"
     elif "/pipx/" in sys.prefix:
-        way = f"pipx install --force {wanted}"
-    return f"Install it, in a clone of teams: {way}"
+        install = "pipx install --force"
+    else:
+        install = f"{sys.executable} -m pip install"
+    return f"Install it, in a clone of teams: {install} '.[{extra}]'"
 
 
-def look_up(what: str, said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the value of an identity setting and its source: a flag, else the first variable that is set."""
-    if said:
-        return said, "flag"
-    for variable in _VARIABLES[what]:
+def look_up(setting: str, flag: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the value of an identity setting and its source: the flag, else the first of its variables that is set."""
+    if flag:
+        return flag, "flag"
+    for variable in _VARIABLES[setting]:
         if environ.get(variable):
             return environ[variable], variable
     return "", "unset"
@@ -131,30 +147,31 @@ def checkout_around(directory: str) -> str:
     """Return the top of the git checkout that contains the directory; empty if there is none. Runs no process."""
     top = directory
     while top and not _is_checkout(top):
-        above = os.path.dirname(top)
-        top = above if above != top else ""
+        parent = os.path.dirname(top)
+        if parent == top:
+            return ""
+        top = parent
     return top
 
 
 def _is_checkout(top: str) -> bool:
-    """Whether git accepts the directory as a checkout. It ignores a `.git` directory without `HEAD`."""
-    own = f"{top}/.git"
-    return os.path.lexists(own) and (os.path.isfile(own) or os.path.lexists(f"{own}/HEAD"))
+    """Whether git accepts the directory as a checkout. Git ignores a `.git` directory without `HEAD`."""
+    return os.path.isfile(f"{top}/.git") or os.path.lexists(f"{top}/.git/HEAD")
 
 
 def commit_in(worktree: str) -> str:
     """Return the commit of a git worktree other than the main checkout; empty if no file has it. Runs no process."""
-    own = git_line(f"{worktree}/.git").removeprefix("gitdir: ")
-    head = git_line(f"{own}/HEAD")
-    branch = head.removeprefix("ref: ")
-    return head if head == branch else git_line(f"{os.path.join(own, git_line(f'{own}/commondir'))}/{branch}")
+    git_directory = git_line(f"{worktree}/.git").removeprefix("gitdir: ")
+    head = git_line(f"{git_directory}/HEAD")
+    if not head.startswith("ref: "):
+        return head
+    common_directory = os.path.join(git_directory, git_line(f"{git_directory}/commondir"))
+    return git_line(f"{common_directory}/{head.removeprefix('ref: ')}")
 
 
 def git_line(path: str) -> str:
-    """Return the content of one of git's files with a single line, such as the `.git` of a worktree; empty if it is no
-    file.
-    """
-    try:  # five of these are read with every command of who is in a worktree, and `open` takes four times as long
+    """Return the first line of one of git's files, such as the `.git` of a worktree; empty if there is no such file."""
+    try:  # a command in a worktree reads five such files, and `open` would take four times as long
         descriptor = os.open(path, _READ)
     except OSError:
         return ""
@@ -170,14 +187,13 @@ def git_line(path: str) -> str:
 def _release(descriptor: int) -> None:
     try:
         os.close(descriptor)
-    except OSError:  # of a file that was only read this changes nothing
+    except OSError:  # the file was only read, so nothing is lost
         return
 
 
 def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
-    """Return the teams that may be meant if none is named: the open ones, or all if none is open.
-
-    A closed team offers little to do. A single team is not looked into.
+    """Return the teams that may be meant if none is named: the open ones, since a closed team offers little to do, or
+    all if none is open. A single team is returned without asking *is_open*.
     """
     return (len(names) > 1 and [name for name in names if is_open(name)]) or names
 
@@ -188,25 +204,27 @@ def only_team(names: list[str], is_open: Callable[[str], bool]) -> str:
     return likely[0] if len(likely) == 1 else ""
 
 
-def store_address(said: str | None, environ: Mapping[str, str], configured: str | None) -> tuple[str, str]:
-    """Return the address of the store, empty for files below the root, and its source: a flag, else the environment,
-    else the user's `config.json`.
+def store_address(flag: str | None, environ: Mapping[str, str], configured: str | None) -> tuple[str, str]:
+    """Return the address of the store and its source: the flag, else the environment, else the one *configured* in the
+    user's `config.json`. Without any, the address is empty: files below the root.
     """
-    if said:
-        return said, "flag"
+    if flag:
+        return flag, "flag"
     if environ.get("TEAMS_STORE"):
         return environ["TEAMS_STORE"], "TEAMS_STORE"
-    return (configured, "config.json") if configured else ("", "default")
+    if configured:
+        return configured, "config.json"
+    return "", "default"
 
 
-def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
+def root_directory(flag: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the directory with the teams, and the source of that setting.
 
     Raises:
-        InvalidValue: It would be another directory in each directory.
+        InvalidValue: The setting is a relative path.
     """
-    if said:
-        return absolute(said, "--root", environ), "flag"
+    if flag:
+        return absolute(flag, "--root", environ), "flag"
     if environ.get("TEAMS_HOME"):
         return absolute(environ["TEAMS_HOME"], "TEAMS_HOME", environ), "TEAMS_HOME"
     if base := config_base(environ):
@@ -215,16 +233,17 @@ def root_directory(said: str | None, environ: Mapping[str, str]) -> tuple[str, s
 
 
 def config_base(environ: Mapping[str, str]) -> str:
-    """Return the directory of XDG_CONFIG_HOME; empty if it is not absolute, which its specification says to ignore."""
+    """Return the directory of XDG_CONFIG_HOME; empty if it is relative, as its specification says to ignore it then."""
     base = _expanded(environ.get("XDG_CONFIG_HOME", ""), environ)
     return base if base.startswith("/") else ""
 
 
 def absolute(directory: str, what: str, environ: Mapping[str, str]) -> str:
-    """Expand `~` and `$HOME` at the beginning of a directory: settings of clients are not expanded by a shell.
+    """Return the directory with `~` or `$HOME` at its beginning expanded, because no shell expands the settings of
+    clients. *what* names the setting in errors.
 
     Raises:
-        InvalidValue: It does not begin at `/` then, so each directory would have one of its own.
+        InvalidValue: The result is not absolute, so it would mean another directory in each current directory.
     """
     path = _expanded(directory, environ)
     if path.startswith("/"):
@@ -246,17 +265,18 @@ _HOME = ("~", "$HOME", "${HOME}")
 def _expanded(path: str, environ: Mapping[str, str]) -> str:
     for home in _HOME:
         if path == home or path.startswith(f"{home}/"):
-            return (environ.get("HOME") or os.path.expanduser("~")).rstrip("/") + path.removeprefix(home) or "/"
+            home_directory = environ.get("HOME") or os.path.expanduser("~")
+            return home_directory.rstrip("/") + path.removeprefix(home) or "/"
     return os.path.expanduser(path) if path.startswith("~") else path
 
 
 OPENCODE_FILES = ("opencode.json", "opencode.jsonc")
-"""The files that OpenCode reads in its directory. The second counts before the first."""
+"""The files that OpenCode reads in its directory. The second overrides the first."""
 
 
 def opencode_directory(root: str, environ: Mapping[str, str]) -> str:
-    """Return the directory of OpenCode's own configuration: the one around the root if that is in its usual place, else
-    the user's.
+    """Return the directory of OpenCode's configuration: the one that contains the root if that is in its usual place,
+    else the user's.
     """
     if root.endswith(f"/{DEFAULT_BELOW_CONFIG}"):
         return os.path.dirname(root)

@@ -14,8 +14,8 @@
     ├── StorageFailed (1)
     └── TaskFailed (1)
 
-One that a single, seldom used package raises stands there, below one of these. The table of exit statuses only grows.
-`code` is the class name in snake_case, for scripts.
+An error that only a single, seldom used package raises is declared there, as a subclass of one of these. The table of
+exit statuses only grows. `code` is the class name in snake_case, for scripts.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class StorageFailed(TeamsError):
 
 
 def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:
-    """Return all kinds of refusals by name, as far as the modules that declare them are loaded."""
+    """Return all classes of errors from *above* down, by name, as far as the modules that declare them are loaded."""
     by_name = {above.__name__: above}
     for kind in above.__subclasses__():
         by_name.update(kinds(kind))

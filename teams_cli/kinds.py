@@ -1,4 +1,4 @@
-"""All kinds of records of a team, for code that looks at all of them: the doctor, and the copying of teams."""
+"""All kinds of records of a team, for code that handles all of them: the doctor, and the copying of teams."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ IN_A_TEAM: tuple[Kind[Any], ...] = (
     pages.PAGE,
     *extensions.kinds(),
 )
-"""The kinds in a team besides its own record, which is written last and read first."""
+"""The kinds of records in a team, except its own record, which is written last and read first."""
 
 ALL = (teams.TEAM, *IN_A_TEAM)
 BY_NAME = {kind.name: kind for kind in ALL}

@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
-
 _DIGITS = frozenset("0123456789")
-
 MAX_NAME = 64
 HUMAN = "human"
 SYSTEM = "system"
@@ -73,33 +71,39 @@ def number_of(text: str, kind: str) -> int:
 
 
 def id_of(text: str, kind: str) -> str:
-    """Return the whole id, `task-7`, for `7`, `#7` or `task-7`. A task's id may have a name in it: `task-abc123`."""
+    """Return the whole id, `task-7`, for `7`, `#7` or `task-7`. A task may have a name for a number: `task-abc123`.
+
+    Raises:
+        InvalidValue: The text is none of these.
+    """
     return text if is_id(text, kind) else f"{kind}-{number_of(text, kind)}"
 
 
 def is_id(text: str, kind: str) -> bool:
-    """Whether *text* is a whole id: a kind and a number, or for a task also the name that another program gave it."""
-    before, _, own = text.partition("-")
-    return before == kind and (is_number(own) or (kind == "task" and is_name(own) and not _DIGITS.issuperset(own)))
+    """Whether *text* is a whole id: the kind and a number. A task may instead have a name, from another program."""
+    prefix, _, suffix = text.partition("-")
+    if prefix != kind:
+        return False
+    return is_number(suffix) or (kind == "task" and is_name(suffix) and not _DIGITS.issuperset(suffix))
 
 
 def each_name(words: Iterable[str]) -> list[str]:
-    """Return the names in *words*. A word may have several, with commas or blanks between them."""
+    """Return the names in *words*, each of which may have several, separated by commas or blanks."""
     return [name for word in words for name in word.replace(",", " ").split()]
 
 
 def is_like_id(word: str) -> bool:
     """Whether the word is a number or an id of any kind, or several with commas between them."""
-    return all(_is_like_id(part) for part in word.split(",") if part) and word.strip(",") != ""
-
-
-def _is_like_id(word: str) -> bool:
-    kind = word.partition("-")[0]
-    return is_number(word.removeprefix("#")) or (kind in _KINDS and is_id(word, kind))
+    refs = [ref for ref in word.split(",") if ref]
+    for ref in refs:
+        kind = ref.partition("-")[0]
+        if not is_number(ref.removeprefix("#")) and not (kind in _KINDS and is_id(ref, kind)):
+            return False
+    return bool(refs)
 
 
 def is_number(text: str) -> bool:
-    """Whether *text* is a number from 1 without leading zeros, in ASCII digits, short enough to be real."""
+    """Whether *text* is a number from 1, in at most 12 ASCII digits without leading zeros."""
     return len(text) <= 12 and text.isdecimal() and text.isascii() and text[0] != "0"
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 TAG = "TEAMS_RUN_ID"
 """The variable by which all processes of a session are found, whatever group or parent they have."""
 CHECK = "TEAMS_CHECK_ID"
-"""The variable by which the processes of a task's check are found, while the check runs."""
+"""The variable by which the processes of a task's check are found while the check runs."""
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _DETACH = """
@@ -32,42 +32,44 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
-_SUBREAPER = 36
+_PR_SET_CHILD_SUBREAPER = 36
 _LADDER = (("TERM", 2.0), ("KILL", 2.0))
-_adopts = False
-_alone = False
+"""The signals that are sent in turn, each with the seconds that processes have to end."""
+_adopts_orphans = False
+_is_for_one_session = False
 
 
 def leave(number: int, _frame: object) -> NoReturn:
-    """Handle a signal: end in order, with the exit status of a process that the signal ended."""
+    """Handle the signal *number*: exit in the usual way, with the exit status of a process that the signal ended."""
     raise SystemExit(128 + number)
 
 
 def adopt_orphans(alone: bool = False) -> None:
     """Make this process the parent of its descendants whose parents end, so that they are found quickly.
 
-    With *alone*, all descendants belong to one session and end with it, also daemons that cleared their environment.
+    With *alone*, all descendants belong to one session. `end_descendants` then also ends daemons that have cleared
+    their environment.
     """
     import ctypes
 
-    global _adopts, _alone
+    global _adopts_orphans, _is_for_one_session
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    _adopts = prctl is not None and prctl(_SUBREAPER, 1, 0, 0, 0) == 0
-    _alone = _adopts and alone
+    _adopts_orphans = prctl is not None and prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    _is_for_one_session = _adopts_orphans and alone
 
 
 def start_detached(words: Sequence[str], environment: Mapping[str, str], log: str, directory: str) -> int:
     """Start a process that outlives this one, with its output in *log*, and return its id.
 
-    It is nobody's child: some clients end all descendants of their tools and servers when they end.
+    The process is no descendant of this one: when some clients end, they end all descendants of their tools.
 
     Raises:
         OSError: It can't be started.
     """
-    import subprocess  # 15 ms: only for those who start something
+    import subprocess  # takes 15 ms, and few commands start a process
 
     with open(log, "ab") as out:
-        done = subprocess.run(
+        launcher = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _DETACH, *words],
             env={name: value for name, value in environment.items() if name != CHECK},
             cwd=directory,
@@ -77,14 +79,14 @@ def start_detached(words: Sequence[str], environment: Mapping[str, str], log: st
             start_new_session=True,
             check=False,
         )
-    if not done.stdout:
+    if not launcher.stdout:
         raise OSError(f"{words[0]} can't be started: see {log}")
-    return int(done.stdout)
+    return int(launcher.stdout)
 
 
 def start_own(module: str, words: Sequence[str], environment: Mapping[str, str], log: str) -> int:
-    """Start one of our own programs, `main` of *module*, as `start_detached` does. Its own children do not inherit
-    where our packages are.
+    """Start a background program of `teams`, the function `main` of *module*, as `start_detached` does. It gets the
+    path of our packages as an argument, so that its children do not inherit the path.
     """
     return start_detached([sys.executable, "-P", "-c", OWN_PROGRAM, _PACKAGE, module, *words], environment, log, "/")
 
@@ -92,8 +94,8 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
 def outcome_of(
     command: list[str], directory: str, environ: Mapping[str, str], patience: float = 120.0
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program of the user to its end, without input, and return its outcome. A missing program, one that cannot
-    run, and one that takes longer than *patience* seconds has failed.
+    """Run a program of the user to its end, without input, and return its outcome. A program that is missing, can't be
+    run, or takes longer than *patience* seconds counts as failed, with the exit status that shells use for this.
     """
     import subprocess
 
@@ -119,13 +121,15 @@ def outcome_of(
 
 
 def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable: str = TAG) -> None:
-    """End all processes that carry *tag*, with each signal of the ladder in turn, for its number of seconds."""
-    _end(lambda: tagged(tag, variable), ladder)
+    """End all processes whose *variable* has the value *tag*. Each signal of the *ladder* is sent in turn, unless the
+    processes end within its number of seconds.
+    """
+    _end(lambda: _tagged(tag, variable), ladder)
 
 
 def end_descendants(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
     """End the descendants of this process that have the *tag*, as `end_tagged` does. If this process adopts orphans for
-    one session only, those without the tag end too.
+    one session alone, descendants without the tag end too.
     """
     _end(lambda: _descendants(tag), ladder)
 
@@ -138,7 +142,7 @@ def _end(find: Callable[[], Iterator[int]], ladder: Sequence[tuple[str, float]])
             if time.monotonic() > give_up:
                 break
             time.sleep(0.02)
-            if name == "KILL":  # some have started others meanwhile
+            if name == "KILL":  # the processes may have started others before they were killed
                 _send(find(), name)
         else:
             return
@@ -155,38 +159,44 @@ def _send(pids: Iterable[int], name: str) -> None:
 
 
 def kill(pid: int) -> None:
-    """Kill a process, whatever it does."""
+    """Kill a process; do nothing if it has ended or belongs to another user."""
     _send([pid], "KILL")
 
 
-def tagged(tag: str, variable: str = TAG) -> Iterator[int]:
-    """Return the other processes that carry *tag* in the environment with which they were started."""
+def _all_pids() -> list[int]:
+    """Return the ids of all processes; none if the system does not list them."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
+
+
+def _tagged(tag: str, variable: str) -> Iterator[int]:
+    """Yield the other processes that were started with *variable* set to *tag*."""
     wanted = f"{variable}={tag}".encode()
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
-        if name.isdigit() and int(name) != os.getpid() and wanted in of_process(name, "environ"):
-            yield int(name)
-
-
-def _descendants(tag: str) -> Iterator[int]:
-    """Return the descendants of this process that carry *tag*, or, for one session alone, that are below no program of
-    ours.
-
-    Where the system does not list children, every process of the machine is looked at.
-    """
-    if not _adopts or not os.path.exists("/proc/thread-self/children"):
-        yield from tagged(tag)
-        return
-    wanted = f"{TAG}={tag}".encode()
-    ahead = [(pid, _alone) for pid in _children(os.getpid())]
-    while ahead:
-        pid, ours = ahead.pop()
-        ours = ours and not _is_own(pid)
-        ahead += [(child, ours) for child in _children(pid)]
-        if wanted in of_process(pid, "environ") or (ours and _is_there(pid)):
+    for pid in _all_pids():
+        if pid != os.getpid() and wanted in of_process(pid, "environ"):
             yield pid
 
 
-def _is_there(pid: int) -> bool:
+def _descendants(tag: str) -> Iterator[int]:
+    """Yield the descendants of this process that carry *tag*. If they all belong to one session, also yield those
+    without it, except background programs of `teams` and their descendants, which may belong to another session.
+
+    If the system does not list children, every process of the machine is looked at.
+    """
+    if not _adopts_orphans or not os.path.exists("/proc/thread-self/children"):
+        yield from _tagged(tag, TAG)
+        return
+    wanted = f"{TAG}={tag}".encode()
+    pending = [(pid, _is_for_one_session) for pid in _children(os.getpid())]
+    while pending:
+        pid, is_of_session = pending.pop()
+        is_of_session = is_of_session and not _is_own_program(pid)
+        pending += [(child, is_of_session) for child in _children(pid)]
+        if wanted in of_process(pid, "environ") or (is_of_session and _may_run(pid)):
+            yield pid
+
+
+def _may_run(pid: int) -> bool:
+    """Whether the process runs. True also if the system refuses to say."""
     try:
         return bool(_started(pid))
     except OSError:
@@ -194,39 +204,36 @@ def _is_there(pid: int) -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """Return the processes that a process started or adopted, in any of its threads, with those that ended and were not
-    waited for.
+    """Return the processes that a process started or adopted, in any of its threads. Among them are those that have
+    ended and were not waited for.
     """
-    found: list[int] = []
+    children: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found += map(int, file.read().split())
-    except OSError:  # it ended, or is not ours: what it had falls to us
-        return found
-    return found
+                children += map(int, file.read().split())
+    except OSError:  # the process has ended, so this process adopts its children; or it belongs to another user
+        return children
+    return children
 
 
-def _is_own(pid: int, module: str = "") -> bool:
-    """Whether the process was started by `start_own`, for that *module* if it is named."""
+def _is_own_program(pid: int, module: str = "") -> bool:
+    """Whether `start_own` started the process, for that *module* unless it is empty."""
     words = of_process(pid, "cmdline")
     return OWN_PROGRAM.encode() in words and (not module or module.encode() in words)
 
 
 def is_on_its_way(module: str, variables: Mapping[str, str]) -> bool:
-    """Whether a process runs that `start_own` started for *module* with these variables."""
+    """Whether a process runs that `start_own` started for *module* with these environment *variables*."""
     wanted = {f"{name}={value}".encode() for name, value in variables.items()}
-    for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
-        if name.isdigit() and _is_own(int(name), module) and wanted <= set(of_process(name, "environ")):
-            return True
-    return False
+    return any(_is_own_program(pid, module) and wanted <= set(of_process(pid, "environ")) for pid in _all_pids())
 
 
 def process_started(pid: int) -> str:
     """Return when the process was started, in ticks since the start of the machine; empty if it does not exist.
 
     Raises:
-        StorageFailed: It can't be looked at just now, as where no more files can be opened.
+        StorageFailed: The system refuses to say, for example because too many files are open.
     """
     try:
         return _started(pid)
@@ -237,10 +244,10 @@ def process_started(pid: int) -> str:
 def _started(pid: int) -> str:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            state, *fields = file.read().rpartition(b")")[2].split()
+            state, *fields = file.read().rpartition(b")")[2].split()  # a name in parentheses may itself have some
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    return "" if state == b"Z" else fields[18].decode()
+    return "" if state == b"Z" else fields[18].decode()  # a zombie has ended
 
 
 def is_stopped(pid: int) -> bool:
@@ -253,45 +260,44 @@ def is_stopped(pid: int) -> bool:
 
 
 def pid_scope(host: str = "") -> str:
-    """Return where process ids mean the same as here: this start of the machine, and this pid namespace.
-
-    With *host*, also the name of the machine among those that use the store.
+    """Return a text that is the same for all processes for which a process id means the same: of this start of the
+    machine and this pid namespace. It ends with the name *host* of the machine, unless only one machine uses the store.
     """
     try:
-        place = f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"
+        scope = f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
-        place = f"{boot_id()} -" if host else boot_id()
-    return f"{place} {host}" if host else place
+        scope = f"{boot_id()} -" if host else boot_id()
+    return f"{scope} {host}" if host else scope
 
 
 def identity(pid: int, host: str = "") -> str:
-    """Return the identity of a process as text, for `identified_has_ended`."""
+    """Return the identity of a process as a text, for `identified_has_ended`."""
     return f"{pid} {process_started(pid)} {pid_scope(host)}"
 
 
-def identified_has_ended(said: str) -> bool | None:
-    """Whether the process with that `identity` has ended, as `has_ended` says. True for any other text."""
-    pid, _, rest = said.partition(" ")
-    started, _, place = rest.partition(" ")
-    return has_ended(int(pid), started, place) if pid.isascii() and pid.isdigit() else True
+def identified_has_ended(identity: str) -> bool | None:
+    """Whether the process with that `identity` has ended, as `has_ended` says. True if the text is no identity."""
+    pid, _, started_and_scope = identity.partition(" ")
+    started, _, scope = started_and_scope.partition(" ")
+    return has_ended(int(pid), started, scope) if pid.isascii() and pid.isdigit() else True
 
 
-def host_of(place: str | None) -> str:
-    """Return the name of a process's machine; empty if only one machine uses the store."""
-    return (place or "").partition(" ")[2].partition(" ")[2]
+def host_of(scope: str | None) -> str:
+    """Return the name of the machine in a `pid_scope`; empty if only one machine uses the store."""
+    return (scope or "").partition(" ")[2].partition(" ")[2]
 
 
-def has_ended(pid: int, started: str | None, place: str | None) -> bool | None:
-    """Whether a noted process has ended; None if that is unknown: in a sandbox, on another machine, or if the system
-    refuses to say.
+def has_ended(pid: int, started: str | None, scope: str | None) -> bool | None:
+    """Whether the process has ended that had this id, `process_started` and `pid_scope`. None if that is unknown: it
+    ran in a sandbox or on another machine, or the system refuses to say.
     """
-    host = host_of(place)
-    if (place or "").partition(" ")[0] != boot_id():
-        return None if host else True
-    if place != pid_scope(host) or not os.path.isdir("/proc/self"):
+    host = host_of(scope)
+    if (scope or "").partition(" ")[0] != boot_id():
+        return None if host else True  # without a host it ran on this machine, which was restarted since
+    if scope != pid_scope(host) or not os.path.isdir("/proc/self"):
         return None
     try:
-        now = _started(pid)
-    except OSError:  # too many files are open, say
+        started_now = _started(pid)
+    except OSError:  # for example because too many files are open
         return None
-    return not now or now != started
+    return not started_now or started_now != started  # another process may have the id by now

@@ -12,7 +12,7 @@ from teams_cli import errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TextIO
+    from typing import Any
 
 
 class Closed(io.TextIOBase):
@@ -24,9 +24,10 @@ class Closed(io.TextIOBase):
 
 
 def prepare() -> None:
-    """Have both outputs accept every text: characters that they cannot show are escaped.
+    """Make both outputs accept every text: characters that they cannot show are escaped.
 
-    With PYTHONUNBUFFERED, as in many containers, Python would not notice that a disk took only a part of an answer.
+    An unbuffered output is replaced by a buffered one. With PYTHONUNBUFFERED, as in many containers, Python would not
+    notice that a disk took only a part of an answer.
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # it stays open
@@ -39,11 +40,11 @@ def prepare() -> None:
 
 
 def written(write: Callable[[], Any]) -> Any:
-    """Print the answer with *write*, and return its result once the answer is written out.
+    """Print the answer by calling *write*, flush the output, and return what *write* returned.
 
     Raises:
-        StorageFailed: It could not be written.
-        BrokenPipeError: Nobody reads it any more.
+        StorageFailed: The answer could not be written.
+        BrokenPipeError: Nobody reads the answer any more.
     """
     try:
         result = write()
@@ -58,16 +59,12 @@ def written(write: Callable[[], Any]) -> Any:
 
 
 def finish() -> None:
-    """Write out what is left. If that fails it is dropped, so that Python does not complain again at exit."""
+    """Flush both outputs. If that fails, drop the text, so that Python does not complain about it once more at exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            _drop(stream)
-
-
-def _drop(stream: TextIO) -> None:
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    except OSError:
-        return
+            try:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            except OSError:
+                continue

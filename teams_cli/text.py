@@ -1,4 +1,4 @@
-"""Checks and shortening of texts that people and agents hand in. No text is cut without a mark."""
+"""Checking, shortening and quoting of texts from people and agents. No text is cut without a mark."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def within(text: str, what: str, limit: int) -> str:
 
 
 def whole_characters(data: bytes) -> bytes:
-    """Return the JSON with a replacement for each half of a surrogate pair, such as half an emoji.
+    """Return the JSON with U+FFFD in place of each half of a surrogate pair, such as half an emoji.
 
     Raises:
         ValueError: It is no JSON.
@@ -85,33 +85,34 @@ def one_line(text: str, what: str, limit: int = MAX_LINE) -> str:
 
 
 def file_patterns(patterns: Iterable[str]) -> list[str]:
-    """Return the patterns of files in a repository, each once.
+    """Return the patterns of files in a repository, each once, without a leading `./` and empty parts.
 
     Raises:
-        InvalidValue: One is blank, too long, is outside the repository, or names a directory.
+        InvalidValue: A pattern is blank, too long, outside the repository, or names a directory.
     """
-    found = []
+    normalized = []
     for pattern in patterns:
-        plain = one_line(pattern, "pattern", MAX_PATTERN).removeprefix("./")
-        parts = plain.split("/")
-        if plain.startswith("/") or ".." in parts:
+        path = one_line(pattern, "pattern", MAX_PATTERN).removeprefix("./")
+        parts = path.split("/")
+        if path.startswith("/") or ".." in parts:
             raise errors.InvalidValue(f"{pattern!r} is outside the repository", "Name files from its top: src/*.py")
         if parts[-1] == "":
-            raise errors.InvalidValue(f"{pattern!r} names a directory", f"Name the files in it: {plain}**")
-        found.append("/".join(filter(None, parts)))
-    return list(dict.fromkeys(found))
+            raise errors.InvalidValue(f"{pattern!r} names a directory", f"Name the files in it: {path}**")
+        normalized.append("/".join(filter(None, parts)))
+    return list(dict.fromkeys(normalized))
 
 
 def clipped(text: str, most: int, more: str = "") -> str:
-    """Return the text, or the beginning of a longer one with an ellipsis, *most* characters together.
+    """Return the text if it has at most *most* characters, else its beginning and an ellipsis, *most* characters in
+    all.
 
-    *more*, which says where all of it can be read, follows the ellipsis and is not counted.
+    *more* follows the ellipsis and is not counted: it says where the whole text can be read.
     """
     return text if len(text) <= most else f"{text[: most - 1]}…{more}"
 
 
 def clipped_line(text: str, most: int) -> str:
-    """Return the text as one line of at most *most* characters, with runs of white space as one space."""
+    """Return the text as one line of at most *most* characters, in which each run of white space is one space."""
     return clipped(" ".join(text.split()), most)
 
 
@@ -121,16 +122,16 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:
-    """Return the first few names, and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    """Return the first names, at most *most*, and how many more there are."""
+    first = ", ".join(names[:most])
+    return f"{first} and {len(names) - most} more" if len(names) > most else first
 
 
-def quoted(words: str | None, mark: str = "  ") -> list[str]:
-    """Return the lines of a text by somebody else, each after a mark. Agents obey a line that begins with `next:`, so
-    no line of it may look like one of the program.
+def quoted(text: str | None, mark: str = "  ") -> list[str]:
+    """Return the lines of a text that somebody wrote, each after a *mark*; none for None. Agents obey a line of the
+    program that begins with `next:`, so no line of the text may look like one.
     """
-    return [f"{mark}{line}" for line in (words or "").splitlines()]
+    return [f"{mark}{line}" for line in (text or "").splitlines()]
 
 
 def size(lines: list[str]) -> int:
@@ -138,83 +139,88 @@ def size(lines: list[str]) -> int:
     return sum(len(one_part(line).encode(errors="replace")) + 1 for line in lines)
 
 
-def bounded(lines: list[str], most: int, rest: str) -> list[str]:
-    """Return the lines if they have at most so many bytes; else the first of them, and a last line that says how to see
-    the *rest*.
+def bounded(lines: list[str], most: int, last_line: str) -> list[str]:
+    """Return the lines if they have at most *most* bytes. Else return the first of them, the last of which may be cut,
+    and the *last_line*, which says how to see the others.
     """
     if size(lines) <= most:
         return lines
-    kept: list[str] = []
+    first_lines: list[str] = []
+    room = most
     for line in lines:
-        if size([line]) > most:
-            while size([line]) > max(most, 1):
+        if size([line]) > room:
+            while size([line]) > max(room, 1):
                 line = line[: len(line) * 7 // 8]
-            kept.append(line)
+            first_lines.append(line)
             break
-        kept.append(line)
-        most -= size([line])
-    return [*kept, rest]
+        first_lines.append(line)
+        room -= size([line])
+    return [*first_lines, last_line]
 
 
 def shortened(
     document: Any, fits: Callable[[Any], bool], lengths: Sequence[int], mark: Callable[[dict[str, Any], int], str]
 ) -> Any:
-    """Return a copy of the document that fits: its long texts are cut, and then its long lists.
+    """Return a copy of the document for which *fits* returns True: its long texts are cut, and then its long lists.
 
-    Texts are cut to the first of the *lengths* with which the document fits. The *mark* at the end of a cut text is
-    made from the object around it and the number of missing characters. `more` counts the missing rows of an object.
+    Texts are cut to the first of the *lengths* with which the document fits. *mark* is called with the object that has
+    a cut text and the number of missing characters, and returns what follows the text. `more` in the document counts
+    the rows that are missing from its own lists.
     """
     short = document
     for length in lengths:
         short = _with_short_texts(document, length, mark)
         if fits(short):
             return short
-    while (found := _longest_list(short)) and not fits(short):
-        holder, key = found
-        keep = len(holder[key]) // 2
-        if holder is short:
-            holder["more"] = holder.get("more", 0) + len(holder[key]) - keep
-        holder[key] = holder[key][-keep:] if keep and key in _NEWEST_LAST else holder[key][:keep]
+    while (longest := _longest_list(short)) and not fits(short):
+        owner, key = longest
+        rows = owner[key]
+        kept = len(rows) // 2
+        if owner is short:
+            owner["more"] = owner.get("more", 0) + len(rows) - kept
+        owner[key] = rows[len(rows) - kept :] if key in _NEWEST_LAST else rows[:kept]
     return short
 
 
 _NEWEST_LAST = ("notes", "statusHistory", "lines")
+"""The keys of lists whose last rows matter most, so that their first ones are left out."""
 
 
 def _with_short_texts(document: Any, length: int, mark: Callable[[dict[str, Any], int], str]) -> Any:
-    def short(value: Any, owner: dict[str, Any]) -> Any:
+    def shorten(value: Any, owner: dict[str, Any]) -> Any:
         if isinstance(value, dict):
-            return {key: short(inner, value) for key, inner in value.items()}
+            return {key: shorten(inner, value) for key, inner in value.items()}
         if isinstance(value, list):
-            return [short(inner, owner) for inner in value]
+            return [shorten(inner, owner) for inner in value]
         if isinstance(value, str) and len(value) > length:
             return f"{value[:length]}… {mark(owner, len(value) - length)}"
         return value
 
-    return short(document, {})
+    return shorten(document, {})
 
 
 def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
-    """Return the place of the list with the most characters; None if no list could be shorter."""
-    found: list[tuple[int, dict[str, Any], str]] = []
-    waiting: list[Any] = [document]
-    while waiting:
-        value = waiting.pop()
+    """Return the object and the key of the list with the most characters; None if no list has a row."""
+    longest: tuple[dict[str, Any], str] | None = None
+    most = 0
+    pending: list[Any] = [document]
+    while pending:
+        value = pending.pop()
         if isinstance(value, list):
-            waiting += value
+            pending += value
         elif isinstance(value, dict):
-            waiting += value.values()
-            found += [
-                (len(str(inner)), value, key) for key, inner in value.items() if isinstance(inner, list) and inner
-            ]
-    return max(found, key=lambda each: each[0])[1:] if found else None
+            pending += value.values()
+            for key, inner in value.items():
+                if isinstance(inner, list) and inner and len(str(inner)) > most:
+                    longest, most = (value, key), len(str(inner))
+    return longest
 
 
-def one_part(words: str) -> str:
-    """Return one part of an answer in a form that is safe for a terminal. If a text of somebody else breaks the line,
-    it is indented.
+def one_part(text: str) -> str:
+    """Return one part of an answer in a form that is safe for a terminal. Lines after the first are indented, since
+    they come from a text of somebody else.
     """
-    return safe(words).replace("\n", "\n  ")
+    return safe(text).replace("\n", "\n  ")
 
 
 def safe(text: str) -> str:
@@ -223,15 +229,17 @@ def safe(text: str) -> str:
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return "".join(c if c == "\n" or c == "\t" or _harmless(c) else _spelt(c) for c in text)
+    return "".join(map(_safe_character, text))
 
 
-def _harmless(character: str) -> bool:
-    return character.isprintable() or character == "\u200d"  # joins the parts of an emoji
+_KEPT = "\n\t\u200d"  # the last joins the parts of an emoji
+_LINE_BREAKS = "\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 
 
-def _spelt(character: str) -> str:
-    if character.isspace() and character not in "\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029":
+def _safe_character(character: str) -> str:
+    if character.isprintable() or character in _KEPT:
+        return character
+    if character.isspace() and character not in _LINE_BREAKS:
         return character
     code = ord(character)
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def _close(call: Call, force: bool) -> Any:
     closed = closing.close_with_clients(call.store, call.team, call.caller, force, call.environ)
     left = call.try_to(lambda: [tree.to_json() for tree in worktrees.all_of(call.store, closed.team.name)])
-    rest: dict[str, Any] = {"endedClients": closed.ended, "leftClients": closed.left, "worktrees": left}
+    rest: dict[str, Any] = {"endedClients": closed.ended, "leftClients": closed.still_open, "worktrees": left}
     pending = call.try_to(lambda: tasks.all_pending(call.store, closed.team.name))
     rest["pendingTasks"] = [task.id for task in pending or ()]
     rest["closedBy"] = call.agent if call.known.is_human else ""  # the commands in the answer are for a person then

@@ -262,6 +262,6 @@ def down(
         claims.release_tasks_of(store, team, session.agent, caller.name, "the team was taken down")
     closed = closing.close_with_clients(store, name, caller, True, environ)
     answer = {"team": name, "state": "closed", "stopped": stopped + closed.ended}
-    if closed.left:
-        answer["leftClients"] = closed.left
+    if closed.still_open:
+        answer["leftClients"] = closed.still_open
     return answer

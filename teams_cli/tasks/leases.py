@@ -7,7 +7,7 @@ released, and all whom it concerns are notified.
 from __future__ import annotations
 
 from teams_cli import clock, errors
-from teams_cli.clock import later, of_day, rfc3339, seconds_since
+from teams_cli.clock import later, rfc3339, seconds_since, time_of_day
 from teams_cli.messages import events
 from teams_cli.messages.notices import deliver, settle_request
 from teams_cli.names import SYSTEM
@@ -91,7 +91,7 @@ def why_claim_ended(store: Store, team: Team, task: Task) -> str:
     if presence.is_gone(presence.load(store, team.name, task.owner)):
         return f"the process of {task.owner} is gone"
     if task.in_grace and steady_now > task.lease_until:
-        return f"the lease of {task.owner} ended {of_day(task.lease_expires_at or '')} UTC"
+        return f"the lease of {task.owner} ended {time_of_day(task.lease_expires_at or '')} UTC"
     return ""
 
 
@@ -162,7 +162,7 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
     in_grace = in_grace.having(grace_until=in_grace.lease_until)
     owner, soon = task.owner or "", clock.length(seconds)
     last_seen = presence.load(store, team.name, owner).last_seen or task.claimed_at
-    since = f" since {of_day(last_seen)} UTC" if last_seen else ""
+    since = f" since {time_of_day(last_seen)} UTC" if last_seen else ""
     label, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
     to_owner = (
         f"{label}: are you at work on it? You were silent{since}; in {soon} others may take it. To keep it: teams "
@@ -196,7 +196,7 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
     now_with = f"; {taker} has it now" if taker else ""
     silent = (task.in_grace and seconds_left(store, task) < 0) or None
     last_seen = presence.load(store, team.name, task.owner or "").last_seen if silent else None
-    why = f"{reason}, and it was last heard of {of_day(last_seen)}" if last_seen else reason
+    why = f"{reason}, and it was last heard of {time_of_day(last_seen)}" if last_seen else reason
     body = f"{task.id} ({task.title}) is free again: {why}{now_with or _likely_taker(store, team, task)}."
     notices = [task.notice(team.leader, body, "task-expired", "expired")]
     if task.owner and team.member(task.owner) and task.owner != taker:

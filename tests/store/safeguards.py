@@ -327,8 +327,8 @@ MUTANTS = [
     Mutant(
         "what can't be looked at is gone",
         "../processes",
-        "say\n        return None",
-        "say\n        return True",
+        "are open\n        return None",
+        "are open\n        return True",
         AGENTS,
     ),
     Mutant(
