@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _checks: dict[type[Record], dict[str, Check]] = {}
 _always_present: dict[type[Record], frozenset[str]] = {}
-"""The keys of fields whose default is not None, or that have no default."""
+"""The keys of fields whose default is not None, and of those without a default."""
 _accepted: dict[type[Record], dict[str, str]] = {}
 """The text that was last accepted under each key of a kind of record. Most records have the same text again."""
 

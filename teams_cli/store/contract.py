@@ -26,8 +26,10 @@ What an engine promises:
    the field; where many are read, it is reported beside the others. It is never overwritten.
 6. Reading takes no lock and changes nothing; it does not even make missing directories.
 7. A change that waits longer for its turn than `lock_timeout` raises `Busy`.
-8. In a closed team only kinds that are `also_closed` can be changed. Once the change that closes the team has returned,
-   no other change can follow, even if its process looked at the team long before.
+8. In a closed team only kinds that are `also_closed` can be changed; other changes raise `WrongState`. Once the change
+   that closes the team has returned, no other change can follow, even if its process looked at the team long before.
+
+So every change may raise `OutcomeUnknown`, `StorageFailed`, `Busy` and `WrongState`, besides what its method says.
 """
 
 from __future__ import annotations
@@ -114,8 +116,6 @@ class Store:
 
         Raises:
             AlreadyExists: The key is taken, perhaps in another case. The record that has it is durable.
-            WrongState: The team is closed.
-            Busy, OutcomeUnknown, StorageFailed: See the promises.
         """
         raise NotImplementedError
 
@@ -124,10 +124,6 @@ class Store:
 
         *make* returns the records for a list of their keys, in the same order: one record may name another by its key.
         It may be called twice.
-
-        Raises:
-            WrongState: The team is closed.
-            Busy, OutcomeUnknown, StorageFailed: See the promises.
         """
         raise NotImplementedError
 
@@ -143,9 +139,8 @@ class Store:
     def scan(
         self, team: str, kind: Kind[R], problems: list[errors.TeamsError], keys: Collection[str] | None = None
     ) -> Iterator[tuple[R, Revision]]:
-        """Yield all records of a kind, or those under *keys*, each with its revision, by number or name.
-
-        Damaged ones are added to *problems*.
+        """Yield all records of a kind, or those under *keys*, each with its revision, ordered by number or name. The
+        error of each damaged record is added to *problems*.
         """
         raise NotImplementedError
 
@@ -199,8 +194,6 @@ class Store:
         Raises:
             StaleRevision: The record has another revision by now.
             NotFound: There is no such record.
-            WrongState: The team is closed.
-            Busy, OutcomeUnknown, StorageFailed: See the promises.
         """
         raise NotImplementedError
 
@@ -210,8 +203,6 @@ class Store:
         Raises:
             StaleRevision: A record has another revision by now; none is stored.
             NotFound: A record does not exist; none is stored.
-            WrongState: The team is closed.
-            Busy, OutcomeUnknown, StorageFailed: See the promises.
         """
         raise NotImplementedError
 
@@ -230,8 +221,6 @@ class Store:
 
         Raises:
             InvalidValue: A recipient or the uid is not valid.
-            WrongState: The team is closed.
-            Busy, OutcomeUnknown, StorageFailed: See the promises.
         """
         raise NotImplementedError
 
@@ -283,11 +272,7 @@ class Store:
         raise NotImplementedError
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
-        """Give only numbers above that number from now on.
-
-        Raises:
-            Busy, StorageFailed: See the promises.
-        """
+        """Give only numbers above that number from now on."""
         raise NotImplementedError
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
@@ -306,7 +291,7 @@ class Store:
         raise NotImplementedError
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-        """Yield the key and the stored bytes of all records of a kind, by number or name.
+        """Yield the key and the stored bytes of all records of a kind, ordered by number or name.
 
         The key of a message is `<number>.<recipient>.<uid>`, with `@` for several recipients.
 

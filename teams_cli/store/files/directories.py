@@ -250,6 +250,7 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
         return
     written: list[tuple[str, str]] = []
     outdated: list[str] = []
+    # Everything that may fail comes first: new marks and temporary files. Then the files are moved to their places.
     for key, data in reversed([*files.items()]):
         path = f"{directory}/{key}.json"
         try:
@@ -259,7 +260,7 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
         if data_before != data:
             marks_now = layout.marks(team, kind, key, decode(data, kind, key, f"{directory}/{TOGETHER}"))
             marks.make(marks_now)
-            if data_before is not None:
+            if data_before is not None:  # its marks are those of any label, since it is not decoded here
                 marks_before = layout.all_marks(team, kind, key, layout.labels(team, kind))
                 outdated += layout.outdated_marks(team, kind, key, marks_before, marks_now)
             written.append((disk.write_temp(layout.temp, data), path))
@@ -294,10 +295,10 @@ def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
     Raises:
         FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
     """
-    if not os.path.lexists(f"{os.path.dirname(path)}/{TOGETHER}") and (
-        document := own_document(disk.glance(path), kind, key)
-    ):
-        return document
+    if not os.path.lexists(f"{os.path.dirname(path)}/{TOGETHER}"):
+        document = own_document(disk.glance(path), kind, key)
+        if document is not None:
+            return document
     record: Record = decode(read(path, kind, key), kind, key, path)
     return record.having().to_json()
 
@@ -310,7 +311,7 @@ def each_record(
     look: Callable[[str, Kind[R], str], T],
 ) -> Iterator[T]:
     """Yield what *look* returns for the path, kind and key of each record of the directory, or only of those under
-    *keys*, by number or name.
+    *keys* unless that is None, ordered by number or name.
 
     Missing files are skipped. The error of a file that cannot be read is appended to *problems*.
     """

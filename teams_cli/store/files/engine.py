@@ -62,10 +62,10 @@ class FileStore(Store):
         self.lock_timeout = lock_timeout
         self.lock = lock
         self.layout = Layout(self.address)
-        self._writable = False
+        self._is_prepared = False
         self._contents = Contents()
         self._durable = "", b""
-        """The path and the bytes of the last change that was synced here. What is changed next need not be lasting."""
+        """The path and the bytes of the record that was last stored and synced here: known to be durable."""
         self._last_sent: dict[str, tuple[int, Sequence[str]]] = {}
         """The number and the recipients of the last message sent to each team from here, which `glance` need not find.
         """
@@ -78,7 +78,7 @@ class FileStore(Store):
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, bytes]:
         directory = self.layout.directory(team, kind)
-        path = self.layout.path(team, kind, key) if key is not None else ""
+        path = "" if key is None else self.layout.path(team, kind, key)  # refuses an invalid key before a change
         self._prepare()
         if kind.name == "team":
             from teams_cli.store.files.whole_team import create_team
@@ -166,8 +166,7 @@ class FileStore(Store):
         return self.layout.holds(team, kinds)
 
     def owing(self, team: str) -> list[tuple[str, str]]:
-        names = (name.partition("~") for name in disk.names_in(self.layout.owed(team)))
-        return sorted((kind, key) for kind, _, key in names)
+        return sorted(map(marks.kind_and_key_owing, disk.names_in(self.layout.owed(team))))
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
         path = self.layout.path(team, kind, key)
@@ -407,9 +406,9 @@ class FileStore(Store):
 
     def _prepare(self) -> None:
         """Make the root before the first change, and check that its disk excludes writers of other machines."""
-        if not self._writable:
+        if not self._is_prepared:
             disk.prepare_root(self.address)
-            self._writable = True
+            self._is_prepared = True
 
     def _lock(self, directory: str) -> Lock:
         return self.lock(directory, self.lock_timeout)

@@ -47,6 +47,12 @@ def name_of_owed(kind: str, key: str) -> str:
     return f"{kind}~{key}"
 
 
+def kind_and_key_owing(file_name: str) -> tuple[str, str]:
+    """Return the kind and the key of the record that has the mark with that `name_of_owed`."""
+    kind, _, key = file_name.partition("~")
+    return kind, key
+
+
 def labelled(index: str, directories: Collection[str], labels: Collection[str]) -> Iterator[str]:
     """Yield the keys that have marks of these *labels*, lowest number first. *directories* are the names of those in
     the index. A directory of a further thousand is only read once its keys are asked for.

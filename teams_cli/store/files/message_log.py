@@ -473,17 +473,14 @@ def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:
         return
     try:
         lines = "".join([f"{dumps(entry)}\n" for entry in entries]).encode()
-        os.write(descriptor, lines if _at_line_start(descriptor) else b"\n" + lines)
+        end = os.lseek(descriptor, 0, os.SEEK_END)
+        if end > 0 and os.pread(descriptor, 1, end - 1) != b"\n":  # a power failure has left a part of a line
+            lines = b"\n" + lines
+        os.write(descriptor, lines)
     except OSError:
         return
     finally:
         release(descriptor)
-
-
-def _at_line_start(descriptor: int) -> bool:
-    """Whether the file ends with a whole line. A power failure may have left a part of one."""
-    end = os.lseek(descriptor, 0, os.SEEK_END)
-    return end == 0 or os.pread(descriptor, 1, end - 1) == b"\n"
 
 
 def read_history(path: str, after: int, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -103,7 +103,7 @@ class InotifyWatch:
                 self.heard = interrupted
             elif time.monotonic() >= give_up:
                 return False
-            else:
+            else:  # woken a little too early
                 continue
             if concerns(self._topics, self.heard):
                 return True
