@@ -138,25 +138,24 @@ def look_up(setting: str, flag: str | None, environ: Mapping[str, str]) -> tuple
     return "", "unset"
 
 
-def is_worktree(top: str) -> bool:
-    """Whether the top of a git checkout is a worktree, and not the main checkout of its repository."""
-    return bool(top) and "/worktrees/" in git_line(f"{top}/.git")
+def is_worktree(checkout: str) -> bool:
+    """Whether the git checkout is a worktree, and not the main checkout of its repository. False for an empty path."""
+    return bool(checkout) and "/worktrees/" in git_line(f"{checkout}/.git")
 
 
 def checkout_around(directory: str) -> str:
     """Return the top of the git checkout that contains the directory; empty if there is none. Runs no process."""
-    top = directory
-    while top and not _is_checkout(top):
-        parent = os.path.dirname(top)
-        if parent == top:
+    while directory and not _is_checkout(directory):
+        parent = os.path.dirname(directory)
+        if parent == directory:
             return ""
-        top = parent
-    return top
+        directory = parent
+    return directory
 
 
-def _is_checkout(top: str) -> bool:
+def _is_checkout(directory: str) -> bool:
     """Whether git accepts the directory as a checkout. Git ignores a `.git` directory without `HEAD`."""
-    return os.path.isfile(f"{top}/.git") or os.path.lexists(f"{top}/.git/HEAD")
+    return os.path.isfile(f"{directory}/.git") or os.path.lexists(f"{directory}/.git/HEAD")
 
 
 def commit_in(worktree: str) -> str:

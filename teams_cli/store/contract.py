@@ -399,7 +399,7 @@ class Kind(Generic[R]):
         kind.__dict__.update(self.__dict__, while_closed=True)
         return kind
 
-    def numbering(self, record: R, number: int) -> R:
+    def with_number(self, record: R, number: int) -> R:
         """Return the record with its id and its number set to *number*.
 
         Raises:
@@ -417,10 +417,10 @@ class Kind(Generic[R]):
             hint = "Look at the highest number that is there: `teams` did not give it."
             raise errors.StorageFailed(f"there can't be a {self.prefix}-{number}", hint)
 
-    def numbering_all(self, first: int, count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
-        """Return the *count* records that *make* returns for their keys, numbered from *first*."""
+    def with_numbers(self, first: int, count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
+        """Return the *count* records that *make* returns for a list of their keys, with numbers from *first* on."""
         records = make([f"{self.prefix}-{number}" for number in range(first, first + count)])
-        return [self.numbering(record, number) for number, record in enumerate(records, start=first)]
+        return [self.with_number(record, number) for number, record in enumerate(records, start=first)]
 
     def number_in(self, key: str) -> int:
         """Return the number in the id of a numbered record; 0 if the key is not such an id."""

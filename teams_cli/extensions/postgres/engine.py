@@ -114,7 +114,7 @@ class PostgresStore(Store):
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, str]:
         if key is None:
-            encode(kind.numbering(record, 1))  # refused before a number is taken
+            encode(kind.with_number(record, 1))  # refused before a number is taken
             records, revision = self._create_numbered(team, kind, 1, lambda keys: [record])
             return records[0], revision
         label, body = _label(kind, record), encode(record).decode()
@@ -252,7 +252,7 @@ class PostgresStore(Store):
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
-        encode(kind.numbering(record, 1))  # refuses an invalid record before it gets a number
+        encode(kind.with_number(record, 1))  # refuses an invalid record before it gets a number
         earlier = self._message_with_uid(team, kind, uid) if uid is not None else None
         if earlier is None:
             try:
@@ -272,7 +272,7 @@ class PostgresStore(Store):
 
         def job(connection: Connection, change_id: str, sending: Callable[[R], None]) -> R:
             [(number,)] = connection.begin(TAKE, [_checked(team), kind.name, 1], kind.while_closed)
-            message = kind.numbering(record, number)
+            message = kind.with_number(record, number)
             values = [team, number, uid, list(to), encode(message).decode()]
             sending(message)
             topics = {"message", *(f"message/{name}" for name in to)}

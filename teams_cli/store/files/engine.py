@@ -102,7 +102,7 @@ class FileStore(Store):
         directory = self.layout.directory(team, kind)
         with self._lock(directory):
             noted, number = self._next_number(team, kind, directory)
-            record = kind.numbering(record, number)
+            record = kind.with_number(record, number)
             key = getattr(record, kind.key)
             with disk.Written(self.layout.temp, data := encode(record)) as temp:
                 marks.make(self.layout.marks(team, kind, key, record))
@@ -129,7 +129,7 @@ class FileStore(Store):
         disk.make_directories(directory, self.address)
         with self._lock(directory):
             _, first = self._next_number(team, kind, directory)
-            records = kind.numbering_all(first, count, make)
+            records = kind.with_numbers(first, count, make)
             directories.commit_together(self.layout, team, kind, records)
         self.changed += 1
         return records

@@ -88,7 +88,7 @@ class MessageLog:
             disk.confirm(os.path.dirname(earlier), earlier)
             return self.decode(kind, earlier), False
         disk.confirm(os.path.dirname(path), path)
-        return kind.numbering(record, number), True
+        return kind.with_number(record, number), True
 
     def _put_next(self, kind: Kind[R], listing: _Listing, temp: str, digits: int, ending: str) -> tuple[int, str]:
         """Make the file *temp* the next message if its number has so many *digits*. Return the number and the path of
