@@ -20,10 +20,10 @@ def main() -> "NoReturn":
         sys.exit("teams: Windows is not supported\n  Use WSL, with the files inside it.")
     gc.set_threshold(_GARBAGE_THRESHOLD)
     try:
-        _exit(_run())
+        _leave(_run())
     except KeyboardInterrupt:
         sys.stderr.write("\nteams: interrupted\n")
-        _exit(INTERRUPTED)
+        _leave(INTERRUPTED)
 
 
 def _run() -> int:
@@ -36,7 +36,7 @@ def _run() -> int:
     return run()
 
 
-def _exit(status: int) -> "NoReturn":
+def _leave(status: int) -> "NoReturn":
     """Exit without tearing down all modules, which would take half as long as bare Python takes to start and end.
 
     Exit in the usual way if something waits for that: threads, functions of `atexit`, a profiler, a debugger.
