@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from teams_cli.store.contract import Finding
     from teams_cli.teams.config import Config
 
+    Problem = tuple[str, str, str]  # the level, what the problem is, and the remedy
+
 
 _MOST_NAMED = 10
 _LONGEST_REASON = 100
@@ -49,7 +51,8 @@ def examine(
     defined_roles = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
     for team in teams.all_of(store, []):  # without the damaged ones, for which the store has a finding
         if only in ("", team.name):
-            findings += _team(store, team, config, fix, environ or {})
+            for level, what, remedy in _problems(store, team, config, fix, environ or {}):
+                findings.append(finding(f"team {team.name}", level, what, remedy))
         defined_roles.update(team.roles)
     findings += _rules(config, defined_roles, directory)
     if opencode:
@@ -92,22 +95,11 @@ def _without_effect(where: str, why: str, remedy: str) -> Finding:
     return finding(where, "warning", f"{why}, so this changes nothing", remedy)
 
 
-def _suspended_keepers(store: Store, team: Team) -> Iterator[Finding]:
-    """Yield a finding for each supervisor on this machine that is suspended, so that its agent neither works nor
-    ends.
-    """
-    for session, _ in store.scan(team.name, SESSION, []):
-        if not session.ended and (pid := ending.frozen_keeper(session)):
-            what = f"the keeper of {session.agent}, process {pid}, is stopped"
-            remedy = f"Let it go on: kill -CONT {pid}. Or end the agent: teams stop-agent {session.agent}"
-            yield _finding(team.name, "problem", what, remedy)
-
-
-def _team(store: Store, team: Team, config: Config, fix: bool, environ: Mapping[str, str]) -> Iterator[Finding]:
+def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapping[str, str]) -> Iterator[Problem]:
     yield from _suspended_keepers(store, team)
     by_id = {task.id: task for task in tasks.all_of(store, team.name, [])}
     yield from _inboxes(store, team.name, fix)
-    yield from _blockers(team.name, by_id)
+    yield from _blockers(by_id)
     yield from _expired_claims(store, team, by_id, fix)
     for check in extensions.checks():
         yield from check(store, team, fix)
@@ -121,24 +113,35 @@ def _team(store: Store, team: Team, config: Config, fix: bool, environ: Mapping[
         yield from _unattended(store, team, fix, environ)
 
 
-def _silent_members(store: Store, team: Team) -> Iterator[Finding]:
+def _suspended_keepers(store: Store, team: Team) -> Iterator[Problem]:
+    """Yield a problem for each supervisor on this machine that is suspended, so that its agent neither works nor
+    ends.
+    """
+    for session, _ in store.scan(team.name, SESSION, []):
+        if not session.ended and (pid := ending.frozen_keeper(session)):
+            what = f"the keeper of {session.agent}, process {pid}, is stopped"
+            remedy = f"Let it go on: kill -CONT {pid}. Or end the agent: teams stop-agent {session.agent}"
+            yield "problem", what, remedy
+
+
+def _silent_members(store: Store, team: Team) -> Iterator[Problem]:
     for row in agents.agent_rows(store, team, []):
         if row["state"] == "stale" and row["name"] != team.leader:
             what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
-            yield _finding(team.name, "warning", what, f"If it won't come back: teams leave-team --as {row['name']}")
+            yield "warning", what, f"If it won't come back: teams leave-team --as {row['name']}"
 
 
-def _undefined_roles(team: Team, config: Config) -> Iterator[Finding]:
-    """Yield a finding for each member whose role was removed from `config.json`. Such a member may change nothing."""
+def _undefined_roles(team: Team, config: Config) -> Iterator[Problem]:
+    """Yield a problem for each member whose role was removed from `config.json`. Such a member may change nothing."""
     for member in team.roster():
         if member.active and roles.role_for(member.role, team, config) is None:
             what = f"{member.agent_id} may change nothing, as its role {member.role} is defined nowhere"
             remedy = f"Define it: teams define-role {member.role} --extends team-member --team {team.name}"
-            yield _finding(team.name, "problem", what, remedy)
+            yield "problem", what, remedy
 
 
-def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a finding for each detached client that still runs in a closed team. Either somebody watched the client
+def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield a problem for each detached client that still runs in a closed team. Either somebody watched the client
     when the team was closed, or it did not end. With *fix*, end these clients.
     """
     unattended = sitting.unattended_agents(store, team.name, environ)
@@ -146,33 +149,31 @@ def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str])
     for name in unattended:
         what = f"the client of {name} runs on in a detached terminal"
         if name in still_running:
-            yield _finding(team.name, "warning", what, f"teams stop-agent {name} --team {team.name} --as human")
+            yield "warning", what, f"teams stop-agent {name} --team {team.name} --as human"
         else:
-            yield _finding(team.name, "fixed", what, "")
+            yield "fixed", what, ""
 
 
-def _left_worktrees(store: Store, team: Team) -> Iterator[Finding]:
-    """Yield a finding for each worktree of a closed team. Nobody works in it, and its branch would stay for ever."""
+def _left_worktrees(store: Store, team: Team) -> Iterator[Problem]:
+    """Yield a problem for each worktree of a closed team. Nobody works in it, and its branch would stay for ever."""
     for tree in worktrees.all_of(store, team.name):
         action = "remove" if tree.state == "empty" else "merge"
         what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
-        yield _finding(
-            team.name, "warning", what, f"teams worktree {action} {tree.agent} --team {team.name} --as human"
-        )
+        yield "warning", what, f"teams worktree {action} {tree.agent} --team {team.name} --as human"
 
 
-def _isolation(store: Store, team: Team) -> Iterator[Finding]:
-    """Yield a finding for each running agent that shares its ports or worktree with another, or whose worktree has
+def _isolation(store: Store, team: Team) -> Iterator[Problem]:
+    """Yield a problem for each running agent that shares its ports or worktree with another, or whose worktree has
     another branch checked out.
     """
     sessions = [session for session, _ in store.scan(team.name, SESSION, [])]
     for session, what in isolation.broken(sessions):
         remedy = f"Stop it and look: teams stop-agent {session.agent}; teams worktree list --team {team.name}"
-        yield _finding(team.name, "problem", f"{session.agent}: {what}", remedy)
+        yield "problem", f"{session.agent}: {what}", remedy
 
 
-def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Finding]:
-    """Yield a finding for each inbox that was read beyond the last message, which happens when messages are deleted by
+def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
+    """Yield a problem for each inbox that was read beyond the last message, which happens when messages are deleted by
     hand. With *fix*, correct the inbox.
     """
     for inbox, _ in store.scan(team, INBOX, []):
@@ -182,22 +183,22 @@ def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Finding]:
                 hold_to_log(store, team, inbox, last)
             what = f"{inbox.agent} has read up to msg-{inbox.furthest()}, and the log ends with msg-{last}"
             remedy = "Bring the messages back from a backup; --fix gives their numbers to no other."
-            yield _finding(team, "fixed" if fix else "problem", what, "" if fix else remedy)
+            yield "fixed" if fix else "problem", what, "" if fix else remedy
 
 
-def _blockers(team: str, by_id: dict[str, Task]) -> Iterator[Finding]:
+def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
     for task in by_id.values():
         if missing := [key for key in task.waits_for if key not in by_id]:
             remedy = f"teams update-task {task.id} --unblock {missing[0]}"
-            yield _finding(team, "problem", f"{task.id} waits for {', '.join(missing)}, which there is not", remedy)
+            yield "problem", f"{task.id} waits for {', '.join(missing)}, which there is not", remedy
     for key in sorted(_tasks_in_cycles(by_id)):
         remedy = f"teams update-task {key} --unblock …"
-        yield _finding(team, "problem", f"{key} waits for itself through others", remedy)
-    yield from _blocking_failures(team, course.Graph(list(by_id.values())))
+        yield "problem", f"{key} waits for itself through others", remedy
+    yield from _blocking_failures(course.Graph(list(by_id.values())))
 
 
-def _blocking_failures(team: str, graph: course.Graph) -> Iterator[Finding]:
-    """Yield a finding for each failed or cancelled task that blocks others, with the tasks that it blocks."""
+def _blocking_failures(graph: course.Graph) -> Iterator[Problem]:
+    """Yield a problem for each failed or cancelled task that blocks others, with the tasks that it blocks."""
     for row in agents.failures(graph):
         if waiting := sorted(graph.behind(row["id"]), key=TASK.number_in):
             why = " ".join(row["reason"].split())[:_LONGEST_REASON] if row["status"] == "failed" else ""
@@ -205,7 +206,7 @@ def _blocking_failures(team: str, graph: course.Graph) -> Iterator[Finding]:
             names = ", ".join(waiting[:_MOST_NAMED]) + (", …" if len(waiting) > _MOST_NAMED else "")
             what = f"{row['id']} {row['status']}{f' ({why})' if why else ''}: {count} for it: {names}"
             remedy = f"teams update-task {row['id']} --status pending --reason WHY; or drop it: --unblock {row['id']}"
-            yield _finding(team, "warning", what, remedy)
+            yield "warning", what, remedy
 
 
 def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
@@ -225,14 +226,10 @@ def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
     return in_cycles
 
 
-def _expired_claims(store: Store, team: Team, by_id: dict[str, Task], fix: bool) -> Iterator[Finding]:
+def _expired_claims(store: Store, team: Team, by_id: dict[str, Task], fix: bool) -> Iterator[Problem]:
     for task in by_id.values():
         if reason := leases.why_claim_ended(store, team, task):
             if fix:
                 leases.release_if_expired(store, team, task.id)
             what = f"the claim on {task.id} is over: {reason}"
-            yield _finding(team.name, "fixed" if fix else "warning", what, "" if fix else "The next look releases it.")
-
-
-def _finding(team: str, level: str, what: str, remedy: str) -> Finding:
-    return finding(f"team {team}", level, what, remedy)
+            yield "fixed" if fix else "warning", what, "" if fix else "The next look releases it."

@@ -24,7 +24,8 @@ class Extension:
       change something, `reads` for commands that only look.
     * *kinds*: the kinds of record that the extension keeps in a team.
     * *settings*: the settings of teams, each a `Setting`.
-    * *checks*: functions `(store, team, fix)` that yield what `teams doctor` finds in a team.
+    * *checks*: functions `(store, team, fix)` that yield the problems of a team for `teams doctor`, each as its level,
+      what it is, and its remedy.
     * *after*: functions `(store, team, entry)` in the module `after`, which are called after a change of the team, by
       the change: `what` of its entry in the history, such as `task completed`; `*` stands for all changes.
     * *clients*: the clients that the extension can start.
@@ -119,7 +120,7 @@ def settings() -> dict[str, Any]:
 
 
 def checks() -> list[Callable[..., Any]]:
-    """Return the functions with which extensions examine a team for `teams doctor`."""
+    """Return the functions that find problems of a team for `teams doctor`."""
     return [_load(f"{folder}.{place}") for folder, extension in every().items() for place in extension.checks]
 
 

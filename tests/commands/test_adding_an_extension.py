@@ -43,7 +43,7 @@ LOG_FILE = Setting("", "the file that gets a line for each completed task", pros
 def examine(store, team, fix):
     for stamp, _ in store.scan(team.name, STAMP, []):
         if not team.member(stamp.agent):
-            yield {"level": "warning", "where": team.name, "what": f"{stamp.agent} left a stamp", "remedy": "Join."}
+            yield "warning", f"{stamp.agent} left a stamp", "Join."
 '''
 COMMANDS = '''"""The command that stamps."""
 

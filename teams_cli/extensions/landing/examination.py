@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from teams_cli.doctor import finding
 from teams_cli.tasks import landings, tasks
 from teams_cli.teams import presence
 
@@ -10,15 +9,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from teams_cli.store.contract import Finding, Store
+    from teams_cli.doctor.teams import Problem
+    from teams_cli.store.contract import Store
     from teams_cli.teams.teams import Team
 
 
-def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Finding]:
-    """Yield a finding for each completed task whose landing was not queued, because its command was killed."""
+def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Problem]:
+    """Yield a problem for each completed task whose landing was not queued, because its command was killed."""
     known = {task.id: task for task in tasks.all_of(store, team.name, [])}
     for agent, _ in store.scan(team.name, presence.AGENT, []):
         task = known.get(agent.completing or "")
         if task and task.status == "completed" and landings.last_of(store, team.name, task.id) is None:
             what = f"{task.id} is completed, but it was not queued to land: the command was killed"
-            yield finding(f"team {team.name}", "warning", what, f"teams land {task.id}")
+            yield "warning", what, f"teams land {task.id}"

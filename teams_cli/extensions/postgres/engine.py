@@ -138,7 +138,7 @@ class PostgresStore(Store):
         ) -> tuple[list[R], str]:
             take = f"{TAKE}, pg_current_xact_id()::xid::text"
             [(last, revision)] = connection.begin(take, [team, kind.name, count], kind.while_closed)
-            records = kind.numbering_all(last - count + 1, count, make)
+            records = kind.with_numbers(last - count + 1, count, make)
             keys, labels, bodies, topics = _columns(kind, records)
             sending((records, revision))
             values = [team, kind.name, keys, labels, bodies]
