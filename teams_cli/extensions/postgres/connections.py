@@ -235,8 +235,8 @@ class Server:
     def do_once(self, job: Callable[[Connection, str, Callable[[T], None]], T]) -> T:
         """Make a change exactly once, however often the connection breaks, and return the answer of *job*.
 
-        *job* gets a connection, the id to commit with the change, and a function. It calls that function with its
-        answer just before the statement that may commit the change.
+        *job* gets a connection, the id to commit with the change, and the function `note_answer`. The job calls that
+        function with its answer just before the statement that may commit the change.
 
         Raises:
             Busy: The server could not be reached; nothing was changed.

@@ -134,13 +134,13 @@ class PostgresStore(Store):
         _checked(team)
 
         def job(
-            connection: Connection, change_id: str, sending: Callable[[tuple[list[R], str]], None]
+            connection: Connection, change_id: str, note_answer: Callable[[tuple[list[R], str]], None]
         ) -> tuple[list[R], str]:
             take = f"{TAKE}, pg_current_xact_id()::xid::text"
             [(last, revision)] = connection.begin(take, [team, kind.name, count], kind.while_closed)
             records = kind.with_numbers(last - count + 1, count, make)
             keys, labels, bodies, topics = _columns(kind, records)
-            sending((records, revision))
+            note_answer((records, revision))
             values = [team, kind.name, keys, labels, bodies]
             connection.commit(*self.session.as_change(_CREATE_ALL, values, change_id, team, topics))
             return records, revision
@@ -235,12 +235,12 @@ class PostgresStore(Store):
         _checked(team)
         keys, labels, bodies, topics = _columns(kind, [record for record, _ in changed])
 
-        def job(connection: Connection, change_id: str, sending: Callable[[None], None]) -> None:
+        def job(connection: Connection, change_id: str, note_answer: Callable[[None], None]) -> None:
             revisions = [revision for _, revision in changed]
             if len(connection.begin(_LOCK_ALL, [keys, revisions, team, kind.name], kind.while_closed)) < len(keys):
                 connection.roll_back()
                 raise errors.StaleRevision(f"one {kind.name} was changed meanwhile", "Read it again.")
-            sending(None)
+            note_answer(None)
             values = [keys, labels, bodies, team, kind.name]
             connection.commit(*self.session.as_change(_REPLACE_ALL, values, change_id, team, topics))
 
@@ -270,11 +270,11 @@ class PostgresStore(Store):
             Taken: There is a message with this uid.
         """
 
-        def job(connection: Connection, change_id: str, sending: Callable[[R], None]) -> R:
+        def job(connection: Connection, change_id: str, note_answer: Callable[[R], None]) -> R:
             [(number,)] = connection.begin(TAKE, [_checked(team), kind.name, 1], kind.while_closed)
             message = kind.with_number(record, number)
             values = [team, number, uid, list(to), encode(message).decode()]
-            sending(message)
+            note_answer(message)
             topics = {"message", *(f"message/{name}" for name in to)}
             connection.commit(*self.session.as_change(_APPEND, values, change_id, team, topics))
             return message

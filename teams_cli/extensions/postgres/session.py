@@ -85,8 +85,8 @@ class Session:
         topics of the change.
         """
 
-        def job(connection: Connection, change_id: str, sending: Callable[[str], None]) -> str | None:
-            sending(change_id)
+        def job(connection: Connection, change_id: str, note_answer: Callable[[str], None]) -> str | None:
+            note_answer(change_id)
             rows = connection.change(*self.as_change(sql, values, change_id, team, topics, before), kind.while_closed)
             return str(rows[0][0]) if rows else None
 
