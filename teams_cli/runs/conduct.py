@@ -105,7 +105,7 @@ class Leader:
         try:
             self.crew.start()
             self._broadcast()
-            pace.sleep_until(self.store, self.team, paced(self._has_work_ended), None)
+            pace.sleep_until(self.store, self.team, paced(self._advance), None)
             self.crew.wait(_LAST_WAIT)
             self._note_deaths()  # also of workers that died while they left
         finally:
@@ -129,7 +129,7 @@ class Leader:
         joined = self.run.load_team().active_names()
         return set(self.crew.living()) <= set(joined)
 
-    def _has_work_ended(self) -> bool:
+    def _advance(self) -> bool:
         """Show the progress, and do what is due. Return whether the work of the run has ended."""
         self._note_deaths()
         if self.store.host and not self.caller.is_human:  # for other machines, which see that the run is led

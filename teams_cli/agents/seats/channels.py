@@ -218,9 +218,9 @@ class _Control:
         self._send_frame(_TEXT, json.dumps(message).encode())
 
     def _send_frame(self, kind: int, data: bytes) -> None:
-        """Send a WebSocket frame, masked as clients must."""
+        """Send a WebSocket frame of less than 64 KiB, masked as clients must."""
         size = len(data)
-        if size < 126:
+        if size < 126:  # 126 says that the size follows in two bytes, and 127 in eight
             head = struct.pack(">BB", _LAST | kind, _MASKED | size)
         else:
             head = struct.pack(">BBH", _LAST | kind, _MASKED | 126, size)

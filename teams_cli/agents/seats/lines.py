@@ -180,6 +180,7 @@ _TITLES = (b"0;", b"2;")
 """The beginnings of the commands that set the title of the window."""
 _STATES: dict[bytes, TerminalState] = {b"idle": IDLE, b"done": IDLE, b"working": WORKING, b"blocked": PERMISSION}
 _MAX_SEQUENCE = 4096
+"""Bytes of a control sequence, at most: a longer one is no sequence, and is shown."""
 _ANSWERS = b"cRntyIO"
 """The last bytes of the control sequences that terminals send by themselves: their type, the place of the cursor,
 whether they have the focus.
@@ -188,7 +189,7 @@ _CLEARS = (b"\r", b"\x03", b"\x15")
 """Enter, Ctrl-C and Ctrl-U: after one of these alone, the input line is empty."""
 
 
-class Reports:
+class StateReader:
     """Reads the state of a client from its output, which `feed` gets and returns. A state is reported by the control
     sequence OSC 7501, or by a character in the title of the window that *titles* maps to a state.
     """
@@ -217,7 +218,7 @@ class Reports:
         place = 0
         while (start := data.find(_OSC, place)) >= 0:
             end, after = _end_of_string(data, start + len(_OSC))
-            if end < 0:
+            if end < 0:  # the rest of the command is still to come
                 break
             command = data[start + len(_OSC) : end]
             self._note_command(command)
@@ -225,7 +226,7 @@ class Reports:
             place = after
         if start < 0 and data.endswith(b"\x1b"):  # perhaps the first byte of the next command
             start = len(data) - 1
-        if start >= 0 and len(data) - start <= _MAX_SEQUENCE:  # no sequence is longer
+        if start >= 0 and len(data) - start <= _MAX_SEQUENCE:
             self._unfinished = data[start:]
             data = data[:start]
         return bytes(shown) + data[place:]
@@ -284,8 +285,9 @@ class Typing:
         if not typed:
             return
         self._last_key = now
-        ends_with_enter = typed.endswith(b"\r") and not typed.endswith((b"\x1b\r", b"\\\r"))  # they begin a new line
-        self.is_dirty = typed not in _CLEARS and not ends_with_enter
+        # Enter after Escape (Alt-Enter) or after a backslash sends nothing: it begins another line of the input.
+        is_sent = typed.endswith(b"\r") and not typed.endswith((b"\x1b\r", b"\\\r"))
+        self.is_dirty = typed not in _CLEARS and not is_sent
 
     def quiet_for(self, now: float) -> float:
         """Return the seconds since a person last pressed a key."""

@@ -95,8 +95,9 @@ def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | Non
 
 
 def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
-    """Return whether the client may sit down under that name, which it may not while a keeper runs a client for it. An
-    idle agent that `teams` keeps is taken over, so that nobody resumes it while its person sits there.
+    """Take the place of the agent *name* for the client, and return whether the client may have it. It may not while a
+    keeper runs another client for the agent. An idle agent that `teams` keeps is taken over, so that nobody resumes it
+    while its person sits there.
     """
     session = sessions.find(store, team, name)
     if session is None:
@@ -110,7 +111,7 @@ def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
-    """Record in which terminal the agent sits now. For which messages it was woken before stays recorded."""
+    """Record in which terminal the agent sits now. The messages for which it was woken before stay recorded."""
     now = teams.now(store)
     fields: dict[str, Any] = {
         "client": arrival.client,

@@ -182,7 +182,7 @@ def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
 
 
 def describe(store: Store, team: teams.Team, terminal: Terminal, row: dict[str, Any]) -> None:
-    """Add what is known of the agent's terminal to *row*, the row of a listed agent."""
+    """Add the state of the agent's client, and the facts about its terminal, to the *row* of a listed agent."""
     state = state_of(store, team, terminal)
     if row["state"] != "stopped":
         row["state"] = state

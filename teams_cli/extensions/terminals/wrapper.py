@@ -22,7 +22,7 @@ import tty
 
 from teams_cli.agents.seats import bindings
 from teams_cli.agents.seats.doorbells import LINE, MAIL, Doorbell
-from teams_cli.agents.seats.lines import LISTENING, Reports, Typing
+from teams_cli.agents.seats.lines import LISTENING, StateReader, Typing
 from teams_cli.clients.seats import IDLE, WORKING
 from teams_cli.store.files.disk import write_all
 
@@ -66,7 +66,7 @@ class Wrapper:
 
     def __init__(self, order: dict[str, Any]) -> None:
         self.order = order
-        self.reports = Reports(order["titles"])
+        self.reports = StateReader(order["titles"])
         self.typing = Typing()
         self.bell = Doorbell(bindings.terminal_file(order["root"], order["team"], order["agent"], "bell"))
         self.has_bell = False
