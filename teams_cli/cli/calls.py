@@ -25,11 +25,13 @@ if TYPE_CHECKING:
 
 
 def make_call(
-    values: dict[str, Any], environ: Mapping[str, str], approve: AtTerminal, say: Any, for_person: bool = False
+    values: dict[str, Any], environ: Mapping[str, str], ask_at_terminal: AtTerminal, say: Any, for_person: bool = False
 ) -> Call:
     """Return the call that flags and environment describe. The flags of every command are taken out of *values*.
 
     If no name is given, and a person types a command *for_person* at a terminal, the caller is the human.
+    *ask_at_terminal* asks the person at the terminal to allow an operation; it returns None if nobody is there, and
+    then whoever answers the team's questions is asked.
     """
     given_store = values.pop("store", None)
     root, root_source = root_directory(values.pop("root", None), environ)
@@ -64,7 +66,12 @@ def make_call(
     }
     call = Call(store, settings, caller, team, sources, say, environ, _terminal, directory)
     if caller:
-        caller.approve = lambda operation, about: _approve(call, approve, operation, about)
+
+        def approve(operation: str, about: str) -> bool:
+            is_allowed = ask_at_terminal(operation, about)
+            return call.ask_human(operation, about) if is_allowed is None else is_allowed
+
+        caller.approve = approve
     return call
 
 
@@ -108,11 +115,3 @@ def _directory() -> str:
         return os.getcwd()
     except OSError:
         return ""
-
-
-def _approve(call: Call, at_terminal: AtTerminal, operation: str, about: str) -> bool:
-    """Ask the person at this terminal to allow the operation. If nobody is there, ask whoever answers the team's
-    questions.
-    """
-    is_allowed = at_terminal(operation, about)
-    return call.ask_human(operation, about) if is_allowed is None else is_allowed

@@ -155,7 +155,9 @@ def page() -> str:
             lines += [f'.SH "{_escaped(group).upper()}"']
         lines += _command(command)
     lines += _section("ENVIRONMENT", _items(_VARIABLES.items()))
-    lines += _section("EXIT STATUS", _items((str(status), meaning) for status, meaning in _statuses()))
+    kinds = reversed(errors.kinds().values())  # the first kind that declares a status describes it
+    statuses = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in kinds} | _STATUSES
+    lines += _section("EXIT STATUS", _items((str(status), meaning) for status, meaning in sorted(statuses.items())))
     return "\n".join([*lines, ""])
 
 
@@ -190,13 +192,6 @@ def _in_roff(paragraphs: list[str]) -> list[str]:
         head = r".IP \(bu 2" if paragraph.startswith("* ") else ".PP"
         lines += [head, _escaped(paragraph.removeprefix("* "))]
     return lines
-
-
-def _statuses() -> list[tuple[int, str]]:
-    """Return each exit status with its meaning, from the docstrings of the errors."""
-    kinds = reversed(errors.kinds().values())  # the first kind that declares a status describes it
-    meanings = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in kinds}
-    return sorted({**meanings, **_STATUSES}.items())
 
 
 def _escaped(text: str) -> str:

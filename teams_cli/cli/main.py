@@ -237,7 +237,7 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
     """Have the command answer, print the answer, and return the exit status."""
     from teams_cli.commands.call import Outcome, Service, Stream
 
-    def begin(document: Any) -> bool:
+    def begin(document: Any) -> bool:  # shows the first part of an answer before a wait
         _print(command, document, as_json, call.words)
         return True
 

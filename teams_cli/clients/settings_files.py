@@ -283,12 +283,12 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
     if home_of_client.directory.startswith(".config/") and (config := config_base(environ)):
         directory = config + home_of_client.directory.removeprefix(".config")
     variable = home_of_client.variable
-    elsewhere = environ.get(variable, "")
-    if elsewhere:
-        elsewhere = absolute(elsewhere, variable, environ)
+    from_environment = environ.get(variable, "")
+    if from_environment:
+        from_environment = absolute(from_environment, variable, environ)
     files = []
     for place in home_of_client.files:
-        parent = elsewhere or (home if place.is_in_home else directory)
+        parent = from_environment or (home if place.is_in_home else directory)
         files.append(SettingsFile(client, f"{os.path.abspath(parent)}/{place.of_user}", place.format))
     return files
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from teams_cli.hooks.entry import Standpoint
 
-_TURNS = (
+_CHANGING_STATE = (
     b'"Stop"',
     b'"StopFailure"',
     b'"AfterAgent"',
@@ -21,6 +21,7 @@ _TURNS = (
     b'"SessionEnd"',
     b'"TerminalState"',
 )
+"""The events at which a client may end its work, or ask its person, and the others that report its state."""
 BEAT = 30.0
 """The seconds between two heartbeats."""
 _SEGMENT = 1000
@@ -29,9 +30,9 @@ _SEGMENT = 1000
 
 def is_quiet(standpoint: "Standpoint", raw_event: bytes) -> bool:
     """Whether the hook has certainly nothing to do. False when unsure, and always with a database."""
-    if not standpoint.is_on_files or (_tells_state(raw_event) and standpoint.has_terminal):
+    if not standpoint.is_on_files or b'"SessionStart"' in raw_event or is_prompt(raw_event):
         return False
-    if b'"SessionStart"' in raw_event or is_prompt(raw_event):
+    if any(event in raw_event for event in _CHANGING_STATE) and standpoint.has_terminal:
         return False
     directory = f"{standpoint.root}/teams/{standpoint.team}"
     read_up_to = _read_up_to(f"{directory}/inboxes/{standpoint.agent}.seen")
@@ -60,11 +61,6 @@ def may_write(raw_event: bytes) -> bool:
     if is_before(raw_event):
         return b"git" in raw_event or not (b'"Bash"' in raw_event or b'"run_shell_command"' in raw_event)
     return b'"AfterTool"' in raw_event and (b'"write_file"' in raw_event or b'"replace"' in raw_event)
-
-
-def _tells_state(raw_event: bytes) -> bool:
-    """Whether with this event the client may begin or end to work, or ask its person."""
-    return is_prompt(raw_event) or any(event in raw_event for event in _TURNS)
 
 
 def is_prompt(raw_event: bytes) -> bool:
