@@ -192,7 +192,7 @@ def test_a_terminal_gets_help_in_boxes_with_all_that_there_is(cli: Cli) -> None:
     assert all(f"\u2502 {command.name} " in plain for command in commands.every().values())
     places = [plain.index(f"\u256d\u2500 {group} ") for group in commands.GROUPS]
     assert places == sorted(places)
-    one = in_terminal(cli, "create-task", "--help", COLUMNS="400", NO_COLOR="1", TERM="dumb")
+    one = in_terminal(cli, "create-task", "--help", COLUMNS="400", LINES="50", NO_COLOR="1", TERM="dumb")
     assert "\x1b" not in one and 'Example: teams create-task "Write the parser" --blocked-by 3 ' in one
     assert "Usage: teams create-task [OPTIONS] [TITLE]" in one and " Exit 10: " in one
     for parameter in commands.get("create-task").parameters:
