@@ -196,7 +196,7 @@ class _FrameReader:
         try:
             for frame in frames:
                 self._newest = frame
-                os.write(self._bell, b".")
+                os.write(self._bell, b".")  # wakes `show`, which waits for this pipe and for keys
         except BaseException as error:  # raised again by `check`, where it is caught as in any command
             self._error = error
         self.has_ended = True

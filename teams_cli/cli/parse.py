@@ -86,7 +86,9 @@ def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> No
 
 
 def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
-    """Convert the word and put it into the values. A parameter that takes several gets it in addition."""
+    """Convert the word and put it into the values. A parameter that takes several values gets it in addition; ids of an
+    option are joined with commas.
+    """
     try:
         value = parameter.convert(word)
     except ValueError:

@@ -50,7 +50,9 @@ _STATES = {
 
 
 def head(frame: Frame, width: int) -> list[Line]:
-    """Return the lines with the team, its leader and the progress of its work."""
+    """Return the lines with the team, its leader and the progress of its work: how many tasks are done, and when the
+    rest may be. The number of failed tasks is on the first of these two lines that has room for it.
+    """
     course = frame["course"]
     title = Text(f"{safe(frame['team'])} ", style="bold")
     title.append(f"led by {safe(frame['leader'] or 'nobody')}", style="dim")

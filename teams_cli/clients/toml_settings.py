@@ -36,6 +36,7 @@ class Toml:
         if not own_entries.is_our_server(_servers(document).get(own_entries.NAME)):
             return data
         wanted = _without_server(document)
+        # The text is edited, so that comments stay. It is right if its content lacks our server and nothing else.
         for text in _candidates(data.decode()):
             try:
                 candidate = _loads(text)

@@ -112,7 +112,9 @@ def _seconds_held(holds: bool, event: Mapping[str, Any]) -> float:
 
 
 def _note_session(store: Store, standpoint: Standpoint, client: str, dialect: Dialect, event: dict[str, Any]) -> None:
-    """Note the session of a client in no terminal once it has content, so that copies of it can answer questions."""
+    """Note the session of a client in no terminal, so that copies of the session can answer questions. It is noted when
+    the person or a tool has given it content.
+    """
     has_content = dialect.moment(event) in ("prompt", "tools")
     if not has_content or standpoint.has_terminal or event.get("agent_id"):
         return
@@ -203,7 +205,7 @@ class SeenFile:
         os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
         self.file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         fcntl.flock(self.file, fcntl.LOCK_EX)
-        words = os.read(self.file, 128).split()
+        words = os.read(self.file, 128).split()  # four numbers, as written below; earlier versions wrote two
         is_valid = len(words) in (2, 4) and all(word.isdigit() for word in words[1:])
         self.number, self.stops_refused = -1, int(words[1]) if is_valid else 0
         self.recall = Recall()

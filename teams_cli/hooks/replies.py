@@ -155,7 +155,7 @@ def answer(
     parts: list[str] = []
     if moment == "start" and not (session and _is_introduced_by_prompt(session, event, caller)):
         parts = [attention.introduction(store, team, caller.name, caller.config)]
-    if moment == "stop" and not (seated and event.get("stop_hook_active")):  # a seated client is woken later too
+    if moment == "stop" and not (seated and event.get("stop_hook_active")):  # a seated client can be woken later
         parts = agents_at_work(store, team, caller.name, session)
     shown: set[int] = set()
     if not (seated and event.get("hook_event_name") == "SessionStart"):
