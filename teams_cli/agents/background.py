@@ -146,7 +146,7 @@ def _change_start(store: Store, team: str, session: Session, change: Callable[[S
     update(store, team, kind, session.agent, lambda now: change(now) if now.starts(session) else now)
 
 
-def start_left(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
+def start_requested(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
     """Start the agents that the client of *agent* asked for inside its sandbox, with no more permissions than *agent*
     has.
     """

@@ -22,7 +22,7 @@ from teams_cli.teams.teams import TEAM, Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from teams_cli.records.types import Count, Name, Seconds, TaskId, Time, Word
@@ -68,52 +68,45 @@ def all_usage(store: Store, team: str, problems: list[errors.TeamsError]) -> lis
 
 def total_tokens(turns: Iterable[TurnUsage]) -> int:
     """Return the number of tokens that these turns are known to have used."""
-    return sum(each.total for turn in turns for each in turn.tokens or ())
+    return sum(counts.total for turn in turns for counts in turn.tokens or ())
 
 
-def record_usage(
-    store: Store,
-    team: str,
-    session: Session,
-    profile: Profile,
-    printed: str,
-    began: str,
-    owes: Callable[[TurnUsage], Sequence[Owed]],
-) -> TurnUsage:
-    """Add a turn that has ended to the usage of its agent, and return it. *owes* returns the notices that follow from
-    the turn; they are stored together with it, and then sent.
+def record_usage(store: Store, team: str, session: Session, profile: Profile, printed: str, began: str) -> None:
+    """Add a turn that has ended to the usage of its agent. Warnings about budgets that follow from the turn are stored
+    together with it, and then sent. *printed* is what the client printed, and *began* when the turn began.
     """
     now = teams.now(store)
     seconds = (parse_rfc3339(now) - parse_rfc3339(began)).total_seconds()
-    counted, alone = tokens_in(profile, printed, session.model), of_turn_in(profile, printed)
+    printed_counts, printed_of_turn = tokens_in(profile, printed, session.model), of_turn_in(profile, printed)
     turn = TurnUsage(
         turn=session.turns,
         run=session.run,
         at=now,
         seconds=round(max(0.0, seconds), 3),
-        tasks=_worked_on(store, team, session.agent, began),
-        tokens=counted,
+        tasks=_tasks_worked_on(store, team, session.agent, began),
+        tokens=printed_counts,
     )
 
-    def add(usage: Usage) -> Usage:
-        if counted is None or not grows(profile):
-            took, changed = turn, usage
-        else:
-            earlier = {each.model: each for each in usage.said} if usage.session_id == session.session_id else {}
-            since = [each.minus(earlier[each.model]) if each.model in earlier else each for each in counted]
-            if alone and sum(each.total for each in since) < alone.total:
-                earlier, since = {}, counted
-            counts = list({**earlier, **{each.model: each for each in counted}}.values())
-            took = turn.having(tokens=since)
-            changed = usage.having(session_id=session.session_id, said=counts)
-        return owing(changed.having(turns=[*usage.turns, took]), *owes(took))
+    def with_turn(usage: Usage) -> Usage:
+        added = turn
+        if printed_counts is not None and grows(profile):  # the client counts since the beginning of its session
+            before = {counts.model: counts for counts in usage.said} if usage.session_id == session.session_id else {}
+            tokens = [
+                counts.minus(before[counts.model]) if counts.model in before else counts for counts in printed_counts
+            ]
+            if printed_of_turn and sum(counts.total for counts in tokens) < printed_of_turn.total:
+                before, tokens = {}, printed_counts  # the client began to count again
+            now_counted = {**before, **{counts.model: counts for counts in printed_counts}}
+            added = turn.having(tokens=tokens)
+            usage = usage.having(session_id=session.session_id, said=list(now_counted.values()))
+        return owing(usage.having(turns=[*usage.turns, added]), *_warnings(store, team, session, added))
 
-    added = upsert(store, team, USAGE.also_closed, session.agent, Usage(agent=session.agent), add)[1]
-    deliver(store, team, USAGE.also_closed, added)
-    return added.turns[-1]
+    usage = upsert(store, team, USAGE.also_closed, session.agent, Usage(agent=session.agent), with_turn)[1]
+    deliver(store, team, USAGE.also_closed, usage)
 
 
-def _worked_on(store: Store, team: str, agent: str, began: str) -> list[str]:
+def _tasks_worked_on(store: Store, team: str, agent: str, began: str) -> list[str]:
+    """Return the agent's tasks that are in progress or were completed since the time *began*."""
     since = parse_rfc3339(began)
     return [
         task.id
@@ -125,11 +118,12 @@ def _worked_on(store: Store, team: str, agent: str, began: str) -> list[str]:
 
 SETTING = "budget"
 _WARNED_AT = 0.8
+"""The share of a budget whose use is the reason for the first warning."""
 
 
 class Budget:
     """A limit of tokens, and the number *taken* of it. It is the team's budget if *of* is empty, else that of the agent
-    or run with that name. How many tokens *uncounted* turns used is not known.
+    or run with that name. *uncounted* is the number of turns whose tokens are not known.
     """
 
     def __init__(self, of: str, limit: int, taken: int, uncounted: int) -> None:
@@ -169,9 +163,9 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
         DamagedRecord: A budget applies, but the agent's usage can't be read.
     """
     team = teams.get(store, team_name)
-    limits = _concerning(team, agent, run)
+    limits = _limits_for(team, agent, run)
     if limits and agent:
-        with suppress(errors.NotFound):
+        with suppress(errors.NotFound):  # a damaged record is an error here; below it would count as no tokens
             store.get(team_name, USAGE, agent)
     return next((budget for budget in _with_taken(store, team, limits) if budget.used_up), None)
 
@@ -188,31 +182,34 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens:
     if team.find(of) is None and not any(s.run == of for s, _ in store.scan(team_name, sessions.SESSION, [])):
         raise errors.InvalidValue(f"team {team_name} has no agent and no run {of!r}", "See: teams list-agents --json")
 
-    def edit(team: Team) -> Team:
-        kept = {name: number for name, number in (team.budgets or {}).items() if name != of}
-        return team.having(budgets={**kept, of: limit} if limit else kept or None)
+    def with_limit(team: Team) -> Team:
+        budgets = {name: number for name, number in (team.budgets or {}).items() if name != of}
+        if limit:
+            budgets[of] = limit
+        return team.having(budgets=budgets or None)
 
-    update(store, team_name, TEAM, team_name, edit)
+    update(store, team_name, TEAM, team_name, with_limit)
     history.note(store, team_name, by, "setting changed", key=SETTING, value=limit, of=of)
     return limit
 
 
-def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) -> list[Owed]:
-    """Return the notices to the leader and the human about budgets of which the turn *took* reached 80 or 100 %. Their
-    uids are made from budget and limit, so that each is sent once.
+def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -> list[Owed]:
+    """Return the notices to the leader and the human about budgets of which 80 or 100 % are used after the turn, which
+    is not stored yet. Their uids are made from budget and limit, so that each is sent once.
     """
     team = teams.get(store, team_name)
-    now = total_tokens([took])
     notices = []
-    for budget in _with_taken(store, team, _concerning(team, session.agent, session.run)):
-        budget.taken += now
+    for budget in _with_taken(store, team, _limits_for(team, session.agent, session.run)):
+        budget.taken += total_tokens([turn])
         if budget.taken < _WARNED_AT * budget.limit:
             continue
-        share = "100" if budget.used_up else "80"
-        what = f"no new turn begins; raise it: {budget.raised_by}" if budget.used_up else "at the limit no turn begins"
-        uid = f"budget-{budget.of}-{budget.limit}-{share}"
+        if budget.used_up:
+            percent, consequence = 100, f"no new turn begins; raise it: {budget.raised_by}"
+        else:
+            percent, consequence = 80, "at the limit no turn begins"
+        uid = f"budget-{budget.of}-{budget.limit}-{percent}"
         notices += [
-            Owed(to=to, message=f"{budget}; {what}", uid=f"{uid}~{to}", by=session.agent, event="budget")
+            Owed(to=to, message=f"{budget}; {consequence}", uid=f"{uid}~{to}", by=session.agent, event="budget")
             for to in dict.fromkeys((team.leader, HUMAN))
         ]
     return notices
@@ -220,17 +217,19 @@ def warnings(store: Store, team_name: str, session: Session, took: TurnUsage) ->
 
 def _limits(team: Team) -> dict[str, int]:
     """Return the limits that are set, by agent or run; the team's own under an empty name."""
-    whole = int(settings.value(team, SETTING))
-    return {**({"": whole} if whole else {}), **{of: int(limit) for of, limit in (team.budgets or {}).items()}}
+    limits = {of: int(limit) for of, limit in (team.budgets or {}).items()}
+    of_team = int(settings.value(team, SETTING))
+    return {"": of_team, **limits} if of_team else limits
 
 
-def _concerning(team: Team, agent: str, run: str) -> dict[str, int]:
+def _limits_for(team: Team, agent: str, run: str) -> dict[str, int]:
+    """Return the limits that apply to the agent in the run."""
     return {of: limit for of, limit in _limits(team).items() if of in ("", agent, run)}
 
 
 def _with_taken(store: Store, team: Team, limits: dict[str, int]) -> Iterator[Budget]:
     """Yield the budgets with the number of tokens that are used of each. Records that can't be read are not counted."""
-    taken = all_usage(store, team.name, []) if limits else []
+    usages = all_usage(store, team.name, []) if limits else []
     for of, limit in limits.items():
-        turns = [turn for each in taken for turn in each.turns if of in ("", each.agent, turn.run)]
+        turns = [turn for usage in usages for turn in usage.turns if of in ("", usage.agent, turn.run)]
         yield Budget(of, limit, total_tokens(turns), sum(turn.tokens is None for turn in turns))

@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 
 
 _MOST_LEFT = 50
+"""How many files that a check left behind are recorded, so that they do not count as uncommitted next time."""
 _LONG = 120.0
 """Seconds after which the leader hears of a running check; half of the setting checkTimeout if that is less."""
+_MOST_PAUSE = 15.0
+"""The most seconds between two renewals of the claims while a check runs."""
 
 
 class Workplace:
@@ -74,8 +77,10 @@ def change_task(
             task = after_landing(store, standing.team, task)
         edit.attaches_files = bool(files)
         edit.refuse_invalid()
-        if edit.status == "completed" and (task.status == IN_PROGRESS or _has_newer(store, standing, task, place)):
-            _examine(store, standing, task, edit, place)
+        if edit.status == "completed" and (
+            task.status == IN_PROGRESS or _has_newer_commit(store, standing, task, place)
+        ):
+            _prepare_completion(store, standing, task, edit, place)
         if files:
             evidence.refuse_too_many(task, files)
             task_changes.refuse_finishing(store, standing, task, edit)
@@ -83,7 +88,7 @@ def change_task(
     return task_changes.change_task(store, team_name, caller, task_id, edit)
 
 
-def _examine(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> None:
+def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> None:
     """Refuse work that is not ready to be completed, and run its check. Add the outcome and the commit to the edit.
 
     Raises:
@@ -94,39 +99,44 @@ def _examine(store: Store, standing: Standing, task: Task, edit: Edit, place: Wo
         editing.refuse_unseen(store, standing.team, task, standing.name)
         _refuse_unshared(store, standing, task, place.directory, edit.options)
     if task.check is not None:
-        edit.checked = _checked(store, standing, task, edit, place)
+        edit.checked = _check_or_refuse(store, standing, task, edit, place)
         edit.claim = task.claim
     if task.review_by:
-        edit.submitted = edit.checked.commit if edit.checked else _head(store, standing, place)
+        edit.submitted = edit.checked.commit if edit.checked else _current_commit(store, standing, place)
 
 
-def _has_newer(store: Store, standing: Standing, task: Task, place: Workplace) -> bool:
+def _has_newer_commit(store: Store, standing: Standing, task: Task, place: Workplace) -> bool:
     """Whether the caller owns the task, which is in review, and has another commit than the submitted one."""
     if task.status != IN_REVIEW or task.owner != standing.name:
         return False
-    return _head(store, standing, place) not in (None, task.submitted)
+    return _current_commit(store, standing, place) not in (None, task.submitted)
 
 
-def _head(store: Store, standing: Standing, place: Workplace) -> str | None:
+def _current_commit(store: Store, standing: Standing, place: Workplace) -> str | None:
     """Return the commit of the caller's worktree, else of the checkout around the directory; None if there is none."""
     checkout = checkouts.at(checkouts.worktree_of(store, standing.team.name, standing.name) or place.directory)
     return checkout.head if checkout else None
 
 
-def _checked(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> Check:
+def _check_or_refuse(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> Check:
+    """Run the check of the task and return its outcome. If it fails, record that and the result that the edit has.
+
+    Raises:
+        CheckFailed: It failed.
+    """
     task_changes.refuse_finishing(store, standing, task, edit)
-    directory = checkouts.worktree_of(store, standing.team.name, standing.name)
-    check = _Examination(store, standing.team, task, standing.name, place).made(directory or "")
+    worktree = checkouts.worktree_of(store, standing.team.name, standing.name)
+    check = _CheckRun(store, standing.team, task, standing.name, place).check(worktree or "")
     if not check.passed:
-        kept = checks.kept_result(task, standing.name) if edit.result is None else edit.result
-        check = check.having(result=kept, claim=task.claim if kept else None)
-        if task.status == IN_PROGRESS:  # the work in review passed its own
+        result = checks.kept_result(task, standing.name) if edit.result is None else edit.result
+        check = check.having(result=result, claim=task.claim if result else None)
+        if task.status == IN_PROGRESS:  # in review, the check of the submitted work has passed
             note_failed(store, standing.team, task, check)
         checks.refuse_failed(task, check, edit.options)
     return check
 
 
-class _Examination:
+class _CheckRun:
     """Runs the check of a task for the member *by*, whose claims are renewed meanwhile."""
 
     def __init__(self, store: Store, team: Team, task: Task, by: str, place: Workplace) -> None:
@@ -138,78 +148,75 @@ class _Examination:
         self.began = time.monotonic()
         self.has_reported = False
 
-    def made(self, worktree: str) -> Check:
-        """Run the check and return its outcome. It runs in the *worktree* on its commit. Without a worktree it runs in
-        the directory that the task names, as that is, else on the commit of the checkout around the caller or of the
-        one where the check was set. Outside of git it runs in the caller's directory.
+    def check(self, worktree: str) -> Check:
+        """Run the check and return its outcome. It runs in the *worktree* on its commit. Without a worktree ("") it
+        runs in the directory that the task names, as that is, else on the commit of the checkout around the caller or
+        of the one where the check was set. Outside of git it runs in the caller's directory.
         """
-        directory = worktree or self.task.check_in or self._place()
+        directory = worktree or self.task.check_in or self.place.directory
+        names_directory = bool(worktree or self.task.check_in or self.place.as_it_is)
+        if not names_directory and not environment.checkout_around(directory):
+            directory = self.task.check_from or directory
         if not os.path.isdir(directory):
             missing = f"{directory}, where {self.task.id} is checked, does not exist"
             raise errors.InvalidValue(missing, "Complete it in your own checkout, or on the machine of that checkout.")
         checkout = checkouts.at(directory)
-        if checkout and (worktree or not (self.task.check_in or self.place.as_it_is)):
-            check = self._on_commit(checkout)
+        if checkout and (worktree or not names_directory):
+            check = self._check_commit(checkout)
             if check.passed or worktree or directory == self.place.directory:
                 return check
             outside = f"where the check was set: {self.place.directory or 'its owner'} is not in a checkout"
             return check.having(output=f"{check.output}\n[in {directory}, {outside}]")
-        dirty = checkout and work.uncommitted(checkout)
+        uncommitted = work.uncommitted(checkout) if checkout else []
         check = self._run(directory)
-        return check.having(commit=checkout.head) if checkout and not dirty else check
+        return check.having(commit=checkout.head) if checkout and not uncommitted else check
 
-    def _place(self) -> str:
-        """Return the directory for a check if the task names none: the caller's, or the checkout where the check was
-        set if the caller is outside of a checkout.
-        """
-        if self.place.as_it_is or environment.checkout_around(self.place.directory):
-            return self.place.directory
-        return self.task.check_from or self.place.directory
-
-    def _on_commit(self, checkout: Checkout) -> Check:
+    def _check_commit(self, checkout: Checkout) -> Check:
         """Run the check in the checkout, whose files must be those of its commit. If others may work in the checkout
         too, or git was told to skip some files, run it in a temporary checkout of the commit alone.
         """
         last = checks.of(self.task)
         names = work.uncommitted(checkout, last.left if last else None)
         if names and checkout.is_main:
-            return self._apart(checkout, names)
+            return self._check_in_temporary_checkout(checkout, names)
         refuse_dirty(self.task, names, checkout.top)
         if hidden := checkout.hidden(parse_rfc3339(self.team.created_at).timestamp()):
-            return self._apart(checkout, hidden)
+            return self._check_in_temporary_checkout(checkout, hidden)
         check = self._run(checkout.top)
         after = checkouts.at(checkout.top) or checkout
         if after.head == checkout.head:
             return check.having(commit=checkout.head, left=work.uncommitted(after)[:_MOST_LEFT] or None)
         if checkout.is_main:
-            return self._apart(after, [])
+            return self._check_in_temporary_checkout(after, [])
         raise errors.Conflict(f"somebody committed in {checkout.top} during the check", "Complete the task again.")
 
-    def _apart(self, checkout: Checkout, names: list[str]) -> Check:
+    def _check_in_temporary_checkout(self, checkout: Checkout, omitted: list[str]) -> Check:
         """Run the check in a temporary checkout of the commit alone. If it fails, the output names the files that were
-        left out.
+        *omitted*.
         """
         top, otherwise = checkout.top, f"{self.task.id} was not checked"
         with (
             own_place(self.store.root, self.team.name, top) as path,
-            tree(self.team, top, checkout.head, path, self.place.environ, otherwise) as lacking,
+            tree(self.team, top, checkout.head, path, self.place.environ, otherwise) as remark_on_submodules,
         ):
             check = self._run(path)
-        named = sorted(names, key=lambda name: name not in (self.task.check or ""))  # files of the check come first
-        left_out = f"; left out, because not committed: {text.listed(named)}" if names else ""
-        remark = f"[run on the commit only{left_out}; to include ignored files: the setting worktree.copy]"
-        remark = f"{remark}\n{lacking}" if lacking else remark
-        output = check.output if check.passed else f"{check.output}\n{remark}"
+        output = check.output
+        if not check.passed:
+            omitted = sorted(omitted, key=lambda name: name not in (self.task.check or ""))  # those of the check first
+            left_out = f"; left out, because not committed: {text.listed(omitted)}" if omitted else ""
+            output += f"\n[run on the commit only{left_out}; to include ignored files: the setting worktree.copy]"
+            if remark_on_submodules:
+                output += f"\n{remark_on_submodules}"
         return check.having(commit=checkout.head, directory=None, output=output)
 
     def _run(self, directory: str) -> Check:
         place = Workplace(directory, self.place.environ)
-        return run(self.store, self.team, self.task.check or "", place, self.by, self._beat)
+        return run(self.store, self.team, self.task.check or "", place, self.by, self._renew_claims)
 
-    def _beat(self) -> float:
-        """Renew the claims of the member, and return the seconds until the next call."""
-        pause = min(presence.seconds_between_signs(self.team), 15.0, self._report_long_run())
-        with suppress(errors.TeamsError):  # the next one may succeed
+    def _renew_claims(self) -> float:
+        """Renew the claims of the member, and report a long run. Returns the seconds until the next call."""
+        pause = min(presence.seconds_between_signs(self.team), _MOST_PAUSE, self._report_long_run())
+        with suppress(errors.TeamsError):  # the next renewal may succeed
             leases.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
         return pause
 
@@ -219,9 +226,11 @@ class _Examination:
         Return the seconds until the next call.
         """
         seconds = time.monotonic() - self.began
-        left = min(_LONG, float(settings.value(self.team, "checkTimeout")) / 2) - seconds
-        if left > 0 or self.has_reported:
-            return left if left > 0 else _LONG
+        seconds_left = min(_LONG, float(settings.value(self.team, "checkTimeout")) / 2) - seconds
+        if seconds_left > 0:
+            return seconds_left
+        if self.has_reported:
+            return _LONG
         self.has_reported = True
         task, uid = self.task, f"checks-{self.task.id}-{self.task.claim}-{os.urandom(4).hex()}"
         body = f"the check of {task.id} ({self.by}) has run for {length(seconds)}: {task.check}"
@@ -253,15 +262,16 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
     if checkout is None or checkout.is_main:
         return
     then = f"then teams update-task {task.id} --status completed{options}"
+    team_name, name = standing.team.name, standing.name
     if names := work.uncommitted(checkout):
-        if not presence.was_refused(store, standing.team.name, standing.name, f"{task.id}:{task.claim}"):
+        if not presence.was_refused(store, team_name, name, f"{task.id}:{task.claim}"):
             raise errors.Conflict(
                 f"{top} has uncommitted files: {text.listed(names)}; {task.id} is unchanged",
                 f"git add -A && git commit -m '{task.id}'; {then}",
             )
-    elif _is_alone(standing, task, checkout) and not presence.was_refused(
-        store, standing.team.name, standing.name, "unshared"
-    ):
+        return
+    is_unshared = _has_unshared_commits(standing, task, checkout)
+    if is_unshared and not presence.was_refused(store, team_name, name, "unshared"):
         share = f"teams land {task.id}" if extensions.provided("land a completed task") else "git push"
         raise errors.Conflict(
             f"your commits are only on {checkout.branch or 'no branch'}; {task.id} is unchanged",
@@ -269,7 +279,7 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
         )
 
 
-def _is_alone(standing: Standing, task: Task, checkout: Checkout) -> bool:
+def _has_unshared_commits(standing: Standing, task: Task, checkout: Checkout) -> bool:
     """Whether the commits of the checkout are neither on the main checkout's branch nor pushed, and no landing will
     take them.
     """
@@ -312,45 +322,48 @@ def run(
         running = shell.ShellCommand(f"sh -c {shlex.quote(command)}; exit $?", place.directory, environ)
     except OSError as error:
         raise errors.TaskFailed(f"the check can't be run: {error.strerror}", f"Is {place.directory} there?") from None
-    ended, began = True, time.monotonic()
+    began, has_ended = time.monotonic(), True  # if the wait itself is interrupted, the command is killed at once
     try:
-        ended = _wait(running, patience, meanwhile)
+        has_ended = _wait(running, patience, meanwhile)
     finally:
-        finished = running.finish(end=not ended)
+        finished = running.finish(end=not has_ended)
         processes.end_tagged(mark, variable=processes.CHECK)
     output = "\n".join(part.strip("\n") for part in (finished.output, finished.errors) if part.strip())
-    status = finished.status if ended else shell.TIMEOUT
-    if not ended:
+    status = finished.status if has_ended else shell.TIMEOUT
+    if not has_ended:
         output += f"\n[ended after {patience:g} seconds: the setting checkTimeout]"
     elif status < 0:
         output += f"\n[ended by signal {-status}: a check must not kill the process that runs it]"
     if len(output) > checks.MAX_OUTPUT:  # keep the end, in whole lines
         end = output[-checks.MAX_OUTPUT :]
         output = "…" + (end.partition("\n")[2] or end)
-    took, at = round(time.monotonic() - began) or None, teams.now(store)
-    return Check(command=command, status=status, seconds=took, output=output, by=by, at=at, directory=place.directory)
+    seconds, at = round(time.monotonic() - began) or None, teams.now(store)
+    return Check(
+        command=command, status=status, seconds=seconds, output=output, by=by, at=at, directory=place.directory
+    )
 
 
 def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
-    give_up = time.monotonic() + patience
-    next_ = time.monotonic() if meanwhile else give_up
-    while not running.wait(max(min(give_up, next_) - time.monotonic(), 0)):
-        if time.monotonic() >= give_up:
+    """Wait at most *patience* seconds for the command to end, and return whether it ended."""
+    give_up_at = time.monotonic() + patience
+    call_at = time.monotonic() if meanwhile else give_up_at
+    while not running.wait(max(min(give_up_at, call_at) - time.monotonic(), 0)):
+        if time.monotonic() >= give_up_at:
             return False
-        if meanwhile and time.monotonic() >= next_:
-            next_ = time.monotonic() + meanwhile()
+        if meanwhile and time.monotonic() >= call_at:
+            call_at = time.monotonic() + meanwhile()
     return True
 
 
 def note_failed(store: Store, team: Team, task: Task, check: Check) -> None:
     """Record on the task that its check failed, if its claim is still the same."""
 
-    def change(now: Task) -> Task:
-        if (now.status, now.claim) != (task.status, task.claim):
-            assigning.refuse_stranger(now, check.by)
-            return now
-        how = f"exit status {check.status}"
-        return now.having(checked=check.to_json()).noted(teams.now(store), check.by, "check failed", how)
+    def with_failed_check(latest: Task) -> Task:
+        if (latest.status, latest.claim) != (task.status, task.claim):
+            assigning.refuse_stranger(latest, check.by)
+            return latest
+        remark = f"exit status {check.status}"
+        return latest.having(checked=check.to_json()).noted(teams.now(store), check.by, "check failed", remark)
 
-    update(store, team.name, TASK, task.id, change)
+    update(store, team.name, TASK, task.id, with_failed_check)
     history.note(store, team.name, check.by, "check failed", task=task.id, commit=check.commit, status=check.status)

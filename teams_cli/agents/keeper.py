@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Outcome, SessionState
 
 _BEAT = 30.0
+"""The most seconds between two signs of life of an agent."""
 _SEARCHED = 4096
 """How many characters at the end of a failed client's output are searched for the reason."""
 
@@ -67,13 +68,13 @@ class Keeper:
         self.config = user
         self.outputs: list[str] = []
         self.beat = _BEAT
-        self.overlaps = overlaps.Teller(store, team, session.agent)
+        self.conflicts = overlaps.ConflictWatch(store, team, session.agent)
 
     def keep(self) -> None:
         """Run turns until nothing is left to do, then notify the caller."""
         try:
             self._prepare()
-            self._keep()
+            self._run_turns()
         except BaseException as error:
             processes.end_descendants(self.session.tag)
             self._end("failed", f"its keeper failed: {type(error).__name__}: {error}", None)
@@ -86,42 +87,44 @@ class Keeper:
         self.profile = profiles.get(self.session.harness, self.config, self.session.acp_command)
         mode = permissions.mode(self.profile, self.session.permissions)
         # In a client's sandbox no agent can be started: the keeper does it outside.
-        self.confined = any(SANDBOX in word for word in mode.words)
+        self.is_in_sandbox = any(SANDBOX in word for word in mode.words)
         # Only the hash of its token is stored, so in a secure team it gets a new one.
         token = joining.renew_token(self.store, self.team, self.agent)
         self.environment = {**os.environ, **({"TEAMS_TOKEN": token} if token else {})}
-        if self.session.turns and not self.session.session_known:
-            self._learn_session(logs.of_turn(self.store, self.team, self.agent, self.session.turns, "out"))
+        if self.session.turns and not self.session.session_known:  # an earlier keeper was killed before it noted the id
+            self._record_session_id(logs.of_turn(self.store, self.team, self.agent, self.session.turns, "out"))
 
-    def _keep(self) -> None:
-        batch = self._batch()
+    def _run_turns(self) -> None:
+        mail = self._waiting_mail()
         if self.session.generation == 1 and not self.session.interrupted:
-            batch = []  # the prompt first
-        elif not batch and self.session.turns:
+            mail = []  # the prompt first
+        elif not mail and self.session.turns:
             ending.lapse(self.store, self.team, self.session)
-            return self._revive()
-        while self._work(batch):
-            batch = self._batch()
-            if not batch or self._guard(batch):
+            return self._resume_for_late_mail()
+        while self._take_turn(mail):
+            mail = self._waiting_mail()
+            if not mail or self._is_or_gets_paused(mail):
                 self._end("completed", None, 0)
-                return self._revive()
+                return self._resume_for_late_mail()
 
-    def _work(self, batch: list[Message]) -> bool:
-        """Run one turn with the messages in *batch*, and wait for the agents that it started. Returns whether to
-        continue.
+    def _take_turn(self, mail: list[Message]) -> bool:
+        """Run one turn with the messages in *mail*, and wait for the agents that it started. Returns whether to
+        continue; if not, the session is ended.
         """
         turn = None
-        if not (reason := self._to_stop()):
+        reason = self._reason_to_stop()
+        if reason is None:
             if budget := budgets.used_up(self.store, self.team, self.agent, self.session.run):
-                return self._rest(budget)
+                self._end_without_turn(budget)
+                return False
             try:
                 self._provide_worktree()
-                turn = self._turn(batch)
+                turn = self._run_client(mail)
             except OSError as error:
                 self._end("failed", str(error), None)
                 return False
-            if not (turn.interrupted or turn.stopped) and output.has_failed(self.profile, turn.status, turn.printed):
-                return self._failed(turn, batch)
+            if self._has_failed(turn):
+                return self._handle_failure(turn, mail)
             if answer := turn.output(self.profile):
                 self.outputs.append(answer)
             reason = turn.stopped or self._wait_for_children()
@@ -129,87 +132,97 @@ class Keeper:
             self._end("stopped", reason.text, turn.status if turn else None)
         return reason is None
 
-    def _failed(self, turn: Turn, batch: list[Message]) -> bool:
+    def _has_failed(self, turn: Turn) -> bool:
+        if turn.interrupted or turn.stopped:
+            return False
+        return output.has_failed(self.profile, turn.status, turn.printed)
+
+    def _handle_failure(self, turn: Turn, mail: list[Message]) -> bool:
         """End the session as failed, and return False. If the provider's limit is the reason, do instead what the
         setting onLimit says: end, wait, or take another client. Returns whether to continue.
         """
-        last_words = logs.end_of_turn(self.store, self.team, self.agent, self._now().turns, logs.END)
+        turns = self._stored_session().turns
+        last_words = logs.end_of_turn(self.store, self.team, self.agent, turns, logs.END)
         why = f"{ending_of(turn.status)}{': ' + last_words if last_words else ''}"
         # Only what the client itself says of the failure counts: its tools may have printed any error.
-        errors_printed = logs.of_turn(self.store, self.team, self.agent, self._now().turns, "err", _SEARCHED)
+        errors_printed = logs.of_turn(self.store, self.team, self.agent, turns, "err", _SEARCHED)
         printed = f"{output.failure_in(self.profile, turn.printed)[-_SEARCHED:]}\n{errors_printed}"
         until = resuming.limited_until(self.store, printed) if self.profile.has_provider else None
         if until is None:
             self._end("failed", why, turn.status)
             return False
-        limit = resuming.note_limit(self.store, self.team, self._now(), until, [message.number for message in batch])
+        numbers = [message.number for message in mail]
+        limit = resuming.note_limit(self.store, self.team, self._stored_session(), until, numbers)
         choice = resuming.on_limit(self.store, self.team)
         if choice in ("", resuming.RELEASE):
             self._end("failed", limit, turn.status)
             return False
         if choice == resuming.WAIT:
-            self._wait_until_given_more()
+            self._wait_for_provider()
         else:
-            self._take_client(choice)
-        return self._work(batch)
+            self._change_client(choice)
+        return self._take_turn(mail)
 
-    def _wait_until_given_more(self) -> None:
-        def over() -> bool:
-            return not self._now().is_limited(self.store.now()) or self._to_stop() is not None
+    def _wait_for_provider(self) -> None:
+        """Wait until the provider accepts requests again, or the agent is to stop."""
 
-        self._state("waiting")
-        while not over():
-            pace.sleep_until(self.store, self.team, over, min(self.beat, 1.0))
-            self._look()
-        self._state("running")
+        def may_continue() -> bool:
+            return not self._stored_session().is_limited(self.store.now()) or self._reason_to_stop() is not None
 
-    def _take_client(self, harness: str) -> None:
+        self._set_state("waiting")
+        while not may_continue():
+            pace.sleep_until(self.store, self.team, may_continue, min(self.beat, 1.0))
+            self._do_periodic_work()
+        self._set_state("running")
+
+    def _change_client(self, harness: str) -> None:
         """Continue with another client in a new session, which gets the prompt again."""
         self.profile = profiles.get(harness, self.config)
         other = {"harness": harness, "model": None, "acp_command": None}
         self.session = self.session.having(**other)
-        self._change(lambda session: session.having(**other, limited_until=None))
-        self._begin_anew()
+        self._update(lambda session: session.having(**other, limited_until=None))
+        self._begin_client_session()
 
-    def _begin_anew(self) -> None:
+    def _begin_client_session(self) -> None:
+        """Have the next turn begin a new session of the client."""
         fresh: dict[str, Any] = {"session_id": sessions.new_id(), "fresh": True}
         fresh["session_known"] = output.is_preset(self.profile) or None
         self.session = self.session.having(**fresh)
         sessions.note_started_here(self.store, self.team, self.session)
-        self._change(lambda session: session.having(**fresh))
+        self._update(lambda session: session.having(**fresh))
 
-    def _rest(self, budget: Budget) -> bool:
-        """End the session without another turn, because a budget is used up. It ends with the last output, or as failed
-        if there was no turn. Returns False.
-        """
-        if self._now().turns:
+    def _end_without_turn(self, budget: Budget) -> None:
+        """End the session because a budget is used up: with the last output, or as failed if there was no turn."""
+        if self._stored_session().turns:
             self._end("completed", None, 0)
         else:
             self._end("failed", f"{budget}; raise it: {budget.raised_by}", None)
-        return False
 
-    def _guard(self, batch: list[Message]) -> bool:
-        """Return whether the agent is not to take the messages in *batch*: it was paused, or the loop guard pauses it
+    def _is_or_gets_paused(self, mail: list[Message]) -> bool:
+        """Return whether the agent is not to take the messages in *mail*: it was paused, or the loop guard pauses it
         now. Messages that come with an interjection are always taken.
         """
-        session = self._now()
-        if session.pause_asked or session.interrupted:
-            return not session.interrupted
-        for sender in dict.fromkeys(message.from_ for message in batch):
+        session = self._stored_session()
+        if session.interrupted:
+            return False
+        if session.pause_asked:
+            return True
+        for sender in dict.fromkeys(message.from_ for message in mail):
             if reason := resuming.too_often(self.store, self.team, session, sender):
                 resuming.pause_pair(self.store, self.team, self.agent, sender, reason)
                 return True
         return False
 
-    def _revive(self) -> None:
+    def _resume_for_late_mail(self) -> None:
         """Start the session again if mail came at the last moment: its sender may have seen it still running."""
-        mail = self._batch()
+        mail = self._waiting_mail()
         if mail:
             team = teams.get(self.store, self.team)
             waking.wake(self.store, team, self.config, [self.agent], mail[0].from_, os.environ)
 
-    def _to_stop(self) -> Reason | None:
-        session = self._now()
+    def _reason_to_stop(self) -> Reason | None:
+        """Return why the agent is to stop; None if it may continue."""
+        session = self._stored_session()
         if session.ended or session.generation != self.session.generation:
             return Reason("it was treated as lost while its machine was unreachable")
         if by := session.stop_asked:
@@ -225,25 +238,28 @@ class Keeper:
 
     def _end(self, outcome: Outcome, failure: str | None, status: int | None) -> None:
         """End the session. Its caller, if idle, is resumed to take the output."""
-        output = self.outputs[-1] if self.outputs else "" if outcome == "completed" else None
-        earlier = [text for text in self.outputs[:-1] if text != self.outputs[-1]]
-        ending.finish(self.store, self.team, self.session, outcome, failure, output, status, earlier)
+        last = self.outputs[-1] if self.outputs else None
+        if last is None and outcome == "completed":
+            last = ""
+        earlier = [text for text in self.outputs[:-1] if text != last]
+        ending.finish(self.store, self.team, self.session, outcome, failure, last, status, earlier)
         with suppress(errors.TeamsError):
             logs.sweep(self.store, self.team, self.agent)
 
-    def _batch(self) -> list[Message]:
+    def _waiting_mail(self) -> list[Message]:
         """Return the messages for the next turn in the order of arrival. Notices that the session owes are sent first,
         because some are for the agent itself.
         """
-        session = self._now()
+        session = self._stored_session()
         if session.owed:
             notices.send_owed_by(self.store, self.team, SESSION.also_closed, self.agent)
-            session = self._now()
+            session = self._stored_session()
         numbers = sessions.waiting_numbers(self.store, self.team, session)
         return self.store.fetch(self.team, messages.MESSAGE, numbers, [])
 
-    def _now(self) -> Session:
-        return self.store.get(self.team, SESSION, self.agent)[0]
+    def _stored_session(self) -> Session:
+        """Return the session as it is stored now; others may have changed it since `self.session` was read."""
+        return sessions.get(self.store, self.team, self.agent)
 
     def _provide_worktree(self) -> None:
         """Make the worktree again if it was removed since the last turn.
@@ -254,96 +270,91 @@ class Keeper:
         if self.session.worktree and not os.path.isdir(self.session.worktree):
             from teams_cli.agents import trees
 
+            team, session = teams.get(self.store, self.team), self._stored_session()
             try:
-                trees.provide_again(self.store, teams.get(self.store, self.team), self._now(), self.environment)
+                trees.provide_again(self.store, team, session, self.environment)
             except errors.TeamsError as problem:
                 raise OSError(problem.message) from None
 
-    def _turn(self, batch: list[Message]) -> Turn:
-        if self._now().fresh and not self.session.fresh:
-            self._begin_anew()
-        started_with = self.session  # others may have changed the record since
-        session = self._now().having(
-            prompt=started_with.prompt,
-            directory=started_with.directory,
-            model=started_with.model,
-            acp_command=started_with.acp_command,
-            permissions=started_with.permissions,
-            session_id=started_with.session_id,
-            session_known=started_with.session_known,
+    def _run_client(self, mail: list[Message]) -> Turn:
+        """Run the client for one turn, which gets the messages in *mail*, and record the turn."""
+        if self._stored_session().fresh and not self.session.fresh:
+            self._begin_client_session()
+        checked = self.session  # others may have changed the record since it was checked
+        session = self._stored_session().having(
+            prompt=checked.prompt,
+            directory=checked.directory,
+            model=checked.model,
+            acp_command=checked.acp_command,
+            permissions=checked.permissions,
+            session_id=checked.session_id,
+            session_known=checked.session_known,
         )
-        client = ClientProcess(self.store, self.team, session, self.profile, batch, self.environment, self.config)
+        client = ClientProcess(self.store, self.team, session, self.profile, mail, self.environment, self.config)
         began = teams.now(self.store)
         client.start()
-        self._note_turn(batch)
+        self._record_start(mail)
 
-        def to_stop() -> Reason | None:
-            self._start_left()
-            return self._to_stop()
+        def reason_to_stop() -> Reason | None:
+            self._start_requested_agents()
+            return self._reason_to_stop()
 
-        turn = client.wait(to_stop, self._look)
-        self.overlaps.look()
-        if turn.interrupted or not (turn.stopped or output.has_failed(self.profile, turn.status, turn.printed)):
-            self._change(lambda session: session.having(given=None))
-        self._start_left()
-        self._learn_session(turn.printed)
-        self._note_usage(turn, began)
+        turn = client.wait(reason_to_stop, self._do_periodic_work)
+        self.conflicts.look()
+        if turn.interrupted or not (turn.stopped or self._has_failed(turn)):
+            self._update(lambda session: session.having(given=None))
+        self._start_requested_agents()
+        self._record_session_id(turn.printed)
+        self._record_usage(turn, began)
         with suppress(OSError):
             logs.rotate(self.store, self.team, self.agent, session.turns + 1)
         return turn
 
-    def _note_turn(self, batch: list[Message]) -> None:
-        """Record that the turn was given the messages in *batch*, then mark them as read. In this order, a keeper that
-        is killed loses no message.
+    def _record_start(self, mail: list[Message]) -> None:
+        """Record that a turn was given the messages in *mail*, then mark them as read. In this order, a keeper that is
+        killed loses no message.
         """
-        last = max((message.number for message in batch), default=0)
+        numbers = sorted(message.number for message in mail)
+        senders = dict.fromkeys(message.from_ for message in mail)
 
-        def change(session: Session) -> Session:
-            noted = resuming.noted(session, dict.fromkeys(m.from_ for m in batch), teams.now(self.store))
-            given = sorted(message.number for message in batch) or None
-            return noted.having(
-                turns=session.turns + 1, delivered=max(session.delivered, last), given=given, fresh=None
+        def with_turn(session: Session) -> Session:
+            delivered = max(session.delivered, *numbers) if numbers else session.delivered
+            return resuming.noted(session, senders, teams.now(self.store)).having(
+                turns=session.turns + 1, delivered=delivered, given=numbers or None, fresh=None
             )
 
-        turn = self._change(change).turns
-        inboxes.mark_read(self.store, self.team, self.agent, {message.number for message in batch}, turn)
+        turn = self._update(with_turn).turns
+        inboxes.mark_read(self.store, self.team, self.agent, set(numbers), turn)
 
-    def _note_usage(self, turn: Turn, began: str) -> None:
+    def _record_usage(self, turn: Turn, began: str) -> None:
         """Record the tokens and the time that the turn used. If that fails, the failure is logged, and the agent
         continues.
         """
-        session = self._now()
+        session = self._stored_session()
         try:
-            budgets.record_usage(
-                self.store,
-                self.team,
-                session,
-                self.profile,
-                turn.printed,
-                began,
-                lambda took: budgets.warnings(self.store, self.team, session, took),
-            )
+            budgets.record_usage(self.store, self.team, session, self.profile, turn.printed, began)
         except errors.TeamsError as problem:
             sys.stderr.write(f"the tokens of turn {session.turns} were not counted: {problem.message}\n")
 
-    def _learn_session(self, printed: str) -> None:
+    def _record_session_id(self, printed: str) -> None:
         """Record the session id that the client printed, if the client makes its ids itself."""
         session_id = output.session_id_in(self.profile, printed)
         if session_id and sessions.is_session_id(session_id):
             self.session = self.session.having(session_id=session_id, session_known=True)
             sessions.note_started_here(self.store, self.team, self.session)
-            self._change(lambda s: s.having(session_id=session_id, session_known=True))
+            self._update(lambda session: session.having(session_id=session_id, session_known=True))
 
-    def _start_left(self) -> None:
-        if self.confined:
-            background.start_left(self.store, self.team, self.agent, self.config, os.environ)
+    def _start_requested_agents(self) -> None:
+        """Start the agents that the client asked for inside its sandbox, where nothing can be started."""
+        if self.is_in_sandbox:
+            background.start_requested(self.store, self.team, self.agent, self.config, os.environ)
 
-    def _look(self) -> None:
+    def _do_periodic_work(self) -> None:
         """Record that the agent is alive, compare its work with that of others, and end the sessions of agents that it
         started if they are lost. This is called from time to time while the client runs.
         """
         agents.note_sign_of_life(self.store, self.team, self.agent, every=self.beat)
-        self.overlaps.look()
+        self.conflicts.look()
         ending.children(self.store, self.team, self.agent)
 
     def _wait_for_children(self) -> Reason | None:
@@ -351,41 +362,42 @@ class Keeper:
         to stop the agent, or None.
         """
 
-        def settled() -> bool:
-            going = not all(child.ended for child in ending.children(self.store, self.team, self.agent))
-            return not going or self._now().interrupted or self._is_asked() or self._to_stop() is not None
+        def may_continue() -> bool:
+            if all(child.ended for child in ending.children(self.store, self.team, self.agent)):
+                return True
+            return self._stored_session().interrupted or self._is_asked() or self._reason_to_stop() is not None
 
-        waited = False
+        has_waited = False
         while True:
             ending.linger(ending.children(self.store, self.team, self.agent))
-            if settled():
+            if may_continue():
                 break
-            if not waited:
-                self._state("waiting")
-            waited = True
-            pace.sleep_until(self.store, self.team, settled, self.beat)
-            self._look()
-        if waited:
-            self._state("running")
-        return self._to_stop()
+            if not has_waited:
+                self._set_state("waiting")
+            has_waited = True
+            pace.sleep_until(self.store, self.team, may_continue, self.beat)
+            self._do_periodic_work()
+        if has_waited:
+            self._set_state("running")
+        return self._reason_to_stop()
 
     def _is_asked(self) -> bool:
         """Whether this agent has a question, or a message from an agent that it started. If it did not answer, each
         would wait for the other forever.
         """
-        own = {child.agent for child in ending.children(self.store, self.team, self.agent)}
+        children = {child.agent for child in ending.children(self.store, self.team, self.agent)}
         return any(
-            message.type == "question" or (message.from_ in own and message.type != "output")
-            for message in self._batch()
+            message.type == "question" or (message.from_ in children and message.type != "output")
+            for message in self._waiting_mail()
             if not message.only_informs
         )
 
-    def _state(self, state: SessionState) -> None:
-        self._change(lambda s: s if s.ended else s.having(state=state))
+    def _set_state(self, state: SessionState) -> None:
+        self._update(lambda session: session if session.ended else session.having(state=state))
 
-    def _change(self, change: Callable[[Session], Session]) -> Session:
-        """Change the session and return it. This is possible in a closed team too, where running agents still come to
-        their end.
+    def _update(self, change: Callable[[Session], Session]) -> Session:
+        """Change the stored session and return it. This is possible in a closed team too, where running agents still
+        come to their end.
         """
         return update(self.store, self.team, SESSION.also_closed, self.agent, change)[1]
 

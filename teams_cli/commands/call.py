@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, Protocol, TypeVar
 
-    from teams_cli.agents.overlaps import Teller
+    from teams_cli.agents.overlaps import ConflictWatch
     from teams_cli.store.pace import Alarm
     from teams_cli.teams.config import Config
     from teams_cli.teams.permission import Caller
@@ -48,7 +48,7 @@ class Call:
     Started agents inherit *environ*.
     """
 
-    _teller: Teller | None = None
+    _conflict_watch: ConflictWatch | None = None
     _last: int | None = None
     """The number of the last message, once it was looked up for the answer."""
 
@@ -423,9 +423,9 @@ class Call:
         if presence.load(self.store, self.team, self.agent).worktree:
             from teams_cli.agents import overlaps
 
-            if self._teller is None or self._teller.agent != self.agent:
-                self._teller = overlaps.Teller(self.store, self.team, self.agent)
-            if why := self._teller.look():  # while the caller waits, only at those that moved since
+            if self._conflict_watch is None or self._conflict_watch.agent != self.agent:
+                self._conflict_watch = overlaps.ConflictWatch(self.store, self.team, self.agent)
+            if why := self._conflict_watch.look():  # while the caller waits, only at those that moved since
                 self.say(f"your work could not be compared with that of others: {why}")
 
     def notify(self, team: Team) -> None:

@@ -110,7 +110,7 @@ def _about_overlaps(
     # A denial is said before the write. A warning is said when the client shows it to its model.
     if is_before_write != (denies or dialect.guard.tells):
         return None
-    lines = [line for path in paths for line in overlaps.about(store, team, agent, path)]
+    lines = [line for path in paths for line in overlaps.others_working_on(store, team, agent, path)]
     if denies:
         return dialect.denial(event, _overlap_text(lines, "so you may not write it now")) if lines else None
     fresh = lines_not_shown_before(f"{store.root}/teams/{team.name}/inboxes/{agent}.overlaps", lines)
