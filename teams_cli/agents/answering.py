@@ -182,7 +182,7 @@ def _ask_at_once(store: Store, question: Question, member: Member) -> bool:
     or a command is asked by the process that collects the answers instead.
     """
     name = member.agent_id
-    ways = (sessions.find, terminals.find, sessions.find_told)
+    ways = (sessions.find, terminals.find, sessions.find_reported)
     try:
         if member.answer or any(find(store, question.team_name, name) for find in ways):
             return False

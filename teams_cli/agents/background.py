@@ -32,9 +32,9 @@ class LoneProcess:
         self._module = module
         self._lock = lock
 
-    def start(self, store: Store, team: str, environ: Mapping[str, str], own: Mapping[str, str]) -> None:
-        """Start the process with the environment *own*, unless it runs already. Inside a client's sandbox, which
-        *environ* shows, none is started, because the sandbox would end it.
+    def start(self, store: Store, team: str, environ: Mapping[str, str], environment: Mapping[str, str]) -> None:
+        """Start the process with the variables *environment*, unless it runs already. If the caller, whose variables
+        are *environ*, is inside a client's sandbox, nothing is started, because the sandbox would end it.
 
         Raises:
             StorageFailed: Its lock or its log can't be made.
@@ -42,18 +42,18 @@ class LoneProcess:
         """
         if environ.get(SANDBOX):
             return
-        held = self.hold(store, team)
-        if held is None:
+        descriptor = self.hold(store, team)
+        if descriptor is None:
             return
-        os.close(held)  # the new process takes it; if there are two, one ends
+        os.close(descriptor)  # the new process takes the lock; if there are two, one ends
         log = logs.begin(store, team, f".{self._module.rpartition('.')[2]}")
-        processes.start_own(self._module, [], {**own, "TEAMS_TEAM": team}, log)
+        processes.start_own(self._module, [], {**environment, "TEAMS_TEAM": team}, log)
 
     def hold(self, store: Store, team: str) -> int | None:
         """Take the lock, and return it as a descriptor to close; None if another process holds it."""
         return locks.hold(self._path(store, team), store.root)
 
-    def is_there(self, store: Store, team: str) -> bool:
+    def is_running(self, store: Store, team: str) -> bool:
         """Whether the process runs."""
         return bindings.is_locked(self._path(store, team))
 
@@ -65,23 +65,25 @@ class LoneProcess:
         taken. A failed look is repeated, and *complain* gets its reason once.
         """
         complaints = logs.Complaints()
-        while (held := self.hold(store, team)) is not None:
-            look = partial(_tried, begin(), complaints, complain)
+        while (descriptor := self.hold(store, team)) is not None:
+            look = partial(_look_or_complain, begin(), complaints, complain)
             pace.sleep_until(store, team, paced(look), None)
-            os.close(held)
-            if look():  # look once more: a change without the lock would be missed
+            os.close(descriptor)
+            # Look once more: who changed something while the lock was held left it to this process.
+            if look():
                 return
 
     def _path(self, store: Store, team: str) -> str:
         return f"{store.root}/{self._lock.format(team=team)}"
 
 
-def _tried(look: Callable[[], bool], complaints: logs.Complaints, complain: Callable[[str], object]) -> bool:
+def _look_or_complain(look: Callable[[], bool], complaints: logs.Complaints, complain: Callable[[str], object]) -> bool:
+    """Look once, and return whether nothing is left to do. A failed look is to be repeated."""
     try:
-        over = look()
+        is_done = look()
         complaints.end()
-        return over
-    except errors.NotFound:
+        return is_done
+    except errors.NotFound:  # the team is gone
         return True
     except errors.TeamsError as problem:
         if complaints.is_new(problem):
@@ -103,7 +105,7 @@ def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> 
     """Start the waker if clients of the team run in terminals of this machine. It does not inherit the variables that
     identify the client which starts it.
     """
-    if is_seated(store.root, team) and not WAKER.is_there(store, team):
+    if is_seated(store.root, team) and not WAKER.is_running(store, team):
         start(store, team, environments.clean(environ))
 
 
@@ -113,37 +115,50 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
     """
     if by := environ.get(SANDBOX) and environ.get("TEAMS_AGENT_ID"):
         # A process in the sandbox would end with the command.
-        _change_start(store, team, session, lambda starting: starting.having(unstarted=by))
+        _update_starting(store, team, session, lambda starting: starting.having(unstarted=by))
         return
     try:
         sessions.check_started_here(store, team, session)
-        profile = profiles.get(session.harness, config)
         log = logs.begin(store, team, session.agent)
-        member = teams.get(store, team).find(session.agent)
-        name = member.agent_name if member and member.agent_name else session.agent
-        type = (member.agent_type or member.role) if member else "team-member"
-        ours = {**store.variables, **environments.identity(team, session.agent, name, type)}
-        port = {isolation.VARIABLE: str(session.port_base)} if session.port_base else {}
-        own = profile.environment(environ, {**(session.variables or {}), **ours, **port})
-        if level := permissions.held_to(profile, session.permissions):
-            own[permissions.VARIABLE] = level  # also for child processes that clear their environment
-        path = own.get("PATH", os.defpath)
-        if not shutil.which("teams", path=path):  # agents call it
-            path = f"{path}{os.pathsep}{os.path.dirname(sys.executable)}"
-        own["PATH"] = path
-        pid = processes.start_own("teams_cli.agents.keeper", [], own, log)
+        environment = _environment_of_keeper(store, team, session, config, environ)
+        pid = processes.start_own("teams_cli.agents.keeper", [], environment, log)
     except (OSError, errors.TeamsError) as error:
         ending.finish(store, team, session, "failed", f"the process that runs it can't be started: {error}")
         return
-    _change_start(store, team, session, lambda starting: starting.kept_by(pid, store.host))
+    _update_starting(store, team, session, lambda starting: starting.kept_by(pid, store.host))
     if store.host:
         start(store, team, environ)
 
 
-def _change_start(store: Store, team: str, session: Session, change: Callable[[Session], Session]) -> None:
-    """Change the session if it is still starting in the same generation."""
-    kind = sessions.SESSION.also_closed
-    update(store, team, kind, session.agent, lambda now: change(now) if now.starts(session) else now)
+def _environment_of_keeper(
+    store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the environment of the keeper, which its client inherits."""
+    profile = profiles.get(session.harness, config)
+    member = teams.get(store, team).find(session.agent)
+    name = member.agent_name if member and member.agent_name else session.agent
+    type = (member.agent_type or member.role) if member else "team-member"
+    variables = {**(session.variables or {}), **store.variables}
+    variables |= environments.identity(team, session.agent, name, type)
+    if session.port_base:
+        variables[isolation.VARIABLE] = str(session.port_base)
+    environment = profile.environment(environ, variables)
+    if level := permissions.held_to(profile, session.permissions):
+        environment[permissions.VARIABLE] = level  # also for child processes that clear their environment
+    path = environment.get("PATH", os.defpath)
+    if not shutil.which("teams", path=path):  # agents call it
+        path = f"{path}{os.pathsep}{os.path.dirname(sys.executable)}"
+    environment["PATH"] = path
+    return environment
+
+
+def _update_starting(store: Store, team: str, session: Session, change: Callable[[Session], Session]) -> None:
+    """Change the stored session if it is still starting in the same generation."""
+
+    def changed(latest: Session) -> Session:
+        return change(latest) if latest.state == "starting" and latest.generation == session.generation else latest
+
+    update(store, team, sessions.SESSION.also_closed, session.agent, changed)
 
 
 def start_requested(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
@@ -151,15 +166,15 @@ def start_requested(store: Store, team: str, agent: str, config: Config | None, 
     has.
     """
     for session, _ in store.scan(team, sessions.SESSION, []):
-        waits = session.unstarted == agent and not session.ended
-        taken = sessions.take_over(store, team, session) if waits else None
+        is_requested = session.unstarted == agent and not session.ended
+        taken = sessions.take_over(store, team, session) if is_requested else None
         if taken is None:
             continue
         try:
-            own = {permissions.VARIABLE: sessions.get(store, team, agent).permissions or ""}
+            own_level = {permissions.VARIABLE: sessions.get(store, team, agent).permissions or ""}
             if taken.caller == agent:
                 level = taken.permissions or permissions.LEVELS[-1]
-                permissions.refuse_more(own, level, f"start one that may do more ({level})")
+                permissions.refuse_more(own_level, level, f"start one that may do more ({level})")
         except errors.TeamsError as error:
             ending.finish(store, team, taken, "failed", error.message)
         else:

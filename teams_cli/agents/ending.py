@@ -30,7 +30,7 @@ def current(store: Store, team: str, agent: str) -> Session | None:
     lost first.
     """
     session = find(store, team, agent)
-    return session if session is None else _settled(store, team, session)
+    return _settled(store, team, session) if session else None
 
 
 def started(store: Store, team: str, agent: str) -> Session:
@@ -41,11 +41,10 @@ def started(store: Store, team: str, agent: str) -> Session:
     """
     if session := current(store, team, agent):
         return session
-    joined = teams.get(store, team).member(agent) is not None
-    ask = f"It joined by itself. To ask it to end: teams request-shutdown {agent}"
-    raise errors.AgentNotFound(
-        f"teams started no agent {agent!r} in team {team}", ask if joined else "See: teams list-agents"
-    )
+    hint = "See: teams list-agents"
+    if teams.get(store, team).member(agent) is not None:
+        hint = f"It joined by itself. To ask it to end: teams request-shutdown {agent}"
+    raise errors.AgentNotFound(f"teams started no agent {agent!r} in team {team}", hint)
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Session]:
@@ -68,10 +67,11 @@ def of_run(store: Store, team: str, run: str) -> list[Session]:
 
 def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm) -> None:
     """Have the alarm ring when one of these sessions may have become lost, since nothing else reports that."""
-    if not (going := [session for session in sessions if not session.ended]):
+    active = [session for session in sessions if not session.ended]
+    if not active:
         return
     silence = teams.get(store, team).silence
-    for session in going:
+    for session in active:
         if session.state == "starting":
             alarm.ring_in(_LINGER)
         alarm.ring_at_end_of(session.keeper_pid, session.keeper_started, session.keeper_boot)
@@ -83,11 +83,11 @@ def is_lost(store: Store, team: str, session: Session) -> bool:
     """Whether the session is not ended but no process holds it: its keeper is gone, or its machine is silent. A keeper
     on another machine can't be looked at, but reports regularly that its agent is alive.
     """
-    if session.unstarted and not session.ended:
-        by = find(store, team, session.unstarted)
-        return by is None or by.ended or not by.keeper_lives
     if session.ended:
         return False
+    if session.unstarted:  # another agent's keeper is to start it
+        requester = find(store, team, session.unstarted)
+        return requester is None or requester.ended or not requester.keeper_lives
     if not session.keeper_lives:
         return not _keeper_is_on_its_way(store, team, session)
     if not store.host or session.keeper_pid is None:
@@ -121,16 +121,18 @@ def _settled(store: Store, team: str, session: Session) -> Session:
     """Return the session after what is overdue is done: it is ended if it is lost, and given back to the agent if
     nobody sits in the agent's place any more. If the store can't be written, the session is returned unchanged.
     """
-    if not session.taken_by and not is_lost(store, team, session):
-        return session
     try:
-        if not session.taken_by:
-            return settle_lost(store, team, session.agent)
-        from teams_cli.agents.seats import sitting
+        if session.taken_by:
+            from teams_cli.agents.seats import sitting
 
-        return sitting.give_back(store, team, session) if sitting.has_person_left(store, team, session) else session
+            return sitting.give_back(store, team, session) if sitting.has_person_left(store, team, session) else session
     except errors.TeamsError:
         return session
+    if not is_lost(store, team, session):
+        return session
+    with suppress(errors.TeamsError):
+        return settle_lost(store, team, session.agent)
+    return session
 
 
 def settle_lost(store: Store, team: str, agent: str) -> Session:
@@ -138,31 +140,35 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
     session, _ = store.get(team, SESSION, agent)
     if not is_lost(store, team, session):
         return session
-    silent = session.keeper_lives
-    from teams_cli.agents import logs
+    is_killed = not session.keeper_lives
+    failure = "the process that ran it was killed" if is_killed else f"its machine is silent, {session.host}"
+    if is_killed:
+        from teams_cli.agents import logs
 
-    # A killed keeper may not have recorded the turn that it had started.
-    ends = (logs.end_of_turn(store, team, agent, turn, logs.END) for turn in (session.turns + 1, session.turns))
-    last_words = next(filter(None, ends), "")
-    why = f"its machine is silent, {session.host}" if silent else "the process that ran it was killed"
+        # A killed keeper may not have recorded the turn that it had started.
+        last_words = logs.end_of_turn(store, team, agent, session.turns + 1, logs.END)
+        last_words = last_words or logs.end_of_turn(store, team, agent, session.turns, logs.END)
+        failure += f": {last_words}" if last_words else ""
 
-    def lose(latest: Session) -> Session:
-        if latest.ended or latest.outcome or latest.held != session.held:  # another process took it meanwhile
+    def as_lost(latest: Session) -> Session:
+        if latest.ended or latest.outcome or latest.holder != session.holder:  # another process took it meanwhile
             return latest
-        return latest.having(outcome="lost", failure=f"{why}: {last_words}" if last_words and not silent else why)
+        return latest.having(outcome="lost", failure=failure)
 
-    lost = update(store, team, SESSION.also_closed, agent, lose)[1]
-    if lost.ended or not lost.outcome:
-        return lost
-    if not silent:
+    session_after = update(store, team, SESSION.also_closed, agent, as_lost)[1]
+    if session_after.ended or not session_after.outcome:
+        return session_after
+    if is_killed:
         processes.end_tagged(session.tag, (("KILL", 2.0),))
-    return finish(store, team, lost, "lost")
+    return finish(store, team, session_after, "lost")
 
 
 def linger(sessions: list[Session]) -> None:
     """Wait until the keepers of ended sessions have exited. A keeper resumes other agents just before it exits."""
-    give_up = time.monotonic() + _LINGER
-    while any(s.ended and s.keeper_lives and not s.taken_by for s in sessions) and time.monotonic() < give_up:
+    give_up_at = time.monotonic() + _LINGER
+    while time.monotonic() < give_up_at:
+        if not any(session.ended and session.keeper_lives and not session.taken_by for session in sessions):
+            return
         time.sleep(0.005)
 
 
@@ -185,68 +191,61 @@ def finish(
     """
     from teams_cli.agents import outputs
 
-    def settle(latest: Session) -> Session:
+    def with_outcome(latest: Session) -> Session:
         if latest.ended or latest.generation != session.generation or latest.outcome:
             return latest
         return latest.having(outcome=outcome, failure=failure, exit_status=exit_status)
 
-    def end(latest: Session) -> Session:
+    def as_ended(latest: Session) -> Session:
         if latest.ended or latest.generation != session.generation:
             return latest
         return latest.having(state="paused" if latest.pause_asked else "done", ended_at=teams.now(store))
 
     if output is not None:
         outputs.keep(store, team, session.agent, session.generation, output, earlier)
-    settled = update(store, team, SESSION.also_closed, session.agent, settle)[1]
+    settled = update(store, team, SESSION.also_closed, session.agent, with_outcome)[1]
     if settled.ended or settled.generation != session.generation:
         return settled
-    sent = None if outputs.is_answered(store, team, settled) else outputs.pipe(store, team, settled, earlier)
-    before, after = update(store, team, SESSION.also_closed, session.agent, end)
+    message = None if outputs.is_answered(store, team, settled) else outputs.send(store, team, settled, earlier)
+    before, after = update(store, team, SESSION.also_closed, session.agent, as_ended)
     if before is not after:
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)
-        if sent and outputs.is_waited_for(settled):
-            messages.wake_up(store, team, [after.caller], sent, after.agent)
+        if message and outputs.is_waited_for(settled):
+            messages.wake_up(store, team, [after.caller], message, after.agent)
         with suppress(errors.TeamsError):  # the session has ended all the same
-            _tell_team(store, teams.get(store, team), after)
+            _free_tasks_and_notify(store, teams.get(store, team), after)
     return after
 
 
-def _tell_team(store: Store, team: Team, ended: Session) -> None:
+def _free_tasks_and_notify(store: Store, team: Team, ended: Session) -> None:
     """Free the tasks that are reserved for the agent, if nothing resumes it. If it completed and has a branch, notify
     the other members once of where its work is.
     """
+    agent = ended.agent
     if ended.outcome in ("stopped", "lost"):
-        assigning.free_all(store, team, ended.agent, f"{ended.agent} was {ended.outcome}")
+        assigning.free_all(store, team, agent, f"{agent} was {ended.outcome}")
     if ended.outcome == "completed" and ended.branch:
-        body = f"{ended.agent} finished; its work is on the branch {ended.branch} ({ended.worktree})"
+        body = f"{agent} finished; its work is on the branch {ended.branch} ({ended.worktree})"
         for name in team.active_names():
-            if name not in (ended.agent, ended.caller):
-                messages.notify(
-                    store,
-                    team.name,
-                    name,
-                    body,
-                    f"finished~{ended.agent}~{name}",
-                    "info",
-                    wake=False,
-                    event="agent-finished",
-                )
+            if name not in (agent, ended.caller):
+                uid = f"finished~{agent}~{name}"
+                messages.notify(store, team.name, name, body, uid, "info", wake=False, event="agent-finished")
 
 
 def lapse(store: Store, team: str, session: Session) -> None:
     """End a generation of the session that found nothing to do, with the outcome of the generation before."""
 
-    def change(latest: Session) -> Session:
+    def as_ended(latest: Session) -> Session:
         if latest.ended or latest.generation != session.generation:
             return latest
         return latest.having(state="paused" if latest.pause_asked else "done", outcome=latest.outcome_before)
 
-    update(store, team, SESSION.also_closed, session.agent, change)
+    update(store, team, SESSION.also_closed, session.agent, as_ended)
 
 
 def unfinished(store: Store, team: str, agent: str) -> tuple[list[str], list[str]]:
     """Return why the agent may not finish yet: the agents that still work for it, and its unread messages. The agent
     may finish if both lists are empty.
     """
-    going = [session.agent for session in children(store, team, agent) if not session.ended]
-    return going, [f"msg-{number}" for number in inboxes.unread(store, team, agent)]
+    active = [session.agent for session in children(store, team, agent) if not session.ended]
+    return active, [f"msg-{number}" for number in inboxes.unread(store, team, agent)]

@@ -26,6 +26,7 @@ from teams_cli.teams.permission import Caller, require
 from teams_cli.teams.teams import Team
 
 _PATIENCE = 20.0
+"""Seconds that an agent gets to end."""
 
 
 def interject(
@@ -71,16 +72,16 @@ def interject(
 def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
     """Make the message the next turn of its recipient. Returns whether that ends a running turn."""
 
-    def ask(session: Session) -> Session:
+    def interrupted(session: Session) -> Session:
         if session.taken_by:
             return session
-        session = resuming.going_on(session)
+        session = resuming.without_pause(session)
         return session.having(interjected=max(session.interjected, message.number))
 
-    ended = update(store, team.name, SESSION.also_closed, message.to, ask)[1].ended
-    if ended:
+    is_idle = update(store, team.name, SESSION.also_closed, message.to, interrupted)[1].ended
+    if is_idle:
         waking.wake(store, team, caller.config, [message.to], caller.name, environ)
-    return not ended
+    return not is_idle
 
 
 def deliver_interruptions(
@@ -105,19 +106,26 @@ def deliver_interruptions(
         AgentNotFound, InvalidValue, UidTaken: As for sending.
     """
     team = teams.get(store, team_name)
-    by_setting = now is None
+    is_requested = bool(now)
     if now is None:
         now = settings.value(team, "delivery") == "interject"
     if now:
-        now = _may_interject(store, team_name, caller, to, by_setting)
+        try:
+            require(store, team_name, caller, "interject", to)
+        except errors.NotAllowed:
+            if is_requested:
+                raise
+            now = False  # only the setting asks for it: the message is sent all the same
     message = messages.send(store, team_name, caller, to, body, uid, fyi, wake=False, ack_by=ack_by)
     try:
-        return message, _hand_in(store, team, caller, message, environ, now)
+        return message, _deliver_stored(store, team, caller, message, environ, now)
     except (errors.StorageFailed, errors.Busy):  # it is delivered with the next message
         return message, False
 
 
-def _hand_in(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str], now: bool) -> bool:
+def _deliver_stored(
+    store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str], now: bool
+) -> bool:
     """Deliver a stored message, *now* or with the next turn. Returns whether that ends a running turn."""
     session = ending.current(store, team.name, message.to)
     if session is None or (session.ended and session.outcome == "stopped"):
@@ -126,19 +134,6 @@ def _hand_in(store: Store, team: Team, caller: Caller, message: Message, environ
         return _interrupt(store, team, caller, message, environ)
     waking.wake(store, team, caller.config, [message.to], caller.name, environ)
     return False
-
-
-def _may_interject(store: Store, team_name: str, caller: Caller, to: str, by_setting: bool) -> bool:
-    """Return whether the caller may interrupt the member *to*. If only the setting asks for that (*by_setting*), a
-    caller who may not is not refused, because the message is sent all the same.
-    """
-    try:
-        require(store, team_name, caller, "interject", to)
-    except errors.NotAllowed:
-        if not by_setting:
-            raise
-        return False
-    return True
 
 
 def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> bool:
@@ -164,27 +159,25 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
         AgentNotFound: `teams` started no agent of that name.
         Conflict: The agent did not end in time.
     """
-    caller = require(store, team_name, caller, "stop-agent", agent).caller
-    name = caller.name
+    name = require(store, team_name, caller, "stop-agent", agent).caller.name
     ending.started(store, team_name, agent)
-
     before, after = _ask_to_stop(store, team_name, agent, name)
     if before is not after:
         history.note(store, team_name, name, "agent stopped", agent=agent)
-    if after.ended:  # nothing runs that it would have to wait for
+    if after.ended:  # there is nothing to wait for
         return after
 
-    def stopped() -> bool:
+    def is_stopped() -> bool:
         session = sessions.find(store, team_name, agent)
         if session is not None and not session.ended and (pid := ending.frozen_keeper(session)):
-            processes.kill(pid)  # a stopped process never learns that its agent is to end
+            processes.kill(pid)  # a suspended process never learns that its agent is to end
         session = ending.current(store, team_name, agent)
         if session is None:
             return True
         # If it just ended by itself, it is marked as stopped now.
         return session.ended and _ask_to_stop(store, team_name, agent, name)[1].outcome == "stopped"
 
-    if not pace.sleep_until(store, team_name, stopped, patience):
+    if not pace.sleep_until(store, team_name, is_stopped, patience):
         raise errors.Conflict(
             f"{agent} did not end within {patience:g} seconds", "Try again, or look: teams list-agents"
         )
@@ -194,14 +187,14 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
 def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
     """Have a running session end, and an ended session never resume. Returns the session before and after that."""
 
-    def ask(session: Session) -> Session:
+    def stopped(session: Session) -> Session:
         if not session.ended:
             return session if session.stop_asked else session.having(stop_asked=by)
         if session.outcome == "stopped":
             return session
         return session.having(state="done", outcome="stopped", failure=f"{session.stop_asked or by} stopped it")
 
-    return update(store, team, SESSION.also_closed, agent, ask)
+    return update(store, team, SESSION.also_closed, agent, stopped)
 
 
 def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
@@ -213,17 +206,16 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
         AgentNotFound: `teams` started no agent of that name.
         WrongState: It was stopped.
     """
-    caller = require(store, team_name, caller, "pause-agent", agent).caller
-    name = caller.name
+    name = require(store, team_name, caller, "pause-agent", agent).caller.name
     ending.started(store, team_name, agent)
 
-    def ask(session: Session) -> Session:
+    def paused(session: Session) -> Session:
         sitting.refuse_stopped(session)
         if session.pause_asked or session.state == "paused":
             return session
         return session.having(state="paused" if session.ended else session.state, pause_asked=f"{name} paused it")
 
-    before, after = update(store, team_name, SESSION.also_closed, agent, ask)
+    before, after = update(store, team_name, SESSION.also_closed, agent, paused)
     if before is not after:
         history.note(store, team_name, name, "agent paused", agent=agent)
     return after
@@ -238,13 +230,13 @@ def take_over(
         AgentNotFound: `teams` started no such agent.
         WrongState: Nobody can take its place; says why.
     """
-    rested = sitting.session_to_continue(store, team, ending.started(store, team, agent), client).state == "paused"
+    was_paused = sitting.session_to_continue(store, team, ending.started(store, team, agent), client).state == "paused"
     try:
         pause(store, team, caller, agent)
         waking.wait_for(store, team, agent)
-        return sitting.hold(store, team, agent, caller.name if caller else HUMAN, os.getpid(), rested)
+        return sitting.hold(store, team, agent, caller.name if caller else HUMAN, os.getpid(), was_paused)
     except BaseException:
-        if not rested:
+        if not was_paused:
             with suppress(errors.TeamsError):  # the first error is the one to report
                 session = resume(store, team, caller, agent)
                 if caller:
@@ -268,13 +260,15 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
     standing = require(store, team_name, caller, "resume-agent", agent)
     ending.started(store, team_name, agent)
 
-    def go_on(session: Session) -> Session:
+    def resumed(session: Session) -> Session:
         sitting.refuse_stopped(session)
         sitting.refuse_taken(session)
-        rested = resuming.going_on(session)
-        return rested.having(failure=None) if session.state == "paused" and rested.outcome == "completed" else rested
+        going = resuming.without_pause(session)
+        if session.state == "paused" and going.outcome == "completed":
+            return going.having(failure=None)  # that was the reason of the pause
+        return going
 
-    before, after = update(store, team_name, SESSION.also_closed, agent, go_on)
+    before, after = update(store, team_name, SESSION.also_closed, agent, resumed)
     if before is not after:
         history.note(store, team_name, standing.caller.name, "agent resumed", agent=agent)
     return after
@@ -303,65 +297,66 @@ def restart(
     standing = require(store, team, caller, "restart-agent", agent)
     level = ending.started(store, team, agent).permissions or permissions.LEVELS[-1]
     permissions.refuse_more(environ, level, f"restart an agent that may do more ({level})")
-    body = _words(store, team, standing.caller.name, agent, fresh)
-    sent: Message | None = None
-    request = f"{standing.caller.name}~{messages.checked_uid(uid)}" if uid is not None else None
+    by = standing.caller.name
+    body = _text_of_restart(store, team, by, agent, fresh)
+    request = f"{by}~{messages.checked_uid(uid)}" if uid is not None else None
+    earlier: Message | None = None  # the message of an earlier restart that is still open
 
     def with_restart(session: Session) -> Session:
-        """Return the session with the restart. *sent* becomes the message of an earlier restart that is still open."""
-        nonlocal sent
+        nonlocal earlier
         if request and session.restarted == request:  # the command is repeated
-            sent = _open_restart(store, team, session)
+            earlier = _last_restart_message(store, team, session)
             return session
         sitting.refuse_stopped(session)
         sitting.refuse_taken(session)
-        restarted = resuming.going_on(session)
+        restarted = resuming.without_pause(session)
         if fresh and not restarted.fresh:
             restarted = restarted.having(fresh=True)
         if request:
             restarted = restarted.having(restarted=request)
-        sent = None if session.interjected <= session.delivered else _open_restart(store, team, session)
-        if sent or restarted.begins_again:
+        is_open = session.interjected > session.delivered
+        earlier = _last_restart_message(store, team, session) if is_open else None
+        if earlier or restarted.restart_notice:
             return restarted
         uid_of_turn = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"
-        by = standing.caller.name
         notice = Owed(to=agent, message=body, uid=uid_of_turn, by=by, about=BEGIN_AGAIN, event="restart-asked")
         return owing(restarted, notice)
 
     before, after = update(store, team, SESSION, agent, with_restart)
     if before is not after:
-        history.note(store, team, standing.caller.name, "agent restarted", agent=agent, fresh=fresh or None)
-    message = sent or _tell(store, team, after, body)
+        history.note(store, team, by, "agent restarted", agent=agent, fresh=fresh or None)
+    message = earlier or _send_restart_message(store, team, after, body)
     if after.ended and after.interrupted:
         with suppress(errors.TeamsError):  # the waker of its machine resumes it later
-            waking.wake(store, standing.team, standing.caller.config, [agent], standing.caller.name, environ)
+            waking.wake(store, standing.team, standing.caller.config, [agent], by, environ)
     return message
 
 
-def _open_restart(store: Store, team: str, session: Session) -> Message | None:
+def _last_restart_message(store: Store, team: str, session: Session) -> Message | None:
     """Return the last interjection of the agent if it is the message of a restart; None if it is not."""
     last = store.fetch(team, MESSAGE, [session.interjected], [])
     return last[0] if last and last[0].about == BEGIN_AGAIN else None
 
 
-def _tell(store: Store, team: str, session: Session, body: str) -> Message:
+def _send_restart_message(store: Store, team: str, session: Session, body: str) -> Message:
     """Send the message of the restart that the session owes, and return it. If it can't be sent now, the returned
     message has no number, and a later command sends it.
     """
     sent: dict[str, Message] = {}
     deliver(store, team, SESSION, session, sent)
-    now = teams.now(store)
-    message = next((message for message in sent.values() if message.about == BEGIN_AGAIN), None)
-    return message or Message(from_=SYSTEM, to=session.agent, message=body, timestamp=now, about=BEGIN_AGAIN)
+    for message in sent.values():
+        if message.about == BEGIN_AGAIN:
+            return message
+    return Message(from_=SYSTEM, to=session.agent, message=body, timestamp=teams.now(store), about=BEGIN_AGAIN)
 
 
-def _words(store: Store, team: str, by: str, agent: str, fresh: bool) -> str:
-    lines = [f"{by} restarted you{' in a new session; your earlier work is in your directory' * fresh}."]
-    lines += [
-        f"Your task: {task.id}: {task.title}"
-        for task in tasks.labelled(store, team, tasks.IN_PROGRESS)
-        if task.owner == agent
-    ]
-    shared = [page.key for page in pages.all_of(store, team, [])]
-    lines += [f"Pages: {', '.join(shared)} (teams shared KEY)"] if shared else []
+def _text_of_restart(store: Store, team: str, by: str, agent: str, fresh: bool) -> str:
+    lines = [f"{by} restarted you."]
+    if fresh:
+        lines = [f"{by} restarted you in a new session; your earlier work is in your directory."]
+    for task in tasks.labelled(store, team, tasks.IN_PROGRESS):
+        if task.owner == agent:
+            lines.append(f"Your task: {task.id}: {task.title}")
+    if keys := [page.key for page in pages.all_of(store, team, [])]:
+        lines.append(f"Pages: {', '.join(keys)} (teams shared KEY)")
     return "\n".join([*lines, "First run: teams brief"])

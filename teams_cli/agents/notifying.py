@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 WAITING, FAILED, SETTLED = EVENTS = ("waiting", "failed", "settled")
 LONGEST = 60.0
 """Seconds that a command of the human may take."""
-_TEXT = 300
-_LETTERS = ("plain", "reply", "broadcast", "answer", "output")
+_MOST_TEXT = 300
+"""The characters of a text that an event shows."""
+_MESSAGE_TYPES = ("plain", "reply", "broadcast", "answer", "output")
+"""The types of messages that are an event; questions, plans and reviews are events of their own."""
 
 
 def is_wanted(team: Team) -> bool:
@@ -46,73 +48,76 @@ def is_wanted(team: Team) -> bool:
     return team.state != "closed" and any(_command(team, event) for event in EVENTS)
 
 
-def so_now(store: Store, team: Team) -> dict[str, Event]:
+def current_events(store: Store, team: Team) -> dict[str, Event]:
     """Return the events of the team that hold at present, each under a key of its own."""
-    now: dict[str, Event] = {}
-    for asked in questions.all_of(store, team.name, []):
-        if asked.open and HUMAN in asked.waiting_for:
-            line, step = f"{asked.id} from {asked.from_}: {asked.question}", f"teams answer {asked.id} TEXT"
-            now[f"question:{asked.id}"] = _event(WAITING, "question", asked.id, line, step)
+    events: dict[str, Event] = {}
+    for question in questions.all_of(store, team.name, []):
+        if question.open and HUMAN in question.waiting_for:
+            line = f"{question.id} from {question.from_}: {question.question}"
+            command = f"teams answer {question.id} TEXT"
+            events[f"question:{question.id}"] = _event(WAITING, "question", question.id, line, command)
     for plan in plans.all_of(store, team.name, [], only_open=True):
         line = f"{plan.id} from {plan.from_}: {plan.plan}"
-        step = f"teams approve-plan {plan.id}, or teams reject-plan {plan.id} --feedback WHY"
-        now[f"plan:{plan.id}"] = _event(WAITING, "plan", plan.id, line, step)
-    for letter in inboxes.Mailbox(store, team.name, HUMAN).open_messages():
-        if letter.from_ != SYSTEM and letter.type in _LETTERS and not letter.only_informs:
-            line, step = f"{letter.id} from {letter.from_}: {letter.message}", f"teams reply {letter.id} TEXT"
-            now[f"mail:{letter.id}"] = _event(WAITING, "message", letter.id, line, step)
+        command = f"teams approve-plan {plan.id}, or teams reject-plan {plan.id} --feedback WHY"
+        events[f"plan:{plan.id}"] = _event(WAITING, "plan", plan.id, line, command)
+    for message in inboxes.Mailbox(store, team.name, HUMAN).open_messages():
+        if message.from_ != SYSTEM and message.type in _MESSAGE_TYPES and not message.only_informs:
+            line, command = f"{message.id} from {message.from_}: {message.message}", f"teams reply {message.id} TEXT"
+            events[f"mail:{message.id}"] = _event(WAITING, "message", message.id, line, command)
     for session in ending.all_of(store, team.name, []):
         if session.ended and session.outcome == "failed":
             line = f"{session.agent} failed: {session.failure or 'its client failed'}"
             key = f"lost:{session.agent}:{session.generation}:{session.turns}"
-            now[key] = _event(FAILED, "agent", session.agent, line, f"teams logs {session.agent}")
-    return now | _of_tasks(team, list(tasks.all_of(store, team.name, [])))
+            events[key] = _event(FAILED, "agent", session.agent, line, f"teams logs {session.agent}")
+    return events | _events_of_tasks(team, list(tasks.all_of(store, team.name, [])))
 
 
-def _of_tasks(team: Team, rows: list[Task]) -> dict[str, Event]:
+def _events_of_tasks(team: Team, rows: list[Task]) -> dict[str, Event]:
     """Return the events of these tasks: a task waits for the human's review, a task failed, or all are settled. A task
     is settled when it has ended, or is blocked by one that ended without success.
     """
-    now: dict[str, Event] = {}
+    events: dict[str, Event] = {}
     for task in reviews.for_person(rows):
         line, review = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id}"
-        step = f"{review} --accept, or {review} --reject WHY"
-        times = sum(note.what == task.status for note in task.notes)
-        now[f"review:{task.id}:{times}"] = _event(WAITING, "review", task.id, line, step)
+        times_submitted = sum(note.what == task.status for note in task.notes)
+        command = f"{review} --accept, or {review} --reject WHY"
+        events[f"review:{task.id}:{times_submitted}"] = _event(WAITING, "review", task.id, line, command)
     for task in rows:
         if task.status == "failed":
-            line = f"{task.id} failed: {task.title}: {attempts.why_failed(task)[-_TEXT:]}"
-            step = f"teams update-task {task.id} --status pending --reason WHY"
-            now[f"failed:{task.id}:{task.claim or 0}"] = _event(FAILED, "task", task.id, line, step)
+            line = f"{task.id} failed: {task.title}: {attempts.why_failed(task)[-_MOST_TEXT:]}"
+            command = f"teams update-task {task.id} --status pending --reason WHY"
+            events[f"failed:{task.id}:{task.claim or 0}"] = _event(FAILED, "task", task.id, line, command)
     stuck = dependencies.stuck_tasks(rows)
     if rows and all(task.status in FINISHED or task.id in stuck for task in rows):
         counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}
         summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         key = "-".join(str(count) for count in counts.values())
-        now[f"settled:{key}"] = _event(SETTLED, "team", team.name, f"all tasks are settled: {summary}")
-    return now
+        events[f"settled:{key}"] = _event(SETTLED, "team", team.name, f"all tasks are settled: {summary}")
+    return events
 
 
-def _event(event: str, kind: str, about: str, line: str, step: str = "") -> Event:
-    described = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(line, _TEXT)}
-    return described | ({"next": step} if step else {})
+def _event(event: str, kind: str, about: str, line: str, command: str = "") -> Event:
+    """Return an event as JSON. *about* is the id of its task, message, …, and *command* what the human does next."""
+    document = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(line, _MOST_TEXT)}
+    return {**document, "next": command} if command else document
 
 
 def take_news(store: Store, team: Team) -> list[Event]:
     """Return the events since the last call, and record them as reported."""
-    now = so_now(store, team)
-    news: list[str] = []
+    events = current_events(store, team)
+    new_keys: list[str] = []
 
-    def change(person: presence.Agent) -> presence.Agent:
-        told_before = set(person.notified or ())
-        news[:] = [key for key in now if key not in told_before]
-        return person if told_before == set(now) else person.having(notified=sorted(now) or None)
+    def with_reported(human: presence.Agent) -> presence.Agent:
+        nonlocal new_keys
+        reported = set(human.notified or ())
+        new_keys = [key for key in events if key not in reported]
+        return human if reported == set(events) else human.having(notified=sorted(events) or None)
 
-    upsert(store, team.name, presence.AGENT, HUMAN, presence.Agent(agent=HUMAN), change)
-    return [now[key] for key in news]
+    upsert(store, team.name, presence.AGENT, HUMAN, presence.Agent(agent=HUMAN), with_reported)
+    return [events[key] for key in new_keys]
 
 
-def tell(store: Store, team: Team, events: list[Event], environ: Mapping[str, str]) -> None:
+def report(store: Store, team: Team, events: list[Event], environ: Mapping[str, str]) -> None:
     """Run the human's commands for these events: each command once, with all its events. The human is notified of a
     command that fails.
     """
@@ -120,8 +125,8 @@ def tell(store: Store, team: Team, events: list[Event], environ: Mapping[str, st
     for event in events:
         if command := _command(team, event["event"]):
             by_command.setdefault(command, []).append(event)
-    for command, own in by_command.items():
-        if problem := run(command, document(team.name, own, teams.now(store)), environ):
+    for command, events_of_command in by_command.items():
+        if problem := run(command, document(team.name, events_of_command, teams.now(store)), environ):
             body = f"the command for notifications failed: {problem}\n{command}"
             uid = f"notify-{crc32(body.encode()):08x}"
             messages.notify(store, team.name, HUMAN, body, uid, event="notify-failed")
@@ -132,17 +137,17 @@ def document(team: str, events: list[Event], at: str) -> Event:
     return {"team": team, "at": at, "text": "\n".join(event["text"] for event in events), "events": events}
 
 
-def run(command: str, given: Event, environ: Mapping[str, str]) -> str:
-    """Run a command of the human with *given* as JSON on its standard input. Returns why it failed, or "" if it
-    succeeded.
+def run(command: str, events: Event, environ: Mapping[str, str]) -> str:
+    """Run a command of the human with *events*, as `document` returns them, on its standard input. Returns why it
+    failed, or "" if it succeeded.
     """
     try:
         done = subprocess.run(
             ["sh", "-c", command],
-            input=json.dumps(given).encode() + b"\n",
+            input=json.dumps(events).encode() + b"\n",
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env={**environ, "TEAMS_TEAM": given["team"]},
+            env={**environ, "TEAMS_TEAM": events["team"]},
             timeout=LONGEST,
         )
     except subprocess.TimeoutExpired:
@@ -151,13 +156,14 @@ def run(command: str, given: Event, environ: Mapping[str, str]) -> str:
         return str(error.strerror)
     if done.returncode == 0:
         return ""
-    reason = done.stderr.decode(errors="replace").strip()[-_TEXT:]
+    reason = done.stderr.decode(errors="replace").strip()[-_MOST_TEXT:]
     return f"exit status {done.returncode}{f': {reason}' if reason else ''}"
 
 
 def _command(team: Team, event: str) -> str:
-    own = str(settings.value(team, f"notify_{event}")) or str(settings.value(team, "notify"))
-    return "" if own == settings.OFF else own
+    """Return the human's command for an event, or "" if there is none."""
+    command = str(settings.value(team, f"notify_{event}")) or str(settings.value(team, "notify"))
+    return "" if command == settings.OFF else command
 
 
 def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:
@@ -183,15 +189,16 @@ def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
 def main() -> None:
     """Report events until no event has a command or the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
-    NOTIFIER.attend(store, team, lambda: partial(_look, store, team, os.environ), sys.stderr.write)
+    NOTIFIER.attend(store, team, lambda: partial(_report_news, store, team, os.environ), sys.stderr.write)
 
 
-def _look(store: Store, name: str, environ: Mapping[str, str]) -> bool:
-    team = teams.get(store, name)
-    if not set(so_now(store, team)).issubset(presence.load(store, team.name, HUMAN).notified or ()):
+def _report_news(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
+    """Report new events, if there are any. Returns whether this process may end: no event has a command."""
+    team = teams.get(store, team_name)
+    if not set(current_events(store, team)).issubset(presence.load(store, team.name, HUMAN).notified or ()):
         time.sleep(REST)
-        team = teams.get(store, name)
-        tell(store, team, take_news(store, team), environ)
+        team = teams.get(store, team_name)
+        report(store, team, take_news(store, team), environ)
     return not is_wanted(team)
 
 

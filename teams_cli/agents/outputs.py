@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _RECENT = 1000
 """The number of newest messages that are searched."""
 _WRITTEN = ("plain", "reply", "broadcast")
-_MESSAGE = 60_000
+"""The types of messages that an agent writes itself."""
+_MOST_IN_MESSAGE = 60_000
 """The bytes of an output that fit into one message, together with a remark."""
 
 
@@ -47,29 +48,30 @@ def keep(store: Store, team: str, agent: str, generation: int, text: str, earlie
     generation never replaces a newer one.
     """
 
-    def change(kept: Output) -> Output:
-        if generation < kept.generation:
-            return kept
-        texts = [*kept.earlier, kept.text, *earlier] if generation > kept.generation else kept.earlier
-        return Output(agent=agent, generation=generation, text=text, earlier=_within(texts))
+    def with_output(stored: Output) -> Output:
+        if generation < stored.generation:
+            return stored
+        texts = [*stored.earlier, stored.text, *earlier] if generation > stored.generation else stored.earlier
+        return Output(agent=agent, generation=generation, text=text, earlier=_newest_that_fit(texts))
 
-    upsert(store, team, OUTPUT.also_closed, agent, Output(agent=agent, generation=0, text=""), change)
+    upsert(store, team, OUTPUT.also_closed, agent, Output(agent=agent, generation=0, text=""), with_output)
 
 
-def _within(texts: list[str]) -> list[str]:
+def _newest_that_fit(texts: list[str]) -> list[str]:
     """Return the newest non-blank texts that together are at most as long as one output."""
-    kept: list[str] = []
+    newest_first: list[str] = []
     room = MAX_RESULT
     for text in reversed(texts):
         room -= len(text.encode())
         if text.strip() and room >= 0:
-            kept.append(text)
-    return kept[::-1]
+            newest_first.append(text)
+    return newest_first[::-1]
 
 
 def find(store: Store, team: str, agent: str) -> str | None:
-    """Return the last output of the agent; None if it has none."""
-    return output.text if (output := load(store, team, agent)) else None
+    """Return the text of the last output of the agent; None if it has none."""
+    output = load(store, team, agent)
+    return output.text if output else None
 
 
 def load(store: Store, team: str, agent: str) -> Output | None:
@@ -85,53 +87,54 @@ def is_answered(store: Store, team: str, session: Session) -> bool:
     the agent, and the agent answered its caller, or one of the senders if neither the caller nor the human wrote. It is
     also so if mail resumed the agent, it has no output, and the caller did not ask for anything.
     """
-    if not _is_of_mail(session):
+    if not _was_resumed_by_mail(session):
         return False
-    wrote = _writers(session)
-    if not (find(store, team, session.agent) or "").strip() and not _asked(store, team, session, wrote):
+    senders = _senders(session)
+    has_output = bool((find(store, team, session.agent) or "").strip())
+    if not has_output and not (session.caller in senders and _caller_expects_answer(store, team, session)):
         return True
-    others = set() if wrote & {session.caller, HUMAN} else wrote
-    return any(_told(store, team, session, name) for name in {session.caller, *others})
+    recipients = {session.caller}
+    if not senders & {session.caller, HUMAN}:
+        recipients |= senders
+    return any(_has_written_to(store, team, session, name) for name in recipients)
 
 
 def is_waited_for(session: Session) -> bool:
     """Whether the output should resume the caller. It should not if this generation of the session only answered
     messages from other agents.
     """
-    return not _is_of_mail(session) or session.caller in _writers(session)
+    return not _was_resumed_by_mail(session) or session.caller in _senders(session)
 
 
-def _is_of_mail(session: Session) -> bool:
+def _was_resumed_by_mail(session: Session) -> bool:
     return session.generation > 1 and session.outcome == "completed"
 
 
-def _writers(session: Session) -> set[str]:
+def _senders(session: Session) -> set[str]:
+    """Return the senders of the messages that began turns in this generation of the session."""
     return {resume.by for resume in session.resumes if resume.at >= session.started_at}
 
 
-def _asked(store: Store, team: str, session: Session, wrote: set[str]) -> bool:
-    """Whether the caller is among *wrote*, and its last message to the agent was not for information only."""
+def _caller_expects_answer(store: Store, team: str, session: Session) -> bool:
+    """Whether the caller's last message to the agent was not for information only."""
     start = max(0, store.last(team, MESSAGE) - _RECENT)
-    sent = [m for m in store.read(team, MESSAGE, session.agent, start, []) if m.from_ == session.caller]
-    return session.caller in wrote and not (sent and sent[-1].only_informs)
+    from_caller = [m for m in store.read(team, MESSAGE, session.agent, start, []) if m.from_ == session.caller]
+    return not (from_caller and from_caller[-1].only_informs)
 
 
-def _told(store: Store, team: str, session: Session, name: str) -> bool:
+def _has_written_to(store: Store, team: str, session: Session, name: str) -> bool:
     """Whether the agent, in this generation of its session, wrote to *name* or answered a question from *name*."""
     agent, since = session.agent, session.started_at
     start = max(0, store.last(team, MESSAGE) - _RECENT)
     for message in store.read(team, MESSAGE, name, start, []):
         if message.from_ == agent and message.timestamp >= since and message.type in _WRITTEN:
             return True
-    return any(
-        answer.responder == agent and answer.at >= since
-        for question in questions.all_of(store, team, [])
-        if question.from_ == name
-        for answer in question.answers
-    )
+    asked = [question for question in questions.all_of(store, team, []) if question.from_ == name]
+    answers = [answer for question in asked for answer in question.answers]
+    return any(answer.responder == agent and answer.at >= since for answer in answers)
 
 
-def pipe(store: Store, team: str, session: Session, earlier: Sequence[str]) -> Message:
+def send(store: Store, team: str, session: Session, earlier: Sequence[str]) -> Message:
     """Send the caller the output of the session, or the reason why there is none, as a message from the agent. The
     message does not wake the caller. If there were *earlier* outputs, the message names the command that shows them.
     """
@@ -146,8 +149,8 @@ def pipe(store: Store, team: str, session: Session, earlier: Sequence[str]) -> M
         body = f"Agent {session.agent} failed: {session.failure}"
     # A name may be as long as the first part of a uid, so the number is in a second part.
     uid = f"{session.agent}~output-{session.generation}"
-    if len(body.encode()) > _MESSAGE:
-        start = body.encode()[:_MESSAGE].decode(errors="ignore")
+    if len(body.encode()) > _MOST_IN_MESSAGE:
+        start = body.encode()[:_MOST_IN_MESSAGE].decode(errors="ignore")
         body = f"{start}\n[{len(body) - len(start)} more characters: teams recall {session.agent} --output]"
     return messages.notify(
         store,

@@ -22,6 +22,7 @@ from teams_cli.tasks import claims, tasks
 from teams_cli.teams import history, settings, teams
 
 _REMEMBERED = 500
+"""How many resumes of a session are recorded."""
 _HOUR = 3600.0
 _RESUMABLE = ("completed", "failed", "lost")
 
@@ -34,18 +35,19 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
     *for_output*, the message is the output of an agent that it started, and does not resume an agent that failed. If
     the loop guard forbids it, both agents are paused and the leader is notified.
     """
-    reason = ""
+    resumable = ("completed",) if for_output else _RESUMABLE
+    loop = ""
 
-    def change(session: Session) -> Session:
-        nonlocal reason
-        reason = ""
-        if session.state != "done" or session.outcome not in (("completed",) if for_output else _RESUMABLE):
+    def reopened(session: Session) -> Session:
+        nonlocal loop
+        loop = ""
+        if session.state != "done" or session.outcome not in resumable:
             return session
         if session.stop_asked:  # it ended by itself before it could be stopped
             return session
         if session.is_limited(store.now()) or budgets.used_up(store, team, agent, session.run):  # its mail waits
             return session
-        if not session.interrupted and (reason := too_often(store, team, session, by)):
+        if not session.interrupted and (loop := too_often(store, team, session, by)):
             return session
         return session.kept_by(os.getpid(), store.host).having(
             state="starting",
@@ -58,11 +60,11 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
         )
 
     try:
-        before, after = update(store, team, SESSION.also_closed, agent, change)
+        before, after = update(store, team, SESSION.also_closed, agent, reopened)
     except errors.NotFound:
         return None
-    if reason:
-        pause_pair(store, team, agent, by, reason)
+    if loop:
+        pause_pair(store, team, agent, by, loop)
     return after if after.state == "starting" and before is not after else None
 
 
@@ -78,29 +80,31 @@ def too_often(store: Store, team: str, session: Session, by: str) -> str:
     lately = [resume for resume in session.resumes if seconds_since(resume.at, store.now()) < _HOUR]
     if by == HUMAN or len(lately) < limit:
         return ""
-    own = {child.agent for child, _ in store.scan(team, SESSION, []) if child.caller == session.agent}
-    names = own if by in own else {by}
-    if not _many(lately, names, limit):
+    children = {child.agent for child, _ in store.scan(team, SESSION, []) if child.caller == session.agent}
+    senders = children if by in children else {by}
+    if not _are_too_many(lately, senders, limit):
         return ""
-    both = {session.agent, *names}
-    progress = max((n.at for task in tasks.all_of(store, team, []) for n in task.notes if n.by in both), default="")
-    since = [resume for resume in lately if not progress or parse_rfc3339(resume.at) > parse_rfc3339(progress)]
-    if not _many(since, names, limit):
-        return ""
-    whose = "agents that it started itself" if by in own else by
-    often = f"it was resumed {len(since)} times within an hour, {_count(since, names)} times by {whose}"
-    return f"{often}, and no task made progress"
+    members = {session.agent, *senders}
+    times = [note.at for task in tasks.all_of(store, team, []) for note in task.notes if note.by in members]
+    if times:  # then a task made progress
+        progress_at = parse_rfc3339(max(times))
+        lately = [resume for resume in lately if parse_rfc3339(resume.at) > progress_at]
+        if not _are_too_many(lately, senders, limit):
+            return ""
+    whose = "agents that it started itself" if by in children else by
+    counts = f"{len(lately)} times within an hour, {_count_turns(lately, senders)} times by {whose}"
+    return f"it was resumed {counts}, and no task made progress"
 
 
-def _many(resumes: list[Resume], names: set[str], limit: int) -> bool:
-    return _count(resumes, names) >= limit or len(resumes) >= 10 * limit
+def _are_too_many(resumes: list[Resume], senders: set[str], limit: int) -> bool:
+    return _count_turns(resumes, senders) >= limit or len(resumes) >= 10 * limit
 
 
-def _count(resumes: list[Resume], names: set[str]) -> int:
+def _count_turns(resumes: list[Resume], senders: set[str]) -> int:
     """Return in how many turns messages of these senders resumed the session. Several messages may have come in one
     turn.
     """
-    return len({resume.at for resume in resumes if resume.by in names})
+    return len({resume.at for resume in resumes if resume.by in senders})
 
 
 def noted(session: Session, senders: Iterable[str], at: str) -> Session:
@@ -119,7 +123,7 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
     body = f"{agent} and {by} are paused, because of {agent}: {reason}. To resume: {resume}"
     leader, uid = teams.get(store, team).leader, ""
 
-    def change(session: Session) -> Session:
+    def paused(session: Session) -> Session:
         nonlocal uid
         if session.agent == pair[0]:
             uid = f"{'~'.join(pair)}~paused-{session.generation}-{session.turns}"
@@ -130,11 +134,11 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
             return session
         return owing(session.having(pause_asked=reason), notice)
 
-    changes = [update(store, team, SESSION.also_closed, name, change) for name in pair]
-    rest = [after for before, after in changes if before is not after]
-    if rest:
+    changes = [update(store, team, SESSION.also_closed, name, paused) for name in pair]
+    changed = [after for before, after in changes if before is not after]
+    if changed:
         history.note(store, team, agent, "session paused", reason=reason)
-    for session in rest:
+    for session in changed:
         deliver(store, team, SESSION.also_closed, session)
 
 
@@ -143,7 +147,7 @@ def unpaused(session: Session) -> Session:
     return session.having(state="done", resumes=[], pause_asked=None, outcome=session.outcome or "completed")
 
 
-def going_on(session: Session) -> Session:
+def without_pause(session: Session) -> Session:
     """Return the session without its pause, whether that has begun or was only asked for. The loop guard counts from
     zero again.
     """
@@ -179,7 +183,7 @@ def note_limit(store: Store, team_name: str, session: Session, until: str, given
     """
     team = teams.get(store, team_name)
     choice = on_limit(store, team_name)
-    then = _WHAT_THEN.get(choice, _OTHERWISE).format(other=choice)
+    then = _CONSEQUENCES.get(choice, f"it continues with {choice}, in a new session.")
     consequence = f"limited by its provider until {until}: {then}"
     uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"
     notice = Owed(
@@ -187,10 +191,10 @@ def note_limit(store: Store, team_name: str, session: Session, until: str, given
     )
     owed = [] if choice in ("", RELEASE) and session.caller == team.leader else [notice]
 
-    def change(session: Session) -> Session:
+    def limited(session: Session) -> Session:
         return owing(session.having(limited_until=until, given=given or None), *owed)
 
-    changed = update(store, team_name, SESSION.also_closed, session.agent, change)[1]
+    changed = update(store, team_name, SESSION.also_closed, session.agent, limited)[1]
     history.note(store, team_name, session.agent, "agent limited", until=until)
     deliver(store, team_name, SESSION.also_closed, changed)
     if choice == RELEASE:
@@ -198,10 +202,9 @@ def note_limit(store: Store, team_name: str, session: Session, until: str, given
     return consequence
 
 
-_WHAT_THEN = {
+_CONSEQUENCES = {
     WAIT: "it keeps its tasks, and continues by itself after that time.",
     RELEASE: "its tasks are released; a message after that time resumes it.",
     "": "a message after that time resumes it. `teams set onLimit wait` lets agents continue by themselves.",
 }
-
-_OTHERWISE = "it continues with {other}, in a new session."
+"""What happens to a limited agent, by the setting onLimit. Any other value names a client."""

@@ -23,7 +23,6 @@ from teams_cli.teams import presence, teams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import datetime
-    from typing import Any
 
     from teams_cli.records.types import Count, Name, Object, Outcome, Permissions, SessionState, Text, Time, Word
 
@@ -109,15 +108,15 @@ class Session(Record):
     @property
     def interrupted(self) -> bool:
         """Whether the session has an interjection or a restart that was not delivered yet."""
-        return self.interjected > self.delivered or self.begins_again is not None
+        return self.interjected > self.delivered or self.restart_notice is not None
 
     @property
-    def begins_again(self) -> Owed | None:
+    def restart_notice(self) -> Owed | None:
         """The notice that restarts the agent and was not sent yet; None if there is none."""
         return next((notice for notice in self.owed or () if notice.about == BEGIN_AGAIN), None)
 
     def paid(self, told: Owed, number: int) -> Session:
-        """Return the session after the notice *told*, which it owed, was sent as the message *number*. A message that
+        """Return the session after *told*, a notice that it owed, was sent as the message *number*. A message that
         restarts the agent becomes its next turn.
         """
         if told.about != BEGIN_AGAIN:
@@ -136,12 +135,8 @@ class Session(Record):
         started = processes.process_started(pid) or None
         return self.having(keeper_pid=pid, keeper_started=started, keeper_boot=processes.pid_scope(host))
 
-    def starts(self, session: Session) -> bool:
-        """Whether this session is still starting, in the same generation as *session*."""
-        return self.state == "starting" and self.generation == session.generation
-
     @property
-    def held(self) -> tuple[int, int | None, str | None]:
+    def holder(self) -> tuple[int, int | None, str | None]:
         """The generation of the session, and the process that holds it: its id and when it started."""
         return self.generation, self.keeper_pid, self.keeper_started
 
@@ -237,12 +232,12 @@ def take(store: Store, team: str, agent: str) -> Session:
         Conflict: Another process holds it, or it is not to be started.
     """
 
-    def change(session: Session) -> Session:
+    def held_by_us(session: Session) -> Session:
         if session.state != "starting" or session.outcome:
             raise errors.Conflict(f"the session of {agent} is {session.outcome_or_state}", "It runs already.")
         return session.kept_by(os.getpid(), store.host).having(state="running")
 
-    return update(store, team, SESSION.also_closed, agent, change)[1]
+    return update(store, team, SESSION.also_closed, agent, held_by_us)[1]
 
 
 def take_over(store: Store, team: str, session: Session) -> Session | None:
@@ -250,13 +245,13 @@ def take_over(store: Store, team: str, session: Session) -> Session | None:
     meanwhile.
     """
 
-    def change(current: Session) -> Session:
+    def held_by_us(current: Session) -> Session:
         if current.state != "starting" or current.outcome or current.unstarted != session.unstarted:
             raise errors.Conflict(f"the session of {session.agent} is {current.state}", "It was started.")
         return current.kept_by(os.getpid(), store.host).having(unstarted=None)
 
     try:
-        return update(store, team, SESSION, session.agent, change)[1]
+        return update(store, team, SESSION, session.agent, held_by_us)[1]
     except errors.Conflict:
         return None
 
@@ -272,9 +267,10 @@ def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
     if session.interjected > session.delivered:
         numbers.add(session.interjected)
     if session.given:
-        is_open = {entry.number for entry in inboxes.load(store, team, session.agent).open}
-        given = store.fetch(team, MESSAGE, session.given, [])
-        numbers |= {message.number for message in given if message.number in is_open or message.only_informs}
+        open_numbers = {entry.number for entry in inboxes.load(store, team, session.agent).open}
+        for message in store.fetch(team, MESSAGE, session.given, []):
+            if message.number in open_numbers or message.only_informs:
+                numbers.add(message.number)
     return sorted(numbers)
 
 
@@ -291,15 +287,16 @@ def note_started_here(store: Store, team: str, session: Session) -> None:
     """Record on this machine how the agent was started, and each id of its session. Nothing is recorded unless the
     store is shared with other machines.
     """
-    if store.host:
-        directory = f"{store.root}/started/{team}"
-        digest, ids = _known(store, team, session.agent)
-        now = _digest(session)
-        kept = [*(ids if digest == now else ()), session.session_id]
-        disk.prepare_root(store.root)
-        disk.make_directories(directory, store.root)
-        lines = "\n".join([now, *dict.fromkeys(kept)]).encode()
-        disk.commit(disk.write_temp(f"{store.root}/tmp", lines), f"{directory}/{session.agent}")
+    if not store.host:
+        return
+    directory = f"{store.root}/started/{team}"
+    recorded_digest, recorded_ids = _recorded_start(store, team, session.agent)
+    digest = _digest(session)
+    ids = [*recorded_ids, session.session_id] if recorded_digest == digest else [session.session_id]
+    disk.prepare_root(store.root)
+    disk.make_directories(directory, store.root)
+    lines = "\n".join([digest, *dict.fromkeys(ids)]).encode()
+    disk.commit(disk.write_temp(f"{store.root}/tmp", lines), f"{directory}/{session.agent}")
 
 
 def check_started_here(store: Store, team: str, session: Session) -> None:
@@ -321,15 +318,15 @@ def is_started_here(store: Store, team: str, session: Session) -> bool:
     """Whether this machine started the agent as the record of its session says."""
     if not store.host:
         return is_session_id(session.session_id)
-    digest, ids = _known(store, team, session.agent)
+    digest, ids = _recorded_start(store, team, session.agent)
     if not is_session_id(session.session_id):
         return False
-    if not (session.model or session.permissions) and digest == _hash(_of_old(session)):
+    if not (session.model or session.permissions) and digest == _hash(_values_of_first_version(session)):
         return True  # recorded by a version that kept no ids
     return digest == _digest(session) and session.session_id in ids
 
 
-def _known(store: Store, team: str, agent: str) -> tuple[str, list[str]]:
+def _recorded_start(store: Store, team: str, agent: str) -> tuple[str, list[str]]:
     """Return the recorded digest and session ids; an empty digest if nothing was recorded."""
     try:
         digest, *ids = disk.read_file(f"{store.root}/started/{team}/{agent}").decode().split("\n")
@@ -339,12 +336,15 @@ def _known(store: Store, team: str, agent: str) -> tuple[str, list[str]]:
 
 
 def _digest(session: Session) -> str:
-    kept = [session.worktree, session.run, session.caller, session.depth]
-    kept += [session.acp_command] if session.acp_command else []
-    return _hash([*_of_old(session), session.model, session.permissions, *kept])
+    """Return a digest of everything in the session that says how the agent is started."""
+    values = [*_values_of_first_version(session), session.model, session.permissions]
+    values += [session.worktree, session.run, session.caller, session.depth]
+    if session.acp_command:
+        values.append(session.acp_command)
+    return _hash(values)
 
 
-def _of_old(session: Session) -> list[object]:
+def _values_of_first_version(session: Session) -> list[object]:
     return [session.prompt, session.directory, session.harness, session.variables]
 
 
@@ -358,32 +358,30 @@ def _hash(values: list[object]) -> str:
 _KEYS = ("client", "sessionId", "directory", "host")
 
 
-def note_told(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
+def note_reported(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
     """Record where the agent's client has its session, as the client reported it. Nothing is recorded if `teams`
     started the agent.
     """
-    place = dict(zip(_KEYS, (client, session_id, directory, store.host), strict=True))
-    before = presence.load(store, team, agent).client
-    if not is_session_id(session_id) or (before and place.items() <= before.items()):
+    report = {"client": client, "sessionId": session_id, "directory": directory, "host": store.host}
+    recorded = presence.load(store, team, agent).client
+    if not is_session_id(session_id) or (recorded and report.items() <= recorded.items()):
         return
     if find(store, team, agent) is not None:
         return
-    noted = {**place, "at": teams.now(store)}
-    upsert(store, team, presence.AGENT, agent, presence.Agent(agent=agent), lambda before: before.having(client=noted))
-    note_started_here(store, team, _session(agent, noted))
+    at = teams.now(store)
+    new = presence.Agent(agent=agent)
+    upsert(store, team, presence.AGENT, agent, new, lambda member: member.having(client={**report, "at": at}))
+    note_started_here(store, team, of_client(agent, client, session_id, directory, at))
 
 
-def find_told(store: Store, team: str, agent: str) -> Session | None:
+def find_reported(store: Store, team: str, agent: str) -> Session | None:
     """Return the session that the agent's client reported on this machine. None if there is none, or if this machine
     did not record it.
     """
-    noted = presence.load(store, team, agent).client
-    if not noted or noted.get("host", "") != store.host or not all(isinstance(noted.get(key), str) for key in _KEYS):
+    report = presence.load(store, team, agent).client
+    if not report or report.get("host", "") != store.host:
         return None
-    session = _session(agent, noted)
+    if not all(isinstance(report.get(key), str) for key in _KEYS):
+        return None
+    session = of_client(agent, report["client"], report["sessionId"], report["directory"], str(report.get("at")))
     return session if is_started_here(store, team, session) else None
-
-
-def _session(agent: str, noted: dict[str, Any]) -> Session:
-    client, session_id, directory = (str(noted[key]) for key in _KEYS[:3])
-    return of_client(agent, client, session_id, directory, str(noted.get("at")))

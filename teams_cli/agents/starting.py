@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Permissions
 
 _DESCRIPTION = 50
+"""The characters of the prompt that are an agent's description by default."""
 _STARTING = 30.0
 """Seconds after which a member counts as never started, if the process that was to start it is not recorded."""
 
@@ -86,7 +87,7 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
     standing = require(store, team_name, caller, "run-agent")
     team, caller = standing.team, standing.caller
     if environment.holder(request.environ) and (own := sessions.find(store, team_name, caller.name)):
-        _take_after(request, own)
+        _inherit_client(request, own)
     return _start(store, team, caller, request, _new_run(team_name), depth=1)
 
 
@@ -111,30 +112,22 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
             "Do it yourself, or raise the setting max_depth.",
         )
     if own:
-        _take_after(request, own)
+        _inherit_client(request, own)
     return _start(store, team, caller, request, own.run if own else _new_run(team_name), depth)
 
 
-def _take_after(request: StartRequest, own: Session) -> None:
-    """Give a request without a harness the harness, the command and the model of *own*, the session of the agent that
-    starts the new one.
+def _inherit_client(request: StartRequest, starter: Session) -> None:
+    """Give a request without a harness the harness, the command and the model of *starter*, the session of the agent
+    that starts the new one.
     """
     if request.harness is None:
-        request.harness = own.harness
-        request.acp_command = request.acp_command or own.acp_command
-        request.model = request.model or own.model
+        request.harness = starter.harness
+        request.acp_command = request.acp_command or starter.acp_command
+        request.model = request.model or starter.model
 
 
 def _new_run(team: str) -> str:
     return f"{team}-{os.urandom(6).hex()}"
-
-
-def _refuse_taken_name(store: Store, team: Team, name: str | None) -> None:
-    """Raises Conflict: An agent has the name. One that was lost before its first turn leaves its name free."""
-    if name and team.find(name):
-        before = ending.current(store, team.name, name)
-        if before is None or before.outcome != "lost" or before.turns:
-            raise _name_is_taken(name)
 
 
 def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:
@@ -148,8 +141,11 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     level = permissions.choose(profile, request.permissions, team, request.environ)
     if budget := budgets.used_up(store, team.name, request.agent or "", run):
         raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
-    team = clear_away(store, team)
-    _refuse_taken_name(store, team, request.agent)
+    team = remove_never_started(store, team)
+    if request.agent and team.find(request.agent):
+        before = ending.current(store, team.name, request.agent)
+        if before is None or before.outcome != "lost" or before.turns:  # one that never ran leaves its name free
+            raise _name_is_taken(request.agent)
     top = ""
     if request.worktree:  # looked at before anything is changed
         top = trees.repository(request.directory)
@@ -158,7 +154,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     presence.register_process(store, team.name, member.agent_id, os.getpid())
     try:
         port = isolation.base_of(store, team.name, member.agent_id)
-        tree, branch = _worktree(store, team, member.agent_id, top, request, port) if top else (None, None)
+        tree, branch = _make_worktree(store, team, member.agent_id, top, request, port) if top else (None, None)
         now = teams.now(store)
         draft = Session(
             agent=member.agent_id,
@@ -183,9 +179,9 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
             started_at=now,
         )
         sessions.note_started_here(store, team.name, draft)
-        session = _created(store, team.name, draft.kept_by(os.getpid(), store.host))
+        session = _store_session(store, team.name, draft.kept_by(os.getpid(), store.host))
     except trees.SetupFailed:  # the name stays free for the next agent
-        _remove(store, team.name, member)
+        _remove_member(store, team.name, member)
         raise
     except BaseException:
         if sessions.find(store, team.name, member.agent_id) is None:
@@ -196,26 +192,27 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     return session
 
 
-def _created(store: Store, team: str, draft: Session) -> Session:
-    """Store the session of a new agent. It may replace the session of an agent that never ran."""
+def _store_session(store: Store, team: str, draft: Session) -> Session:
+    """Store the session of a new agent, and return it. It may replace the session of an agent that never ran."""
 
-    def change(session: Session) -> Session:
-        if session is draft:
+    def replaced(stored: Session) -> Session:
+        if stored is draft:  # there was none
             return draft.having(generation=1)
-        if session.outcome != "lost" or session.turns:
+        if stored.outcome != "lost" or stored.turns:
             raise _name_is_taken(draft.agent)
-        return draft.having(generation=session.generation + 1)
+        return draft.having(generation=stored.generation + 1)
 
-    return upsert(store, team, SESSION, draft.agent, draft, change)[1]
+    return upsert(store, team, SESSION, draft.agent, draft, replaced)[1]
 
 
 def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tuple[Member, str]:
-    asked = None if request.agent is None else Caller(request.agent, config=caller.config)
+    """Make the agent a member, and return it with its token."""
+    requested = None if request.agent is None else Caller(request.agent, config=caller.config)
     role = roles.role_for(request.type, team, caller.config) if request.type else None
     member, token = joining.join(
         store,
         team.name,
-        asked,
+        requested,
         role,
         None if role else request.type,
         answer=request.answer,
@@ -231,29 +228,31 @@ def _name_is_taken(agent: str) -> errors.AlreadyExists:
     return errors.AlreadyExists(f"there is an agent {agent} already", "Choose another name, or leave it out.")
 
 
-def _worktree(store: Store, team: Team, agent: str, top: str, request: StartRequest, port: int) -> tuple[str, str]:
+def _make_worktree(store: Store, team: Team, agent: str, top: str, request: StartRequest, port: int) -> tuple[str, str]:
+    """Make the agent's worktree and prepare it. Returns its path and its branch."""
     path, branch = trees.add(store.root, team.name, agent, top)
-    own = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, isolation.VARIABLE: str(port), **store.variables}
+    variables = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, isolation.VARIABLE: str(port), **store.variables}
     try:
-        trees.furnish(team, top, path, {**request.environ, **own}, "the agent was not started")
+        trees.furnish(team, top, path, {**request.environ, **variables}, "the agent was not started")
     except BaseException:
         trees.take_back(top, path, branch)
         raise
     return path, branch
 
 
-def clear_away(store: Store, team: Team) -> Team:
+def remove_never_started(store: Store, team: Team) -> Team:
     """Remove members whose launcher died before it started them, so that their names are free. Returns the changed
     team.
     """
     for member in team.members:
         if _was_never_started(store, team, member):
-            team = _remove(store, team.name, member)
+            team = _remove_member(store, team.name, member)
             history.note(store, team.name, member.agent_id, "member left", reason="it was never started")
     return team
 
 
 def _was_never_started(store: Store, team: Team, member: Member) -> bool:
+    """Whether the process that was to start the member has ended before it stored a session."""
     if not member.active or not member.started_by or sessions.find(store, team.name, member.agent_id):
         return False
     if member.launcher is None:  # written by a version that did not record it
@@ -262,8 +261,10 @@ def _was_never_started(store: Store, team: Team, member: Member) -> bool:
     return presence.is_silent(store, team, member.agent_id, member.joined_at) if ended is None else ended
 
 
-def _remove(store: Store, team: str, gone: Member) -> Team:
-    def without(team: Team) -> Team:
-        return team.having(members=[member for member in team.members if member != gone])
+def _remove_member(store: Store, team: str, removed: Member) -> Team:
+    """Remove the member from the team, and return the changed team."""
 
-    return update(store, team, TEAM, team, without)[1]
+    def without_member(team: Team) -> Team:
+        return team.having(members=[member for member in team.members if member != removed])
+
+    return update(store, team, TEAM, team, without_member)[1]

@@ -37,12 +37,12 @@ def wake(
     woken = []
     for agent in recipients:
         session = ending.current(store, team.name, agent) if team.member(agent) else None
-        if session and session.host not in ("", store.host):
+        if session is None or not session.ended or session.host not in ("", store.host):
             continue
-        if not (session and session.ended and sessions.waiting_numbers(store, team.name, session)):
+        if not sessions.waiting_numbers(store, team.name, session):
             continue
-        if opened := resuming.reopen(store, team.name, agent, sender, for_output):
-            start_keeper(store, team.name, opened, config, environ)
+        if reopened := resuming.reopen(store, team.name, agent, sender, for_output):
+            start_keeper(store, team.name, reopened, config, environ)
             woken.append(agent)
     return woken
 
@@ -51,10 +51,9 @@ def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ:
     """Resume every idle agent with mail, for example after a budget was raised, and return their names."""
     resumed = []
     for session in [session for session, _ in store.scan(team.name, sessions.SESSION, []) if session.ended]:
-        oldest = sessions.waiting_numbers(store, team.name, session)[:1]
-        for message in store.fetch(team.name, MESSAGE, oldest, []):
-            if wake(store, team, config, [session.agent], message.from_, environ):
-                resumed.append(session.agent)
+        numbers = sessions.waiting_numbers(store, team.name, session)
+        for oldest in store.fetch(team.name, MESSAGE, numbers[:1], []):
+            resumed += wake(store, team, config, [session.agent], oldest.from_, environ)
     return resumed
 
 
@@ -65,14 +64,14 @@ def wakes(
     the message is sent all the same, and the error is added to *problems*.
     """
 
-    def appended(team_name: str, recipients: Sequence[str], message: Message, by: str) -> None:
+    def wake_recipients(team_name: str, recipients: Sequence[str], message: Message, by: str) -> None:
         try:
             team = teams.get(store, team_name)
             wake(store, team, config, list(recipients), by, environ, message.type == "output")
         except errors.TeamsError as problem:
             problems.append(problem)
 
-    return appended
+    return wake_recipients
 
 
 def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session]], None]) -> list[Session]:
@@ -81,75 +80,77 @@ def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session
     """
     of_run: list[Session] = []
 
-    def settled() -> bool:
-        of_run[:] = ending.of_run(store, team, run)
+    def is_done() -> bool:
+        nonlocal of_run
+        of_run = ending.of_run(store, team, run)
         look(of_run)
         return all(session.ended for session in of_run)
 
     while True:
-        pace.sleep_until(store, team, settled, None)
+        pace.sleep_until(store, team, is_done, None)
         ending.linger(of_run)
-        if settled():
+        if is_done():  # else a keeper resumed an agent just before it exited
             return of_run
 
 
 def wait_for(store: Store, team: str, agent: str) -> Session:
     """Wait until the session of the agent is done, and return it."""
 
-    def settled() -> bool:
+    def is_done() -> bool:
         session = ending.current(store, team, agent)
         return session is None or session.ended
 
-    pace.sleep_until(store, team, settled, None)
-    session = sessions.find(store, team, agent)
-    if session is None:
-        raise errors.NotFound(f"there is no session of {agent}")
-    return session
+    pace.sleep_until(store, team, is_done, None)
+    return sessions.get(store, team, agent)
 
 
 def main() -> None:
     """Resume idle agents of this machine when mail comes for them, until the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
-
-    def begin() -> Callable[[], bool]:
-        return partial(_look, store, team, config.load(store.root, os.environ), os.environ, {})
-
-    WAKER.attend(store, team, begin, sys.stderr.write)
+    WAKER.attend(store, team, lambda: _Waker(store, team, os.environ).look, sys.stderr.write)
 
 
-def _look(store: Store, name: str, user: Config, environ: Mapping[str, str], tried: dict[str, int]) -> bool:
-    """Resume idle agents and wake idle clients that have mail. *tried* holds the number of the newest message for which
-    each agent was resumed. Returns whether this process may end: the team is closed, or no other machine uses the store
-    and no client is in a terminal.
-    """
-    team = teams.get(store, name)
-    for session in ending.all_of(store, name, []) if store.host else ():
-        if session.host == store.host:
-            _resume(store, team, user, environ, tried, session)
-    resume = partial(_resume, store, team, user, environ, tried)
-    anybody = rousing.look(store, team, partial(_tell, store, team, user, environ), resume)
-    if team.state == "closed":
-        sitting.end_all_unattended(store, name, environ)
-    return team.state == "closed" or not (store.host or anybody)
+class _Waker:
+    """Resumes idle agents and wakes idle clients in terminals that have mail."""
 
+    def __init__(self, store: Store, team: str, environ: Mapping[str, str]) -> None:
+        self.store = store
+        self.team_name = team
+        self.environ = environ
+        self.config = config.load(store.root, environ)
+        self.tried: dict[str, int] = {}
+        """The number of the newest message for which each agent was resumed."""
 
-def _tell(store: Store, team: Team, user: Config, environ: Mapping[str, str], to: str, body: str, uid: str) -> None:
-    messages.notify(store, team.name, to, body, uid, also_closed=True)
-    wake(store, team, user, [to], names.SYSTEM, environ)
+    def look(self) -> bool:
+        """Look once for mail. Returns whether this process may end: the team is closed, or no other machine uses the
+        store and no client is in a terminal.
+        """
+        team = teams.get(self.store, self.team_name)
+        if self.store.host:
+            for session in ending.all_of(self.store, team.name, []):
+                if session.host == self.store.host:
+                    self._resume(team, session)
+        has_clients = rousing.look(self.store, team, partial(self._notify, team), partial(self._resume, team))
+        if team.state == "closed":
+            sitting.end_all_unattended(self.store, team.name, self.environ)
+        return team.state == "closed" or not (self.store.host or has_clients)
 
+    def _notify(self, team: Team, to: str, body: str, uid: str) -> None:
+        messages.notify(self.store, team.name, to, body, uid, also_closed=True)
+        wake(self.store, team, self.config, [to], names.SYSTEM, self.environ)
 
-def _resume(
-    store: Store, team: Team, user: Config, environ: Mapping[str, str], tried: dict[str, int], session: Session
-) -> None:
-    if not session.ended:
-        return
-    numbers = sessions.waiting_numbers(store, team.name, session)
-    if session.outcome == "failed" and max(numbers, default=0) <= tried.get(session.agent, 0):
-        return  # it can't be started: wait for newer mail
-    tried[session.agent] = max(numbers, default=0)
-    if mail := store.fetch(team.name, messages.MESSAGE, numbers, []):
-        only_outputs = all(message.type == "output" for message in mail)
-        wake(store, team, user, [session.agent], mail[0].from_, environ, only_outputs)
+    def _resume(self, team: Team, session: Session) -> None:
+        """Resume the agent of the session if it is idle and has mail."""
+        if not session.ended:
+            return
+        numbers = sessions.waiting_numbers(self.store, team.name, session)
+        newest = max(numbers, default=0)
+        if session.outcome == "failed" and newest <= self.tried.get(session.agent, 0):
+            return  # it can't be started: wait for newer mail
+        self.tried[session.agent] = newest
+        if mail := self.store.fetch(team.name, MESSAGE, numbers, []):
+            only_outputs = all(message.type == "output" for message in mail)
+            wake(self.store, team, self.config, [session.agent], mail[0].from_, self.environ, only_outputs)
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def _list_agents(call: Call) -> Any:
         from teams_cli.agents import starting
 
         with suppress(errors.TeamsError):  # a store that can't be written shows them unchanged
-            starting.clear_away(call.store, team)
+            starting.remove_never_started(call.store, team)
             team = call.load_team()
         rows = agents.agent_rows(call.store, team, call.problems)
     return {"self": call.caller.name if call.caller else None, "agents": rows}

@@ -244,7 +244,7 @@ def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool)
     """Yield the events that happen from now on. The command runs for each batch of them."""
 
     def current() -> dict[str, dict[str, Any]]:
-        events = notifying.so_now(call.store, call.load_team())
+        events = notifying.current_events(call.store, call.load_team())
         return {key: event for key, event in events.items() if event["event"] in kinds}
 
     before = current()

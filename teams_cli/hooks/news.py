@@ -120,7 +120,7 @@ def _note_session(store: Store, standpoint: Standpoint, client: str, dialect: Di
         return
     directory = str(event.get("cwd") or os.getcwd())
     with suppress(errors.TeamsError):
-        sessions.note_told(
+        sessions.note_reported(
             store, standpoint.team, standpoint.agent, client, str(event.get("session_id") or ""), directory
         )
 

@@ -124,7 +124,7 @@ def _fork_of_client(store: Store, question: Question, member: Member, user: Conf
     session = None
     terminal = terminals.find(store, question.team_name, member.agent_id)
     if terminal is None:
-        session = sessions.find_told(store, question.team_name, member.agent_id)
+        session = sessions.find_reported(store, question.team_name, member.agent_id)
     elif terminal.turns and terminal.session_id and terminal.host in ("", store.host):
         in_terminal = sitting.as_session(terminal)
         if sessions.is_started_here(store, question.team_name, in_terminal):
