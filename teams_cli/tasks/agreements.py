@@ -23,9 +23,9 @@ PREFIX = "agree-"
 
 
 def key_of(ids: Sequence[str]) -> str:
-    """Return the key of the page for an agreement between these tasks, such as `agree-1-2`."""
-    numbers = sorted({each.removeprefix("task-") for each in ids}, key=lambda each: (len(each), each))
-    return PREFIX + "-".join(numbers)
+    """Return the key of the page for an agreement between the tasks with these ids, such as `agree-1-2`."""
+    numbers = {task_id.removeprefix("task-") for task_id in ids}
+    return PREFIX + "-".join(sorted(numbers, key=lambda number: (len(number), number)))
 
 
 def agree(
@@ -44,63 +44,57 @@ def agree(
         PageNotFound: Nobody has proposed anything yet.
         StaleVersion: The page has a newer version than the one that you confirm.
     """
-    at = require(store, team_name, caller, "agree", ",".join(ids))
-    found = [tasks.get(store, team_name, each) for each in ids]
-    key = key_of([task.id for task in found])
-    if len({task.id for task in found}) < 2:
+    standing = require(store, team_name, caller, "agree", ",".join(ids))
+    agreed_tasks = [tasks.get(store, team_name, task_ref) for task_ref in ids]
+    task_ids = [task.id for task in agreed_tasks]
+    key = key_of(task_ids)
+    if len(set(task_ids)) < 2:
         raise errors.InvalidValue(
             "an agreement is between two tasks at least", "Name them: teams agree 1,2 --text TEXT"
         )
-    if at.name not in owners(found) and not (at.leads or at.manages):
-        raise errors.NotAllowed(f"none of {', '.join(task.id for task in found)} is yours", "Their owners agree.")
+    name = standing.name
+    if name not in owners(agreed_tasks) and not (standing.leads or standing.manages):
+        raise errors.NotAllowed(f"none of {', '.join(task_ids)} is yours", "Their owners agree.")
     if body is None:
-        return _confirmed(store, team_name, at.name, key, version)
+        return _confirm(store, team_name, name, key, version)
     page = pages.share(store, team_name, caller, key, body)
-    which = ",".join(task.id.removeprefix("task-") for task in found)
-    named = " and ".join(task.id for task in found)
-    how = f"Confirm it: teams agree {which} --version {page.version}; or answer with --text TEXT"
-    for owner in owners(found):
-        if owner != at.name:
-            told = f"{at.name} proposes for {named}: {body}\n{how}"
-            about = f"{key}~{page.version}"
-            messages.notify(
-                store, team_name, owner, told, f"{about}~{owner}", by=at.name, about=about, event="agreement-proposed"
-            )
+    numbers = ",".join(task_id.removeprefix("task-") for task_id in task_ids)
+    hint = f"Confirm it: teams agree {numbers} --version {page.version}; or answer with --text TEXT"
+    notice = f"{name} proposes for {' and '.join(task_ids)}: {body}\n{hint}"
+    about = f"{key}~{page.version}"
+    for owner in owners(agreed_tasks):
+        if owner != name:
+            uid = f"{about}~{owner}"
+            messages.notify(store, team_name, owner, notice, uid, by=name, about=about, event="agreement-proposed")
     return page
 
 
-def owners(found: Sequence[Task]) -> list[str]:
-    """The owners of the tasks, or the members to whom they are assigned."""
-    return list(dict.fromkeys(name for task in found if (name := task.owner or task.assignee)))
+def owners(owned_tasks: Sequence[Task]) -> list[str]:
+    """Return the owners of the tasks, or the members to whom they are assigned, each once."""
+    return list(dict.fromkeys(name for task in owned_tasks if (name := task.owner or task.assignee)))
 
 
-def _confirmed(store: Store, team: str, name: str, key: str, version: int | None) -> Page:
+def _confirm(store: Store, team: str, name: str, key: str, version: int | None) -> Page:
+    """Note that the member *name* agrees to the page, and notify the author of the page. *version* is the version that
+    the member has read; None if it did not say.
+    """
     page = pages.find(store, team, key)
     if page is None or not page.is_there:
-        which = key.removeprefix(PREFIX).replace("-", ",")
-        raise pages.PageNotFound(f"nobody has proposed {key} yet", f"Propose it: teams agree {which} --text TEXT")
+        numbers = key.removeprefix(PREFIX).replace("-", ",")
+        raise pages.PageNotFound(f"nobody has proposed {key} yet", f"Propose it: teams agree {numbers} --text TEXT")
 
-    def change(found: Page) -> Page:
-        if version not in (None, found.version):
+    def change(page: Page) -> Page:
+        if version not in (None, page.version):
             raise pages.StaleVersion(
-                f"{found.author} changed {key} to version {found.version}", f"Read it: teams shared {key}"
+                f"{page.author} changed {key} to version {page.version}", f"Read it: teams shared {key}"
             )
-        return found if name in found.agreed_by else found.having(agreed=[*(found.agreed or []), name])
+        return page if name in page.agreed_by else page.having(agreed=[*(page.agreed or []), name])
 
     before, page = update(store, team, PAGE, key, change)
     if before is not page:
         history.note(store, team, name, "agreed", page=key, version=page.version)
-        uid = f"{key}~{page.version}~by-{name}"
-        messages.notify(
-            store,
-            team,
-            page.author,
-            f"{name} agrees to {key}, version {page.version}",
-            uid,
-            "info",
-            by=name,
-            event="agreement-confirmed",
-        )
+        body, uid = f"{name} agrees to {key}, version {page.version}", f"{key}~{page.version}~by-{name}"
+        messages.notify(store, team, page.author, body, uid, "info", by=name, event="agreement-confirmed")
     return page
 
 
@@ -108,12 +102,12 @@ def lacking(store: Store, team: str, task: Task) -> str:
     """Return why the task may not be completed yet: the agreement that it needs is missing, or not confirmed by all
     owners. Empty if nothing is lacking.
     """
-    for other in task.agree_with or ():
-        both = [task, tasks.get(store, team, other)]
-        page = pages.find(store, team, key_of([each.id for each in both]))
+    for other_id in task.agree_with or ():
+        other = tasks.get(store, team, other_id)
+        page = pages.find(store, team, key_of([task.id, other.id]))
         if page is None or not page.is_there:
-            return f"{task.id} and {other} have to agree first"
-        missing = [name for name in owners(both) if name not in page.agreed_by]
+            return f"{task.id} and {other_id} have to agree first"
+        missing = [name for name in owners([task, other]) if name not in page.agreed_by]
         if missing:
             return f"{', '.join(missing)} has not confirmed {page.key}"
     return ""

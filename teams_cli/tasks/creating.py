@@ -15,7 +15,6 @@ from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from teams_cli.teams.permission import Caller
@@ -26,43 +25,44 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
     """Add a task that is assigned to one member, who is notified. The member may have yet to join.
 
     Raises:
-        AgentNotFound: That one left the team, or was shut down.
-        NotAllowed: The member may not claim it.
+        AgentNotFound: The member left the team, or was shut down.
+        NotAllowed: The member may not claim the task.
         TaskNotFound, InvalidValue: As for `tasks.create`.
     """
-    at = require(store, team_name, caller, "create-task", draft.title)
-    _refuse_unfit(at, draft, name)
-    for blocker in draft.waits_for:
-        tasks.get(store, team_name, blocker)
-    kept = assigning.draft_assigned(draft, dependencies.stored(store, team_name), name, at.name)
-    task = tasks.create(store, team_name, at.caller, kept)
+    standing = require(store, team_name, caller, "create-task", draft.title)
+    _refuse_unfit(standing, draft, name)
+    for task_id in draft.waits_for:
+        tasks.get(store, team_name, task_id)
+    assigned = assigning.draft_assigned(draft, dependencies.stored(store, team_name), name, standing.name)
+    task = tasks.create(store, team_name, standing.caller, assigned)
     deliver(store, team_name, TASK, task)
     return task
 
 
-def _refuse_unfit(at: Standing, draft: Task, name: str) -> None:
-    claims.refuse_unable(at.team, name, at.caller, or_absent=True)
-    assigning.refuse_unskilled(at.team, draft, name, at.caller.config)
+def _refuse_unfit(standing: Standing, draft: Task, name: str) -> None:
+    """Refuse to assign the draft to the member *name* if that could not claim the task."""
+    claims.refuse_unable(standing.team, name, standing.caller, or_absent=True)
+    assigning.refuse_unskilled(standing.team, draft, name, standing.caller.config)
 
 
 def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
-    """Return the draft of a task in a file of that directory, without its dependencies."""
-    same = {name: getattr(template, name) for name in type(template).model_fields if name in Task.fields}
-    for name in ("id", "blocked_by", "after", "attempts"):  # they mean something else in a file
-        same.pop(name, None)
-    otherwise: dict[str, Any] = {
-        "require": list(template.require),
-        "touches": text.file_patterns(template.touches) or None,
-        "plan_required": template.plan_required or None,
-        "check_in": template.check_in and os.path.abspath(os.path.join(directory, template.check_in)),
-        "check_from": checks.set_from(template.check, directory),
+    """Return the draft of the task that a file of that directory describes, without its dependencies."""
+    fields: dict[str, Any] = {
+        name: getattr(template, name) for name in type(template).model_fields if name in Task.fields
     }
-    return Task(team_name=team, created_at="", **{**same, **otherwise})
+    for name in ("id", "blocked_by", "after", "attempts"):  # they mean something else in a file
+        fields.pop(name, None)
+    fields["require"] = list(template.require)
+    fields["touches"] = text.file_patterns(template.touches) or None
+    fields["plan_required"] = template.plan_required or None
+    fields["check_in"] = template.check_in and os.path.abspath(os.path.join(directory, template.check_in))
+    fields["check_from"] = checks.set_from(template.check, directory)
+    return Task(team_name=team, created_at="", **fields)
 
 
 class Planned:
-    """A task of a list: *waits_for* and *after* name tasks of the list or existing tasks, *keep_for* the member for
-    whom it is kept.
+    """A task to create, in a list of tasks. Its *key* is its name in the list. *waits_for* and *after* have keys of the
+    list or ids of existing tasks. The task is assigned to the member *keep_for*; to nobody if that is None.
     """
 
     def __init__(
@@ -85,58 +85,66 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
 
     Raises:
         InvalidValue: A key is given twice, or a text is blank or too long.
-        TaskNotFound: One waits for what is neither among them nor there.
-        DependencyCycle: Some wait for each other.
+        TaskNotFound: A task waits for a task that is neither in the list nor in the team.
+        DependencyCycle: Some tasks wait for each other.
         AgentNotFound, NotAllowed: As for `create_for` and `tasks.create`.
     """
-    at = require(store, team_name, caller, "create-task", f"{len(planned)} tasks")
-    known = _known(store, team_name, planned)
-    statuses = {task.id: task.status for task in known.values()}
+    standing = require(store, team_name, caller, "create-task", f"{len(planned)} tasks")
+    existing = _existing_dependencies(store, team_name, planned)
     ordered = _ordered(planned)
     now = teams.now(store)
-    drafts = [tasks.drafted(at, one.draft, now) for one in ordered]
-    for one in ordered:
-        if one.keep_for:
-            _refuse_unfit(at, one.draft, one.keep_for)
+    drafts = [tasks.drafted(standing, item.draft, now) for item in ordered]
+    for item in ordered:
+        if item.keep_for:
+            _refuse_unfit(standing, item.draft, item.keep_for)
 
-    def status_of(key: str) -> str:
-        return statuses.get(key, "pending")
+    def with_dependencies(ids: list[str]) -> list[Task]:
+        """Return the tasks with their dependencies and assignees, for the *ids* that the store gives them."""
+        id_of = {ref: task.id for ref, task in existing.items()}
+        id_of.update((item.key, task_id) for item, task_id in zip(ordered, ids, strict=True))
+        statuses = dict.fromkeys(ids, "pending") | {task.id: task.status for task in existing.values()}
+        complete = []
+        for item, draft in zip(ordered, drafts, strict=True):
+            blockers = list(dict.fromkeys(id_of[key] for key in item.waits_for))
+            after = list(dict.fromkeys(id_of[key] for key in item.after))
+            task = draft.having(blocked_by=blockers, after=after or None)
+            if item.keep_for:
+                task = assigning.draft_assigned(task, statuses.__getitem__, item.keep_for, standing.name)
+            complete.append(task)
+        return complete
 
-    def make(ids: list[str]) -> list[Task]:
-        of_key = dict(zip((one.key for one in ordered), ids, strict=True))
-        of_key.update((word, task.id) for word, task in known.items())
-        return [_linked(one, draft, of_key, status_of, at.name) for one, draft in zip(ordered, drafts, strict=True)]
-
-    made = store.create_all(team_name, TASK, len(ordered), make)
-    for task in made:
+    created = store.create_all(team_name, TASK, len(ordered), with_dependencies)
+    for task in created:
         tasks.note_created(store, task)
         deliver(store, team_name, TASK, task)
-    return made
+    return created
 
 
-def _linked(one: Planned, draft: Task, ids: dict[str, str], status_of: Callable[[str], str], by: str) -> Task:
-    """Return the draft with the ids of its dependencies and its assignee."""
-    after = list(dict.fromkeys(ids[key] for key in one.after))
-    linked = draft.having(blocked_by=list(dict.fromkeys(ids[key] for key in one.waits_for)), after=after or None)
-    return assigning.draft_assigned(linked, status_of, one.keep_for, by) if one.keep_for else linked
+def _existing_dependencies(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
+    """Return the existing tasks for which tasks of the list wait, by the names that the list has for them.
 
-
-def _known(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
-    """Return the existing tasks that the list waits for, by the word that names each."""
-    keys = [one.key for one in planned]
+    Raises:
+        InvalidValue: A key is given twice.
+        TaskNotFound: There is no such task.
+    """
+    keys = [item.key for item in planned]
     if len({*keys}) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise errors.InvalidValue(f"{twice} is given twice", "Give each task an id of its own.")
-    words = {word for one in planned for word in (*one.waits_for, *one.after)} - set(keys)
-    return {word: tasks.get(store, team, word) for word in sorted(words)}
+    refs = {ref for item in planned for ref in (*item.waits_for, *item.after)} - set(keys)
+    return {ref: tasks.get(store, team, ref) for ref in sorted(refs)}
 
 
 def _ordered(planned: list[Planned]) -> list[Planned]:
-    """Return the tasks in their order, but each after the tasks that it waits for."""
-    waits = {one.key: [*one.waits_for, *one.after] for one in planned}
-    if way := ordering.circle(waits):
+    """Return the tasks in their order, but each after the tasks that it waits for.
+
+    Raises:
+        DependencyCycle: Some tasks wait for each other.
+    """
+    dependencies_of = {item.key: [*item.waits_for, *item.after] for item in planned}
+    if cycle := ordering.circle(dependencies_of):
         raise errors.DependencyCycle(
-            f"{way[0]} would wait for itself: {' waits for '.join(way)}", "Remove one of these blockers."
+            f"{cycle[0]} would wait for itself: {' waits for '.join(cycle)}", "Remove one of these blockers."
         )
-    known = {one.key: one for one in planned}
-    return [known[key] for key in ordering.in_order(waits)]
+    by_key = {item.key: item for item in planned}
+    return [by_key[key] for key in ordering.in_order(dependencies_of)]

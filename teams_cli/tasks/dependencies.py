@@ -13,31 +13,33 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def stuck_tasks(found: list[Task], ended: Iterable[str] = ()) -> set[str]:
+def stuck_tasks(tasks: list[Task], ended: Iterable[str] = ()) -> set[str]:
     """Return the ids of pending tasks that wait, directly or through others, for a failed or cancelled task. *ended*
-    has ids of failed and cancelled tasks that are not among *tasks*.
+    has the ids of failed and cancelled tasks that are not among the *tasks*.
     """
-    return waiting_for([*ended, *(task.id for task in found if task.status in ("failed", "cancelled"))], found)
+    return waiting_for([*ended, *(task.id for task in tasks if task.status in ("failed", "cancelled"))], tasks)
 
 
-def waiting_for(keys: Iterable[str], found: Iterable[Task]) -> set[str]:
-    """Return the ids of the pending tasks that wait, directly or through others, for one of these."""
-    waiting: dict[str, list[str]] = {}
-    for task in found:
+def waiting_for(ids: Iterable[str], tasks: Iterable[Task]) -> set[str]:
+    """Return the ids of the pending tasks among *tasks* that wait, directly or through others, for a task of *ids*."""
+    blocked_tasks: dict[str, list[str]] = {}
+    for task in tasks:
         if task.status == "pending":
             for blocker in task.blocked_by:
-                waiting.setdefault(blocker, []).append(task.id)
-    reached: set[str] = set()
-    ahead = [*keys]
-    while ahead:
-        more = [key for key in waiting.get(ahead.pop(), ()) if key not in reached]
-        reached.update(more)
-        ahead += more
-    return reached
+                blocked_tasks.setdefault(blocker, []).append(task.id)
+    waiting: set[str] = set()
+    to_visit = [*ids]
+    while to_visit:
+        newly_found = [task_id for task_id in blocked_tasks.get(to_visit.pop(), ()) if task_id not in waiting]
+        waiting.update(newly_found)
+        to_visit += newly_found
+    return waiting
 
 
 class Blocker:
-    """A task that another waits for: its id and status. The status is `missing` or `unreadable` without a record."""
+    """A task that another task waits for: its id and status. The status is `missing` or `unreadable` if the task can't
+    be read.
+    """
 
     def __init__(self, id: str, status: str) -> None:
         self.id = id
@@ -48,30 +50,32 @@ class Blocker:
 
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the blockers of the task that are not completed, also missing and unreadable ones."""
+    """Return the blockers of the task that are not completed, also missing and unreadable ones. *status_of* returns the
+    status of the task with an id.
+    """
     return _open(task.blocked_by, status_of)
 
 
 def open_predecessors(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the tasks of `after` that are not completed."""
+    """Return the tasks after which the task is to be completed, and that are not completed themselves."""
     return _open(task.after, status_of)
 
 
-def _open(keys: list[str] | None, status_of: Callable[[str], str]) -> list[Blocker]:
-    if not keys:
-        return []
-    blockers = (Blocker(key, status_of(key)) for key in keys)
+def _open(ids: list[str] | None, status_of: Callable[[str], str]) -> list[Blocker]:
+    blockers = (Blocker(task_id, status_of(task_id)) for task_id in ids or ())
     return [blocker for blocker in blockers if blocker.status != "completed"]
 
 
 def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> Callable[[str], str]:
-    """Return a function from the id of a task to its status: the *known* one, else the stored one."""
+    """Return a function from the id of a task to its status: the *known* one, else the stored one. It returns `missing`
+    if there is no such task, and `unreadable` if its file is damaged.
+    """
 
-    def status_of(key: str) -> str:
-        if known and (found := known.get(key)):
-            return found
+    def status_of(task_id: str) -> str:
+        if known and (status := known.get(task_id)):
+            return status
         try:
-            return get(store, team, key).status
+            return get(store, team, task_id).status
         except errors.NotFound:
             return "missing"
         except errors.TeamsError:
@@ -80,42 +84,45 @@ def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> C
     return status_of
 
 
-def among(found: Iterable[Task]) -> Callable[[str], str]:
-    """Return a function from the id of a task to its status, for tasks that were read already."""
-    statuses = {task.id: task.status for task in found}
-    return lambda key: statuses.get(key, "missing")
+def among(tasks: Iterable[Task]) -> Callable[[str], str]:
+    """Return a function from the id of a task to its status, for *tasks* that were read already. It returns `missing`
+    for other tasks.
+    """
+    statuses = {task.id: task.status for task in tasks}
+    return lambda task_id: statuses.get(task_id, "missing")
 
 
 def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str]) -> None:
     """Refuse blockers that wait, directly or through others, for the task.
 
     Raises:
-        DependencyCycle: One does; names the way.
-        TaskNotFound: One does not exist.
+        DependencyCycle: A blocker does; the error names the tasks of the cycle.
+        TaskNotFound: A blocker does not exist.
     """
-    ways = [[blocker] for blocker in blockers]
-    seen: set[str] = set()
-    while ways:
-        way = ways.pop()
-        if way[-1] == task_id:
+    paths = [[blocker] for blocker in blockers]  # each leads from a blocker to a task that it waits for
+    visited: set[str] = set()
+    while paths:
+        path = paths.pop()
+        last = path[-1]
+        if last == task_id:
             raise errors.DependencyCycle(
-                f"{task_id} would wait for itself: {' waits for '.join([task_id, *way])}",
+                f"{task_id} would wait for itself: {' waits for '.join([task_id, *path])}",
                 "Remove one of these blockers.",
             )
-        if way[-1] not in seen:
-            seen.add(way[-1])
-            ways += [[*way, further] for further in get(store, team, way[-1]).waits_for]
+        if last not in visited:
+            visited.add(last)
+            paths += [[*path, blocker] for blocker in get(store, team, last).waits_for]
 
 
 def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None:
-    """Refuse a cycle that two concurrent changes made together. The change that notices it is taken back."""
+    """Refuse a cycle that two concurrent changes made together, and take back the change from *before* to *task*."""
     if set(task.waits_for) <= set(before.waits_for):
         return
     try:
         refuse_cycle(store, team, task.id, task.waits_for)
     except errors.TeamsError:
-        was = {"blocked_by": before.blocked_by, "after": before.after}
-        update(store, team, TASK, task.id, lambda now: now.having(**was))
+        old_dependencies = {"blocked_by": before.blocked_by, "after": before.after}
+        update(store, team, TASK, task.id, lambda task: task.having(**old_dependencies))
         raise
 
 

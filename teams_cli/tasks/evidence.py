@@ -54,7 +54,7 @@ def read(path: str) -> File:
     """Read the file to attach.
 
     Raises:
-        InvalidValue: It can't be read, is none, or is larger than 1 MiB.
+        InvalidValue: The file can't be read, or is larger than 1 MiB.
     """
     try:
         content = disk.read_named(path, MOST + 1)
@@ -68,59 +68,60 @@ def read(path: str) -> File:
 
 
 def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
-    """Store a copy of the file, and return its entry for the task."""
-    from base64 import b64encode  # these two are dear, and most tasks are completed without evidence
+    """Store a copy of the file, and return the entry of the task for it. *by* is the member who attaches the file."""
+    from base64 import b64encode  # these imports take time, and most tasks are completed without evidence
     from hashlib import sha256
 
     now = teams.now(store)
     draft = Copy(task=task, name=file.name, content=b64encode(file.content).decode(), by=by, at=now)
-    kept, _ = store.create(team, COPY, None, draft)
+    copy, _ = store.create(team, COPY, None, draft)
     digest = sha256(file.content).hexdigest()
-    return Evidence(id=kept.id, name=file.name, size=len(file.content), sha256=digest, by=by, at=now)
+    return Evidence(id=copy.id, name=file.name, size=len(file.content), sha256=digest, by=by, at=now)
 
 
 def refuse_too_many(task: Task, files: Sequence[File]) -> None:
     """Raises Conflict: The task would have too many files."""
-    had = len(task.evidence or ())
-    if had + len(files) > MOST_FILES:
+    attached = len(task.evidence or ())
+    if attached + len(files) > MOST_FILES:
         raise errors.Conflict(
-            f"{task.id} has {had} attachments, and {MOST_FILES} are allowed",
+            f"{task.id} has {attached} attachments, and {MOST_FILES} are allowed",
             "Attach the relevant ones, or one archive.",
         )
 
 
-def find(task: Task, word: str) -> Evidence:
-    """Return the file of the task with that id or name. Of several with the name, the newest.
+def find(task: Task, name_or_id: str) -> Evidence:
+    """Return the attached file of the task with that name or id. If several have the name, it is the newest.
 
     Raises:
-        EvidenceNotFound: The task has none.
+        EvidenceNotFound: The task has no such file.
     """
-    had = task.evidence or []
-    for one in reversed(had):
-        if word in (one.name, one.id, one.id.removeprefix("evidence-")):
-            return one
-    names = ", ".join(one.name for one in had)
+    attached = task.evidence or []
+    for file in reversed(attached):
+        if name_or_id in (file.name, file.id, file.id.removeprefix("evidence-")):
+            return file
+    names = ", ".join(file.name for file in attached)
     raise EvidenceNotFound(
-        f"{task.id} has no attachment {word!r}", f"It has: {names}." if had else f"See: teams show-task {task.id}"
+        f"{task.id} has no attachment {name_or_id!r}",
+        f"It has: {names}." if attached else f"See: teams show-task {task.id}",
     )
 
 
-def content(store: Store, team: str, handed_in: Evidence) -> bytes:
+def content(store: Store, team: str, attached: Evidence) -> bytes:
     """Return the content of the file as it was attached.
 
     Raises:
-        DamagedRecord: The copy has another digest by now.
+        DamagedRecord: The copy has another digest now.
     """
     from base64 import b64decode
     from hashlib import sha256
 
     try:
-        kept = b64decode(store.get(team, COPY, handed_in.id)[0].content)
+        copied = b64decode(store.get(team, COPY, attached.id)[0].content)
     except ValueError:  # no base 64
-        kept = None
-    if kept is None or sha256(kept).hexdigest() != handed_in.sha256:
+        copied = None
+    if copied is None or sha256(copied).hexdigest() != attached.sha256:
         raise errors.DamagedRecord(
-            f"the copy of {handed_in.name} ({handed_in.id}) differs from the attached file",
-            f"Ask {handed_in.by} for the file again.",
+            f"the copy of {attached.name} ({attached.id}) differs from the attached file",
+            f"Ask {attached.by} for the file again.",
         )
-    return kept
+    return copied

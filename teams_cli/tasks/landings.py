@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 OPEN = "open"
 OVER = frozenset({"landed", "red", "conflict", "refused"})
-_PRINTED = 1200
-_NEWEST = 50
-"""How many landings that are over are shown."""
+_MAX_OUTPUT_SHOWN = 1200
+_MAX_ENDED_SHOWN = 50
+"""How many of the landings that are over are shown."""
 
 
 class LandingNotFound(errors.NotFound):
@@ -45,7 +45,8 @@ class LandingNotFound(errors.NotFound):
 
 
 class Landing(Record):
-    """One landing: merges the commit *head* of a task into the branch *onto* of a *repository*, whose tip was *base*.
+    """One landing: it merges the commit *head* of a task into the branch *onto* of a *repository*. The branch's tip was
+    *base*.
 
     *claim* is the claim of the task at that time. *returned* says that the outcome was written into the task.
     """
@@ -97,36 +98,37 @@ class Landing(Record):
 
     @property
     def result(self) -> Check | None:
-        """Return the outcome of the landing's check."""
+        """The outcome of the landing's check; None if none was run."""
         return Check.from_json(self.checked) if self.checked else None
 
 
 def _label(landing: Landing) -> str | None:
-    return OPEN if not landing.over or not landing.returned else None
+    """Return the label of landings that need work: they are not decided, or their task does not have the outcome."""
+    return None if landing.over and landing.returned else OPEN
 
 
 LANDING: Kind[Landing] = Kind("landing", Landing, numbered=True, label=_label, logins="landing")
 
 
-def get(store: Store, team: str, word: str) -> Landing:
+def get(store: Store, team: str, ref: str) -> Landing:
     """Return the landing with that id, or the last landing of the task with that id.
 
     Raises:
         LandingNotFound: There is none.
     """
-    if word.startswith("task-"):
-        if found := last_of(store, team, word):
-            return found
-        raise LandingNotFound(f"team {team} has no landing of {word}", f"Land it: teams land {word}")
-    key = id_of(word, "landing")
+    if ref.startswith("task-"):
+        if landing := last_of(store, team, ref):
+            return landing
+        raise LandingNotFound(f"team {team} has no landing of {ref}", f"Land it: teams land {ref}")
+    landing_id = id_of(ref, "landing")
     try:
-        return store.get(team, LANDING, key)[0]
+        return store.get(team, LANDING, landing_id)[0]
     except errors.NotFound:
-        raise LandingNotFound(f"team {team} has no {key}", "See: teams get-landings") from None
+        raise LandingNotFound(f"team {team} has no {landing_id}", "See: teams get-landings") from None
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Landing]:
-    """Return all landings, by number."""
+    """Return all landings, by number. Errors of damaged ones are appended to *problems*."""
     return [landing for landing, _ in store.scan(team, LANDING, problems)]
 
 
@@ -135,21 +137,21 @@ def open_ones(store: Store, team: str) -> list[Landing]:
 
     A landing that is decided, or about to move its branch, comes first: the branch's checkout may be half updated.
     """
-    found = []
-    for key in store.labelled(team, LANDING, OPEN):
+    landings = []
+    for landing_id in store.labelled(team, LANDING, OPEN):
         try:
-            landing, _ = store.get(team, LANDING, key)
+            landing, _ = store.get(team, LANDING, landing_id)
         except errors.TeamsError:
             continue
-        if _label(landing):
-            found.append(landing)
-    return sorted(found, key=turn)
+        if _label(landing) == OPEN:
+            landings.append(landing)
+    return sorted(landings, key=turn)
 
 
 def turn(landing: Landing) -> tuple[bool, int, int]:
-    """Return the sort key of a landing: started ones first, then by urgency, then by age."""
-    begun = landing.over or landing.merge is not None
-    return not begun, PRIORITIES.index(landing.priority), LANDING.number_in(landing.id)
+    """Return the sort key of a landing in the queue: started ones come first, then the more urgent, then the older."""
+    has_started = landing.over or landing.merge is not None
+    return not has_started, PRIORITIES.index(landing.priority), LANDING.number_in(landing.id)
 
 
 def whose(against: dict[str, Any]) -> str:
@@ -158,31 +160,34 @@ def whose(against: dict[str, Any]) -> str:
     return f"{against['owner']}'s {against['task']}" + (f' "{title}"' if title else "")
 
 
-def last_of(store: Store, team: str, task: str) -> Landing | None:
-    """Return the last landing of the task."""
-    found = [landing for landing in all_of(store, team, []) if landing.task == task]
-    return found[-1] if found else None
+def last_of(store: Store, team: str, task_id: str) -> Landing | None:
+    """Return the last landing of the task; None if it has none."""
+    landings = [landing for landing in all_of(store, team, []) if landing.task == task_id]
+    return landings[-1] if landings else None
 
 
 def of_interest(store: Store, team: str, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """Return the open landings and the newest that are over, by number. Of the output of a failed check only the end is
-    kept.
+    """Return the landings that are not over and the newest that are, as JSON and by number. Only the end of the output
+    of a failed check is kept.
     """
-    found = all_of(store, team, problems)
-    newest = {landing.id for landing in [one for one in found if one.over][-_NEWEST:]}
-    return [_brief(landing) for landing in found if not landing.over or landing.id in newest]
+    landings = all_of(store, team, problems)
+    ended = [landing.id for landing in landings if landing.over]
+    shown_ended = set(ended[-_MAX_ENDED_SHOWN:])
+    return [_brief(landing) for landing in landings if not landing.over or landing.id in shown_ended]
 
 
 def _brief(landing: Landing) -> dict[str, Any]:
     document = to_document(landing)
     if check := landing.result:
-        document["checked"] = check.brief() | ({} if check.passed else {"output": check.output[-_PRINTED:]})
+        document["checked"] = check.brief()
+        if not check.passed:
+            document["checked"]["output"] = check.output[-_MAX_OUTPUT_SHOWN:]
     return document
 
 
 def to_document(landing: Landing) -> dict[str, Any]:
-    """Return the landing as JSON."""
+    """Return the landing as JSON, without what only the program needs."""
     document = landing.to_document()
-    for internal in ("returned", "commented"):
-        document.pop(internal, None)
+    for key in ("returned", "commented"):
+        document.pop(key, None)
     return document

@@ -14,7 +14,7 @@ from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import assigning, leases, tasks
-from teams_cli.tasks.tasks import IN_REVIEW, TASK, Task
+from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, TASK, Task
 from teams_cli.teams import history, roles, teams
 from teams_cli.teams.permission import Standing, require
 from teams_cli.teams.teams import Team
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def review(
-    store: Store, team_name: str, caller: Caller | None, word: str, accept: bool, why: str | None = None
+    store: Store, team_name: str, caller: Caller | None, task_ref: str, accept: bool, why: str | None = None
 ) -> Task:
     """Accept the work on a task, which completes it; or reject it with a reason, which returns it to its owner.
 
@@ -41,68 +41,73 @@ def review(
         NotAllowed: The work is your own, or you are not its reviewer.
         Conflict: Its owner handed in newer work since you were last notified. This is refused once.
     """
-    at = require(store, team_name, caller, "review-task", word)
+    standing = require(store, team_name, caller, "review-task", task_ref)
     if not accept and not (why or "").strip():
-        raise errors.WrongUsage("the reason is missing", f'Write: teams review-task {word} --reject "WHY"')
+        raise errors.WrongUsage("the reason is missing", f'Write: teams review-task {task_ref} --reject "WHY"')
     if accept:
-        _refuse_unseen(store, at, tasks.get(store, team_name, word))
-    verdict, why = ("accepted" if accept else "rejected"), why and text.within(why, "reason", text.MAX_MESSAGE)
+        _refuse_unseen(store, standing, tasks.get(store, team_name, task_ref))
+    if why:
+        text.within(why, "reason", text.MAX_MESSAGE)
+    new_review = {"verdict": "accepted" if accept else "rejected", "by": standing.name}
+    if why:
+        new_review["reason"] = why
 
     def change(task: Task) -> Task:
-        if task.status != IN_REVIEW and _said_so(task, at.name, verdict, why):
+        last_review = task.reviewed or {}
+        is_repeated = all(last_review.get(key) == new_review.get(key) for key in ("verdict", "by", "reason"))
+        if task.status != IN_REVIEW and is_repeated:
             return task
-        _refuse(task, at)
+        _refuse_reviewer(task, standing)
         now = teams.now(store)
-        said = {"verdict": verdict, "by": at.name, "at": now, **({"reason": why} if why else {})}
-        reviewed = task.having(reviewed=said)
+        task = task.having(reviewed={**new_review, "at": now})
         if not accept:
-            return given_back(store, at.team, reviewed, at.name, "rejected", why or "")
-        done = reviewed.having(status="completed", completed_at=now).noted(now, at.name, "accepted", why)
-        return owing(done, *_accepted(store, at, done))
+            return given_back(store, standing.team, task, standing.name, "rejected", why or "")
+        done = task.having(status="completed", completed_at=now).noted(now, standing.name, "accepted", why)
+        return owing(done, *_notices_of_acceptance(store, standing, done))
 
-    before, task = update(store, team_name, TASK, tasks.get(store, team_name, word).id, change)
+    before, task = update(store, team_name, TASK, tasks.get(store, team_name, task_ref).id, change)
     deliver(store, team_name, TASK, task)
-    settle_request(store, team_name, at.name, task.id)
+    settle_request(store, team_name, standing.name, task.id)
     if before is not task:
         what = "task completed" if accept else "task rejected"
-        history.note(store, team_name, at.name, what, task=task.id, title=task.title, owner=before.owner, reason=why)
+        history.note(
+            store, team_name, standing.name, what, task=task.id, title=task.title, owner=before.owner, reason=why
+        )
     return task
 
 
-def _refuse_unseen(store: Store, at: Standing, task: Task) -> None:
+def _refuse_unseen(store: Store, standing: Standing, task: Task) -> None:
     """Refuse once to accept a task whose owner handed in newer work that the reviewer was not notified of yet.
 
     Raises:
-        Conflict: There is such work; by this the reviewer knows of it.
+        Conflict: There is such work. The error says so, so the reviewer knows of it now.
     """
-    times = sum((note.what, note.claim) == (IN_REVIEW, task.claim) for note in task.notes)
-    if task.status != IN_REVIEW or times < 2:  # else the mail need not be searched
+    times_handed_in = sum((note.what, note.claim) == (IN_REVIEW, task.claim) for note in task.notes)
+    if task.status != IN_REVIEW or times_handed_in < 2:  # the mail need not be searched
         return
     from teams_cli.tasks import editing
 
-    if unseen := editing.read_unseen(store, at.team.name, at.name, _newer(task)):
+    if unseen := editing.read_unseen(store, standing.team.name, standing.name, _uid_of_newer_work(task)):
         hint = f"Look at it, then: teams review-task {task.id} --accept"
         raise errors.Conflict(f"{task.id} is still in review: {unseen}", hint)
 
 
-def _said_so(task: Task, name: str, verdict: str, why: str | None) -> bool:
-    said = task.reviewed or {}
-    return (said.get("by"), said.get("verdict"), said.get("reason")) == (name, verdict, why or None)
-
-
-def _refuse(task: Task, at: Standing) -> None:
+def _refuse_reviewer(task: Task, standing: Standing) -> None:
+    """Refuse a review of a task that is not in review, or that the caller may not review."""
     if task.status != IN_REVIEW:
         raise errors.WrongState(
             f"{task.id} is {assigning.state_of(task)}, not in review", f"See: teams show-task {task.id}"
         )
-    if task.owner == at.name:
+    if task.owner == standing.name:
         raise errors.NotAllowed(f"{task.id} is your own work", f"It is reviewed by {task.review_by}.")
-    if not (at.leads or at.caller.is_human or reviews(at.team, task, at.name, at.caller.config)):
+    if standing.leads or standing.caller.is_human:
+        return
+    if not reviews(standing.team, task, standing.name, standing.caller.config):
         raise errors.NotAllowed(f"{task.id} is reviewed by {task.review_by}", "Send them or the leader a message.")
 
 
 def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
-    """Whether that member is the reviewer of the task, by name or by role."""
+    """Whether the member *name* is the reviewer of the task, by name or by role. Its owner never is."""
     if task.review_by == name:
         return task.owner != name
     member = team.member(name)
@@ -111,21 +116,22 @@ def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
     return task.review_by in roles.lineage(member.role, team, config)
 
 
-def for_person(found: Iterable[Task]) -> list[Task]:
-    """Return the tasks that wait for the human's review."""
-    return [task for task in found if task.status == IN_REVIEW and task.review_by == HUMAN]
+def for_person(tasks_of_team: Iterable[Task]) -> list[Task]:
+    """Return those of the tasks that wait for the human's review."""
+    return [task for task in tasks_of_team if task.status == IN_REVIEW and task.review_by == HUMAN]
 
 
 def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
-    """Return the notices to the reviewers of a task that has come into review; to the leader if nobody else can review
-    it.
+    """Return the notices to the reviewers of a task that has come into review, or to the leader if nobody else can
+    review it.
     """
-    to = [name for name in team.active_names() if reviews(team, task, name, config)]
     if task.review_by == HUMAN:
-        to = [HUMAN]
+        reviewers = [HUMAN]
+    else:
+        reviewers = [name for name in team.active_names() if reviews(team, task, name, config)] or [team.leader]
     body = f"{task.id} ({task.title}) by {task.owner} waits for your review: teams show-task {task.id}{_result(task)}"
     notice = task.notice("", body, "review-asked", "review", by=task.owner or "", about=task.id)
-    return [notice.having(to=name, uid=f"{notice.uid}~{name}") for name in to or [team.leader]]
+    return [notice.having(to=name, uid=f"{notice.uid}~{name}") for name in reviewers]
 
 
 def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> list[Owed]:
@@ -133,78 +139,84 @@ def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> 
     commit = f", commit {task.submitted[:10]}" if task.submitted and task.submitted != before.submitted else ""
     body = f"{task.owner} handed in newer work on {task.id} ({task.title}){commit}: teams show-task {task.id}"
     return [
-        notice.having(message=body + _result(task), uid=f"{_newer(task)}-{os.urandom(4).hex()}~{notice.to}")
+        notice.having(message=body + _result(task), uid=f"{_uid_of_newer_work(task)}-{os.urandom(4).hex()}~{notice.to}")
         for notice in asked(team, task, config)
     ]
 
 
-def of_edit(team: Team, task: Task, config: Config | None, edits: list[Owed]) -> list[Owed]:
-    """Return the notices of *edits* of a task in review: to its owner with how to hand in changed work, and to its
-    reviewers.
+def of_edit(team: Team, task: Task, config: Config | None, notices: list[Owed]) -> list[Owed]:
+    """Return the *notices* of an edit for a task in review: the notices to the owner say how to hand in changed work,
+    and the reviewers get them, too.
     """
-    how = f"If your work lacks it, change it, then: teams update-task {task.id} --status completed"
+    advice = f"If your work lacks it, change it, then: teams update-task {task.id} --status completed"
     reviewers = [notice.to for notice in asked(team, task, config)]
-    return [edit.having(message=f"{edit.message}\n{how}") for edit in edits] + [
-        edit.having(to=name, message=f"{edit.message}; you review it", uid=f"{edit.uid}~{name}")
-        for edit in edits
-        for name in reviewers
-        if name not in (edit.by, edit.to)
-    ]
+    to_owner, to_reviewers = [], []
+    for notice in notices:
+        to_owner.append(notice.having(message=f"{notice.message}\n{advice}"))
+        for name in reviewers:
+            if name not in (notice.by, notice.to):
+                body = f"{notice.message}; you review it"
+                to_reviewers.append(notice.having(to=name, message=body, uid=f"{notice.uid}~{name}"))
+    return to_owner + to_reviewers
 
 
-def _newer(task: Task) -> str:
-    """Return how the uids of notices of newer work begin."""
+def _uid_of_newer_work(task: Task) -> str:
+    """Return the prefix of the uids of notices of newer work."""
     return f"newer-{task.id}-{task.claim}"
 
 
 def _result(task: Task) -> str:
+    """Return the line with the result for a notice; empty without a result."""
     return f"\nresult{tasks.after_colon(task, task.result)}" if task.result else ""
 
 
 def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:
-    """Return the notices to the owner and to the reviewers when *by* takes the task out of review, which ends its
-    claim.
+    """Return the notices to the owner and to the reviewers that *by* took the task out of review. *before* is the task
+    in review, *task* is what it became.
     """
-    told = []
+    label = f"{task.id} ({task.title})"
+    notices = []
     if task.owner == before.owner != by:
-        body = f"{task.id} ({task.title}) is yours again, withdrawn from review by {by}: teams show-task {task.id}"
-        told.append(task.notice(task.owner or "", body, "task-back", "back", by=by))
+        body = f"{label} is yours again, withdrawn from review by {by}: teams show-task {task.id}"
+        notices.append(task.notice(task.owner or "", body, "task-back", "back", by=by))
     elif task.owner is None and before.owner not in (None, by) and team.member(before.owner or ""):
-        told.append(leases.loss_notice(before, f"{by} withdrew it from review", by=by))
-    body = f"{task.id} ({task.title}) no longer waits for your review: {by} withdrew it"
-    for asked_before in asked(team, before, config):
-        if asked_before.to not in (by, task.owner, before.owner):
-            uid = f"withdrawn-{task.id}-{before.claim}~{asked_before.to}"
-            told.append(
-                asked_before.having(message=body, uid=uid, type="info", by=by, about=None, event="review-withdrawn")
+        notices.append(leases.loss_notice(before, f"{by} withdrew it from review", by=by))
+    body = f"{label} no longer waits for your review: {by} withdrew it"
+    for request in asked(team, before, config):
+        if request.to not in (by, task.owner, before.owner):
+            uid = f"withdrawn-{task.id}-{before.claim}~{request.to}"
+            notices.append(
+                request.having(message=body, uid=uid, type="info", by=by, about=None, event="review-withdrawn")
             )
-    return told
+    return notices
 
 
-def _accepted(store: Store, at: Standing, task: Task) -> list[Owed]:
-    told = assigning.ready_notices(store, at.team, task)
-    said = f"{at.name} accepted {task.id} ({task.title})"
-    if task.owner and at.team.member(task.owner):
-        told.append(task.notice(task.owner, said, events.REVIEW_ACCEPTED, "accepted", type="info", by=at.name))
-    if at.team.leader not in (at.name, task.owner):
-        result = tasks.after_colon(task, task.result)
-        body = f"{task.id} ({task.title}) completed by {task.owner}, accepted by {at.name}{result}"
-        told.append(task.notice(at.team.leader, body, "task-completed", "completed", type="info", about=task.id))
-    return told
+def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list[Owed]:
+    """Return the notices that the caller accepted the task: to members whose task is ready now, to the owner and to the
+    leader.
+    """
+    team, name, label = standing.team, standing.name, f"{task.id} ({task.title})"
+    notices = assigning.ready_notices(store, team, task)
+    if task.owner and team.member(task.owner):
+        body = f"{name} accepted {label}"
+        notices.append(task.notice(task.owner, body, events.REVIEW_ACCEPTED, "accepted", type="info", by=name))
+    if team.leader not in (name, task.owner):
+        body = f"{label} completed by {task.owner}, accepted by {name}{tasks.after_colon(task, task.result)}"
+        notices.append(task.notice(team.leader, body, "task-completed", "completed", type="info", about=task.id))
+    return notices
 
 
 def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: str) -> Task:
-    """Return the task in progress again, under a new claim, with a notice to its owner. If the owner is gone, the task
-    is free.
+    """Return the task in progress again, under a new claim, with a notice to its owner; the task is free if its owner
+    is gone. *what* is `rejected` or another event of notes.
     """
     now = teams.now(store)
     noted = task.noted(now, by, what, why)
     if task.owner is None or not team.member(task.owner):
         return noted.freed()
-    again = noted.having(status="in_progress", completed_at=None, claimed_at=now, claim=task.claim + 1)
+    claimed = noted.having(status=IN_PROGRESS, completed_at=None, claimed_at=now, claim=task.claim + 1)
     body = f"{task.id} ({task.title}) is yours again, {what} by {by}: {why}"
-    uid = f"back-{task.id}-{again.claim}"
-    return owing(
-        leases.with_full_lease(store, team, again),
-        Owed(to=task.owner, message=body, uid=uid, by=by, event="task-back", task=task.id),
+    notice = Owed(
+        to=task.owner, message=body, uid=f"back-{task.id}-{claimed.claim}", by=by, event="task-back", task=task.id
     )
+    return owing(leases.with_full_lease(store, team, claimed), notice)
