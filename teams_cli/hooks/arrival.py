@@ -128,7 +128,7 @@ def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answ
         uid = f"{child.name}~output-1"
         sent = messages.notify(store, team, parent.name, last_answer, uid, "output", child.name, wake=False)
         # The parent has the answer from the client as well, and need not read it.
-        reading.settle(store, team, parent.name, {sent.number})
+        reading.mark_handled(store, team, parent.name, {sent.number})
     _hand_over(store, team, child.name, parent.name)
     joining.leave(store, team, child)
 

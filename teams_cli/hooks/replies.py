@@ -252,5 +252,5 @@ def mail(store: Store, team: str, name: str, room: int, with_quiet: bool) -> tup
 def unread(store: Store, team: str, agent: str) -> tuple[int, bool]:
     """Return the number of the last message, and whether any up to it is unread or damaged."""
     problems: list[Any] = []
-    inbox = inboxes.advance(store, team, inboxes.load(store, team, agent), problems)
+    inbox = inboxes.load_with_new(store, team, agent, problems)
     return inbox.up_to, bool(problems) or any(entry.read_at is None for entry in inbox.open)

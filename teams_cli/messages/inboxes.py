@@ -21,16 +21,18 @@ if TYPE_CHECKING:
 
 
 _FAR_BEHIND = 1000
+"""The number of messages by which a stored inbox may be behind the log without being written for that alone."""
 MOST_OPEN = 20_000
 """The most open messages of an inbox. Later ones stay in the log until some are handled."""
-_REMEMBERED = 200
+_MAX_HANDLED = 200
+"""How many handled messages are remembered one by one."""
 
 
 class Open(Record):
-    """A message that is not handled yet. A quiet one is no reason to go on working; one with *fyi* is handled by
-    reading.
+    """A message that is not handled yet. A *quiet* message only informs, so no agent goes on working because of it. A
+    message with *fyi* is handled by reading it.
 
-    `turn` is the turn in which the agent was given it without asking, or 0 if turns are not counted.
+    *turn* is the turn in which the agent was shown the message without asking; 0 if turns are not counted.
     """
 
     number: Number
@@ -49,10 +51,11 @@ class Handled(Record):
 
 
 class Inbox(Record):
-    """An agent's position in the log: all its messages up to `upTo` are handled, except the open ones.
+    """An agent's position in the log: all its messages up to `upTo` are handled, except the open and the damaged ones.
 
-    `handled` has the times of the last 200 handled messages, and of all after `upTo`; `settledAt` is when the last of
-    the dropped ones was handled. `damaged` has the numbers of messages that could not be read and may be repaired.
+    `handled` has the last 200 handled messages, and all handled ones after `upTo`. `settledAt` is when the last of the
+    messages was handled that `handled` no longer has. `damaged` has the numbers of messages that could not be read and
+    may be repaired.
     """
 
     nested = {"open": Open, "handled": Handled}  # noqa: RUF012
@@ -73,11 +76,15 @@ class Inbox(Record):
         return entry is not None and entry.read_at is None
 
     def named(self) -> list[int]:
-        """The numbers of the messages that the inbox names."""
-        return [*(each.number for each in self.open), *(each.number for each in self.handled), *(self.damaged or ())]
+        """Return the numbers of the messages that the inbox names one by one."""
+        return [
+            *(entry.number for entry in self.open),
+            *(entry.number for entry in self.handled),
+            *(self.damaged or ()),
+        ]
 
     def furthest(self) -> int:
-        """The highest number that the inbox knows of."""
+        """Return the highest number of a message that the inbox knows."""
         return max([self.up_to, *self.named()])
 
     def unread_numbers(self) -> set[int]:
@@ -96,9 +103,16 @@ def load(store: Store, team: str, agent: str) -> Inbox:
         return Inbox(agent=agent)
 
 
+def load_with_new(store: Store, team: str, agent: str, problems: list[errors.TeamsError] | None = None) -> Inbox:
+    """Return the agent's inbox with all messages that have come since it was stored. Errors of damaged messages are
+    appended to *problems*.
+    """
+    return with_new_messages(store, team, load(store, team, agent), [] if problems is None else problems)
+
+
 class Mailbox:
-    """An agent's inbox: as it was stored, `before`, and with all messages that came since, which are read once. Errors
-    of damaged messages are appended to *problems*.
+    """An agent's inbox as it was stored, `before`, and with all messages that came since, `inbox`. These messages are
+    read only once. Errors of damaged messages are appended to *problems*.
     """
 
     def __init__(self, store: Store, team: str, agent: str, problems: list[errors.TeamsError] | None = None) -> None:
@@ -107,7 +121,7 @@ class Mailbox:
         self.before = load(store, team, agent)
         self._problems = [] if problems is None else problems
         self._fresh: dict[int, Message] = {}
-        self.inbox = advance(store, team, self.before, self._problems, self._fresh)
+        self.inbox = with_new_messages(store, team, self.before, self._problems, self._fresh)
 
     def unread(self, quiet: bool = False) -> list[int]:
         """Return the numbers of the agent's unread messages. With *quiet*, also of those that only inform."""
@@ -119,34 +133,37 @@ class Mailbox:
 
     def messages(self, numbers: list[int]) -> list[Message]:
         """Return the messages of these numbers, oldest first."""
-        return _found(self.store, self.team, numbers, self._problems, self._fresh)
+        return _fetch(self.store, self.team, numbers, self._problems, self._fresh)
 
     def mark_read(self, numbers: set[int], turn: int | None = None) -> None:
-        """Mark messages as read that were shown to the agent."""
-        mark_read(self.store, self.team, self.before.agent, numbers, turn, looked=self)
+        """Mark messages as read that were shown to the agent. *turn* is as for the function `mark_read`."""
+        mark_read(self.store, self.team, self.before.agent, numbers, turn, mailbox=self)
 
 
-def advance(
+def with_new_messages(
     store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
 ) -> Inbox:
-    """Return the inbox with all newer messages as open ones. They are added to *fresh* by their numbers."""
+    """Return the inbox with all newer messages as open ones. They are added to *fresh* by their numbers. Errors of
+    damaged messages are appended to *problems*.
+    """
     if inbox.damaged:
         inbox = _repaired(store, team, inbox, problems)
     if len(inbox.open) >= MOST_OPEN:
         return inbox
-    unread: list[errors.TeamsError] = []
-    came, last = store.news(team, MESSAGE, inbox.agent, inbox.up_to, unread)
+    new_problems: list[errors.TeamsError] = []
+    messages, last = store.news(team, MESSAGE, inbox.agent, inbox.up_to, new_problems)
     if last <= inbox.up_to:
         return inbox
-    problems += unread
+    problems += new_problems
     if fresh is not None:
-        fresh.update((message.number, message) for message in came)
+        fresh.update((message.number, message) for message in messages)
     known = {entry.number for entry in inbox.open} | {entry.number for entry in inbox.handled}
-    new = [_opened(message) for message in came if message.number not in known]
-    if len(new) > (room := MOST_OPEN - len(inbox.open)):
+    new = [_opened(message) for message in messages if message.number not in known]
+    room = MOST_OPEN - len(inbox.open)
+    if len(new) > room:
         new, last = new[:room], new[room - 1].number
-    numbers = [getattr(problem, "number", 0) for problem in unread]
-    if not all(numbers):  # the disk refused: the same is tried the next time
+    numbers = [getattr(problem, "number", 0) for problem in new_problems]
+    if not all(numbers):  # the disk refused to read: the same messages are read again the next time
         return inbox.having(open=inbox.open + new)
     damaged = [number for number in numbers if number <= last]
     return inbox.having(up_to=last, open=inbox.open + new, damaged=[*(inbox.damaged or ()), *damaged] or None)
@@ -154,17 +171,17 @@ def advance(
 
 def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError]) -> Inbox:
     """Return the inbox with those messages open that were damaged and can be read now. Missing ones are forgotten."""
-    unread: list[errors.TeamsError] = []
-    found = store.fetch(team, MESSAGE, inbox.damaged or (), unread)
-    problems += unread
-    still = [number for problem in unread if (number := getattr(problem, "number", 0))]
-    if len(still) < len(unread):  # the disk refused: the same is tried the next time
+    new_problems: list[errors.TeamsError] = []
+    messages = store.fetch(team, MESSAGE, inbox.damaged or (), new_problems)
+    problems += new_problems
+    still_damaged = [number for problem in new_problems if (number := getattr(problem, "number", 0))]
+    if len(still_damaged) < len(new_problems):  # the disk refused to read: the same is tried the next time
         return inbox
     handled = {entry.number for entry in inbox.handled}
-    new = [m for m in found if inbox.agent in (m.recipients or [m.to]) and m.number not in handled]
-    if not new and len(still) == len(inbox.damaged or ()):
+    readable = [m for m in messages if inbox.agent in (m.recipients or [m.to]) and m.number not in handled]
+    if not readable and len(still_damaged) == len(inbox.damaged or ()):
         return inbox
-    return inbox.having(open=inbox.open + [_opened(message) for message in new], damaged=still or None)
+    return inbox.having(open=inbox.open + [_opened(message) for message in readable], damaged=still_damaged or None)
 
 
 def _opened(message: Message) -> Open:
@@ -174,92 +191,97 @@ def _opened(message: Message) -> Open:
 def open_messages(
     store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
 ) -> list[Message]:
-    """The messages that were seen and are not handled, oldest first; those that are *fresh* were read just now."""
-    return _found(store, team, [entry.number for entry in inbox.open], problems, fresh or {})
+    """Return the messages that came and are not handled, oldest first. *fresh* has those that were read just now."""
+    return _fetch(store, team, [entry.number for entry in inbox.open], problems, fresh or {})
 
 
-def _found(
+def _fetch(
     store: Store, team: str, numbers: list[int], problems: list[errors.TeamsError], fresh: dict[int, Message]
 ) -> list[Message]:
-    """Return the messages of these numbers, oldest first. The *fresh* ones need not be read."""
-    before = [number for number in numbers if number not in fresh]
-    found = store.fetch(team, MESSAGE, before, problems) if before else []
-    read = [fresh[number] for number in numbers if number in fresh]
-    return sorted([*found, *read], key=lambda message: message.number)
+    """Return the messages of these numbers, oldest first. Only those that are not in *fresh* are read."""
+    to_read = [number for number in numbers if number not in fresh]
+    messages = [fresh[number] for number in numbers if number in fresh]
+    if to_read:
+        messages += store.fetch(team, MESSAGE, to_read, problems)
+    return sorted(messages, key=lambda message: message.number)
 
 
-def marked_read(before: Inbox, ahead: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:
-    """Return the inbox with the shown messages read; the same one if that changes nothing worth a write."""
-    unread = {entry.number for entry in ahead.open if entry.number in shown and entry.read_at is None}
-    given = {entry.number for entry in ahead.open if entry.number in shown and entry.turn is not None}
-    asked = given if turn is None else set()
-    if not unread and not asked and ahead.up_to - before.up_to < _FAR_BEHIND:
+def with_read(before: Inbox, current: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:
+    """Return the *current* inbox with the messages of the numbers *shown* as read. *before* is the stored inbox; it is
+    returned if nothing changed that is worth a write. *turn* is None if the agent asked for the messages.
+    """
+    unread = {entry.number for entry in current.open if entry.number in shown and entry.read_at is None}
+    changed = set(unread)
+    if turn is None:  # the agent asked for messages that it was shown before without asking
+        changed |= {entry.number for entry in current.open if entry.number in shown and entry.turn is not None}
+    if not changed and current.up_to - before.up_to < _FAR_BEHIND:
         return before
     entries = [
-        entry.having(read_at=entry.read_at or now, turn=turn) if entry.number in unread | asked else entry
-        for entry in ahead.open
+        entry.having(read_at=entry.read_at or now, turn=turn) if entry.number in changed else entry
+        for entry in current.open
     ]
-    return settled(ahead.having(open=entries), {e.number for e in entries if e.fyi and e.number in unread}, now)
+    handled_by_reading = {entry.number for entry in entries if entry.fyi and entry.number in unread}
+    return with_handled(current.having(open=entries), handled_by_reading, now)
 
 
-def settled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
+def with_handled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
     """Return the inbox with these open messages handled."""
     if not numbers:
         return inbox
-    done = [
+    newly_handled = [
         Handled(number=entry.number, read_at=entry.read_at or now, handled_at=now)
         for entry in inbox.open
         if entry.number in numbers
     ]
-    seen = {entry.number for entry in inbox.open}
-    # One that can't be read just now was read before, or nobody could say that it is handled.
-    done += [Handled(number=number, read_at=now, handled_at=now) for number in sorted(numbers - seen)]
-    handled = inbox.handled + done
-    # Behind what the disk refused `upTo` stands still, and only this list tells that those after it are handled.
-    ahead = [entry for entry in handled if entry.number > inbox.up_to]
-    behind = [entry for entry in handled if entry.number <= inbox.up_to]
-    dropped = behind[:-_REMEMBERED]
+    # A message that is not open can't be read just now. It was read before, or nobody could say that it is handled.
+    not_open = sorted(numbers - {entry.number for entry in inbox.open})
+    newly_handled += [Handled(number=number, read_at=now, handled_at=now) for number in not_open]
+    handled = inbox.handled + newly_handled
+    # All entries after `upTo` are kept. `upTo` stays before a message that the disk refused to read, and then only
+    # these entries tell that later messages are handled.
+    up_to_position = [entry for entry in handled if entry.number <= inbox.up_to]
+    after_position = [entry for entry in handled if entry.number > inbox.up_to]
+    dropped = up_to_position[:-_MAX_HANDLED]
     return inbox.having(
         open=[entry for entry in inbox.open if entry.number not in numbers],
-        handled=behind[-_REMEMBERED:] + ahead,
+        handled=up_to_position[-_MAX_HANDLED:] + after_position,
         settled_at=dropped[-1].handled_at if dropped else inbox.settled_at,
     )
 
 
 def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
-    """Return the ids of the oldest messages in *mail* that were read and neither answered nor handled. A message that
-    is itself an answer wants none.
+    """Return the ids of the oldest messages in *mail* that were read and neither answered nor handled, at most *most*.
+    A message that is an answer itself needs no answer.
     """
     read = {entry.number for entry in inbox.open if entry.read_at and not entry.quiet}
     return [message.id for message in mail if message.number in read and not message.reply_to][:most]
 
 
 def mark_read(
-    store: Store, team: str, agent: str, numbers: set[int], turn: int | None = None, looked: Mailbox | None = None
+    store: Store, team: str, agent: str, numbers: set[int], turn: int | None = None, mailbox: Mailbox | None = None
 ) -> None:
-    """Mark messages as read that were shown to the agent in another way.
+    """Mark messages as read that were shown to the agent.
 
-    With *turn*, they were shown unasked in that turn (0 if turns are not counted). New messages are looked for, unless
-    the caller *looked* and the inbox has not changed since.
+    With *turn*, they were shown in that turn without being asked for (0 if turns are not counted). With a *mailbox*,
+    new messages are not read again, unless the inbox has changed since.
     """
 
     def change(inbox: Inbox) -> Inbox:
-        ahead = looked.inbox if looked and looked.before == inbox else advance(store, team, inbox, [])
-        return marked_read(inbox, ahead, numbers, teams.now(store), turn)
+        is_unchanged = mailbox is not None and mailbox.before == inbox
+        current = mailbox.inbox if mailbox and is_unchanged else with_new_messages(store, team, inbox, [])
+        return with_read(inbox, current, numbers, teams.now(store), turn)
 
     if numbers:
         store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
-    if numbers or looked:
+    if numbers or mailbox:
         upsert(store, team, INBOX.also_closed, agent, Inbox(agent=agent), change)
 
 
 def is_handled(inbox: Inbox, number: int) -> bool:
-    """Whether that message is handled. *inbox* must have advanced past it."""
+    """Whether that message is handled. The inbox must include all messages that have come."""
     if inbox.find_open(number):
         return False
-    if any(entry.number == number for entry in inbox.handled):
-        return True
-    return _is_behind(inbox, number)
+    return any(entry.number == number for entry in inbox.handled) or _is_behind(inbox, number)
 
 
 def _is_behind(inbox: Inbox, number: int) -> bool:
@@ -268,99 +290,96 @@ def _is_behind(inbox: Inbox, number: int) -> bool:
 
 
 def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int]:
-    """The numbers of the agent's messages that it has not read yet; with *quiet* also those that only inform."""
-    return unread_in(advance(store, team, load(store, team, agent), []), quiet)
+    """Return the numbers of the agent's unread messages. With *quiet*, also of those that only inform."""
+    return unread_in(load_with_new(store, team, agent), quiet)
 
 
 def unread_in(inbox: Inbox, quiet: bool = False) -> list[int]:
-    """Return the numbers of the unread messages up to where the inbox has advanced."""
+    """Return the numbers of the unread messages that the inbox names. With *quiet*, also of those that only inform."""
     return [entry.number for entry in inbox.open if entry.read_at is None and (quiet or not entry.quiet)]
 
 
-def to_document(message: Message, inbox: Inbox) -> dict[str, Any]:
-    """Return the message as JSON, with the times at which its reader read and handled it."""
-    return documents([message], inbox)[0]
+def documents(messages: list[Message], inbox: Inbox) -> list[dict[str, Any]]:
+    """Return the messages as JSON, with the times at which the owner of the inbox read and handled them."""
+    open_entries = {entry.number: entry for entry in inbox.open}
+    handled_entries = {entry.number: entry for entry in inbox.handled}
+    rows = []
+    for message in messages:
+        row = message.to_json()
+        entry, handled = open_entries.get(message.number), handled_entries.get(message.number)
+        if entry and entry.read_at:
+            row["readAt"] = entry.read_at
+        elif handled:
+            row.update(readAt=handled.read_at or handled.handled_at, handledAt=handled.handled_at)
+        elif not entry and inbox.settled_at and _is_behind(inbox, message.number):
+            row.update(readAt=inbox.settled_at, handledAt=inbox.settled_at)
+        rows.append(row)
+    return rows
 
 
-def documents(found: list[Message], inbox: Inbox) -> list[dict[str, Any]]:
-    """Return the messages as JSON, with the times at which their reader read and handled them."""
-    opened = {entry.number: entry for entry in inbox.open}
-    handled = {entry.number: entry for entry in inbox.handled}
-    return [_document(message, inbox, opened.get(message.number), handled.get(message.number)) for message in found]
-
-
-def _document(message: Message, inbox: Inbox, entry: Open | None, done: Handled | None) -> dict[str, Any]:
-    document = message.to_json()
-    if entry and entry.read_at:
-        document["readAt"] = entry.read_at
-    elif done:
-        document.update(readAt=done.read_at or done.handled_at, handledAt=done.handled_at)
-    elif not entry and inbox.settled_at and _is_behind(inbox, message.number):
-        document.update(readAt=inbox.settled_at, handledAt=inbox.settled_at)
-    return document
-
-
-_BY_SYSTEM = f"{SYSTEM}~"
+_NOTICE_UID = f"{SYSTEM}~"
 """The prefix of the uids of notices."""
 
 
 def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str, int]:
     """Return the number of unread messages of each of the agents, from the envelopes of the log.
 
-    Only notices are read, to see whether they only inform. A message that cannot be read counts as unread.
+    Only notices are read, to see whether they only inform. Other messages count even if they are damaged.
 
     Raises:
-        DamagedRecord: An inbox can't be read, whosever it is.
+        DamagedRecord: An inbox can't be read, be it of one of the *agents* or not.
     """
     problems: list[errors.TeamsError] = []
-    read = {inbox.agent: inbox for inbox, _ in store.scan(team, INBOX, problems)}
+    inboxes = {inbox.agent: inbox for inbox, _ in store.scan(team, INBOX, problems)}
     if problems:
         raise problems[0]
-    found = {agent: read.get(agent) or Inbox(agent=agent) for agent in agents}
-    ahead = {agent: inbox.up_to for agent, inbox in found.items() if _is_simple(inbox)}
-    counts = {agent: _unread_of(found[agent]) for agent in ahead}
-    notices: dict[int, list[str]] = {}
-    for number, uid, to in store.envelopes(team, MESSAGE, min(ahead.values(), default=0)) if ahead else ():
-        for agent in to:
-            if number > ahead.get(agent, number):
-                if uid.startswith(_BY_SYSTEM):
-                    notices.setdefault(number, []).append(agent)
-                else:
-                    counts[agent] += 1
-    for notice in _fetched(store, team, sorted(notices)):
-        for agent in () if notice.type == "info" else notices[notice.number]:
+    counts: dict[str, int] = {}
+    positions: dict[str, int] = {}
+    for agent in agents:
+        inbox = inboxes.get(agent) or Inbox(agent=agent)
+        if _knows_later_messages(inbox):
+            counts[agent] = len(unread(store, team, agent))
+        else:
+            counts[agent] = len(unread_in(inbox))
+            positions[agent] = inbox.up_to
+    if not positions:
+        return counts
+    recipients_of_notices: dict[int, list[str]] = {}
+    for number, uid, to in store.envelopes(team, MESSAGE, min(positions.values())):
+        recipients = [agent for agent in to if agent in positions and number > positions[agent]]
+        if uid.startswith(_NOTICE_UID) and recipients:
+            recipients_of_notices[number] = recipients
+            continue
+        for agent in recipients:
             counts[agent] += 1
-    return {agent: counts[agent] if agent in counts else len(unread(store, team, agent)) for agent in agents}
+    numbers = sorted(recipients_of_notices)
+    for notice in store.fetch(team, MESSAGE, numbers, []) if numbers else ():
+        if notice.type != "info":
+            for agent in recipients_of_notices[notice.number]:
+                counts[agent] += 1
+    return counts
 
 
-def _fetched(store: Store, team: str, numbers: list[int]) -> list[Message]:
-    if not numbers:
-        return []
-    return store.fetch(team, MESSAGE, numbers, [])
-
-
-def _unread_of(inbox: Inbox) -> int:
-    return sum(entry.read_at is None and not entry.quiet for entry in inbox.open)
-
-
-def _is_simple(inbox: Inbox) -> bool:
-    """Whether of messages after `upTo` it is only known that they came."""
+def _knows_later_messages(inbox: Inbox) -> bool:
+    """Whether the inbox names messages after its position, or damaged ones, so that envelopes do not tell what is
+    unread.
+    """
     numbers = [entry.number for entry in inbox.open] + [entry.number for entry in inbox.handled]
-    return max(numbers, default=0) <= inbox.up_to and not inbox.damaged
+    return bool(inbox.damaged) or max(numbers, default=0) > inbox.up_to
 
 
-_MOST = 1_000_000
-"""The most messages that may have been removed. An inbox that is further ahead is not believed."""
+_MAX_REMOVED = 1_000_000
+"""The most messages that may have been removed from a log. An inbox that is further ahead is not believed."""
 
 
 def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
     """Correct an inbox that has advanced past the *last* message of the log, so that its agent is shown new messages
     again.
 
-    It keeps the messages that it knows. The numbers up to its old position are given to no message, since that would be
-    taken for a known one; unless the position is so high that no number would be left.
+    The inbox keeps the messages that it knows. No new message gets a number up to the inbox's old position, since the
+    message would be taken for a known one. An incredibly high position is not believed: no number would be left.
     """
-    believed = inbox.furthest() - last <= _MOST
+    believed = inbox.furthest() - last <= _MAX_REMOVED
     try:
         if believed:
             store.reserve(team, MESSAGE, inbox.furthest())
@@ -368,19 +387,23 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
         believed = False
         raise
     finally:
-        upsert(store, team, INBOX.also_closed, inbox.agent, inbox, lambda found: _taken_back(found, last, believed))
+        upsert(store, team, INBOX.also_closed, inbox.agent, inbox, lambda stored: _held_to(stored, last, believed))
 
 
-def _taken_back(inbox: Inbox, last: int, believed: bool) -> Inbox:
-    if inbox.furthest() <= last:  # somebody else did
+def _held_to(inbox: Inbox, last: int, believed: bool) -> Inbox:
+    """Return the inbox with a position in a log that ends with the message *last*. If its numbers are not *believed*,
+    it forgets all messages after that.
+    """
+    if inbox.furthest() <= last:  # another process corrected it
         return inbox
-    known = inbox.named()
-    back = max((number for number in known if number <= last), default=last if known else 0)
-    back = inbox.up_to if inbox.up_to <= last else back
+    position = inbox.up_to
+    if position > last:
+        known = inbox.named()
+        position = max((number for number in known if number <= last), default=last if known else 0)
     if believed:
-        return inbox.having(up_to=back)
+        return inbox.having(up_to=position)
     return inbox.having(
-        up_to=back,
+        up_to=position,
         open=[entry for entry in inbox.open if entry.number <= last],
         handled=[entry for entry in inbox.handled if entry.number <= last],
         damaged=[number for number in inbox.damaged or () if number <= last] or None,

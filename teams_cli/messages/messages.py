@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 class Message(Record):
-    """One message. `readAt` and `handledAt` are its reader's, and are not in the file. `about` is what it asks for,
-    `ackBy` until when its sender wants it handled. A notice has its `event` and `task`: see `events`.
+    """One message. *about* names what it asks for, and *ackBy* is the time until which its sender wants it handled. A
+    notice has its *event* and *task*: see `events`. When a reader read and handled it is in the reader's inbox.
     """
 
     id: MessageId = ""
@@ -39,12 +39,12 @@ class Message(Record):
 
     @property
     def only_informs(self) -> bool:
-        """Whether the message needs nothing but to be read: its sender marked it so, or it is from the program."""
+        """Whether the message needs nothing but to be read: its sender marked it so, or it is a notice."""
         return bool(self.fyi) or self.from_ == SYSTEM
 
     @property
     def is_closed_by_reading(self) -> bool:
-        """Whether reading handles it: it only informs, answers a message, or goes to all."""
+        """Whether reading the message handles it: it only informs, answers a message, or goes to all."""
         return self.only_informs or self.reply_to is not None or self.type == "broadcast"
 
     @property
@@ -79,16 +79,23 @@ def send(
         InvalidValue: The text is blank or too long, or you are a recipient.
         UidTaken: You used *uid* for another message.
     """
-    named = [to] if isinstance(to, str) else to
-    at = require(store, team_name, caller, "send-message", f"to {', '.join(named)}")
-    team, caller = at.team, at.caller
+    names = [to] if isinstance(to, str) else to
+    standing = require(store, team_name, caller, "send-message", f"to {', '.join(names)}")
     body = text.checked(body, "message")
-    found = list(dict.fromkeys(name if name in expected else teams.get_recipient(team, name) for name in named))
-    if caller.name in found:
+    recipients = [name if name in expected else teams.get_recipient(standing.team, name) for name in names]
+    recipients = list(dict.fromkeys(recipients))
+    if standing.name in recipients:
         raise errors.InvalidValue("you can't send a message to yourself", "Choose another member: `teams list-agents`.")
-    draft = Message(from_=caller.name, to=found[0], message=body, timestamp=teams.now(store), fyi=fyi or None)
-    draft = draft.having(ack_by=ack_by) if ack_by else draft
-    draft = draft if len(found) == 1 else draft.having(to=EVERYONE, recipients=found)
+    is_to_one = len(recipients) == 1
+    draft = Message(
+        from_=standing.name,
+        to=recipients[0] if is_to_one else EVERYONE,
+        message=body,
+        timestamp=teams.now(store),
+        recipients=None if is_to_one else recipients,
+        fyi=fyi or None,
+        ack_by=ack_by or None,
+    )
     return post(store, team_name, draft, uid, wake)
 
 
@@ -99,16 +106,15 @@ def broadcast(store: Store, team_name: str, caller: Caller | None, body: str, ui
         NobodyThere: There is no other active member.
         InvalidValue: The text is blank or too long.
     """
-    at = require(store, team_name, caller, "broadcast-message")
-    team, caller = at.team, at.caller
+    standing = require(store, team_name, caller, "broadcast-message")
     body = text.checked(body, "message")
-    others = [name for name in team.active_names() if name != caller.name]
+    others = [name for name in standing.team.active_names() if name != standing.name]
     if not others:
         raise errors.NobodyThere(
             f"nobody else is in team {team_name}", "Wait until somebody joins: `teams list-agents`."
         )
     draft = Message(
-        from_=caller.name,
+        from_=standing.name,
         to=EVERYONE,
         message=body,
         timestamp=teams.now(store),
@@ -133,16 +139,16 @@ def notify(
     event: str | None = None,
     task: str | None = None,
 ) -> Message:
-    """Send a member a notice of an event, which *by* caused. The *uid* is made from the event, so that repeating it
-    adds nothing.
+    """Send the member *to* a notice of an event that the member *by* caused. The *uid* is made from the event, so that
+    repeating the call adds nothing.
 
     *about* names the action that the notice asks for; the notice is handled once that is done. With *also_closed* it is
     sent even if the team is closed, for example for the output of an agent that was at work when the team was closed.
     """
     draft = Message(from_=sender, to=to, message=body, timestamp=teams.now(store), type=kind, about=about)
     draft = draft.having(event=event, task=task) if event else draft
-    place = MESSAGE.also_closed if also_closed else MESSAGE
-    sent, _ = store.append(team_name, place, [to], draft, f"{SYSTEM}~{uid}")
+    log = MESSAGE.also_closed if also_closed else MESSAGE
+    sent, _ = store.append(team_name, log, [to], draft, f"{SYSTEM}~{uid}")
     if wake:
         wake_up(store, team_name, [to], sent, by or sender)
     return sent
@@ -155,10 +161,10 @@ def wake_up(store: Store, team_name: str, to: list[str], sent: Message, by: str)
 
 
 def checked_uid(uid: str) -> str:
-    """Return the id that a caller gave its request, so that repeating it adds nothing.
+    """Return the uid that a caller gave its request, so that repeating the request adds nothing.
 
     Raises:
-        InvalidValue: It can't be one.
+        InvalidValue: It is not a valid uid.
     """
     if not is_name(uid):
         raise errors.InvalidValue(f"{uid!r} is not a valid uid", "Use 1 to 64 letters, digits, '-' and '_'.")
@@ -166,17 +172,18 @@ def checked_uid(uid: str) -> str:
 
 
 def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bool = True) -> Message:
-    """Append the message to the log, and have its recipients woken unless told not to.
+    """Append the message to the log, and have its recipients woken unless *wake* is false. Repeating it with the same
+    *uid* adds nothing.
 
     Raises:
-        InvalidValue: The uid can't be one.
-        UidTaken: The sender used it for another message.
+        InvalidValue: The uid is not valid.
+        UidTaken: The sender used the uid for another message.
     """
     if uid is not None:
         checked_uid(uid)
     to = draft.recipients or [draft.to]
-    sent, new = store.append(team_name, MESSAGE, to, draft, uid and f"{draft.from_}~{uid}")
-    if new:
+    sent, is_new = store.append(team_name, MESSAGE, to, draft, uid and f"{draft.from_}~{uid}")
+    if is_new:
         history.note(store, team_name, draft.from_, "message sent", message=sent.id, to=sent.addressed)
     elif (sent.addressed, sent.message) != (draft.addressed, draft.message):
         raise errors.UidTaken(f"the uid {uid!r} was used for {sent.id}, another message", "Choose another uid.")
@@ -193,7 +200,7 @@ def quote(message: Message) -> str:
 
 
 def how_to_answer(message: Message) -> str:
-    """Return the line below a delivered message that says how to answer it; none if the message only informs."""
+    """Return the line below a delivered message that says how to answer it; empty if the message only informs."""
     reply = f"teams reply {message.id} TEXT"
     if message.ack_by:
         return f"\n(its sender waits for: teams ack {message.id}, or {reply})"
@@ -203,27 +210,29 @@ def how_to_answer(message: Message) -> str:
 
 
 def quote_bounded(message: Message, room: int = text.MOST_LETTER) -> list[str]:
-    """Return the lines of a message. Of one that is too long, the beginning and the command that shows it whole."""
-    return text.bounded(quote(message).split("\n"), room, _whole(message))
+    """Return the lines of a message as it is delivered. If it needs more than *room* bytes, these are its beginning and
+    the command that shows the whole message.
+    """
+    return text.bounded(quote(message).split("\n"), room, _end_of_cut(message))
 
 
 def body_bounded(message: Message) -> str:
-    """Return the text of a message. Of one that is too long, the beginning and the command that shows it whole."""
-    return "\n".join(text.bounded(message.message.split("\n"), text.MOST_LETTER, _whole(message)))
+    """Return the text of a message. If it is too long, this is its beginning and the command that shows the whole."""
+    return "\n".join(text.bounded(message.message.split("\n"), text.MOST_LETTER, _end_of_cut(message)))
 
 
-def _whole(message: Message) -> str:
+def _end_of_cut(message: Message) -> str:
     return f"[cut; the whole of {message.id}: teams show-message {message.id}]"
 
 
-def fitting(found: list[Message], room: int = text.MOST_ANSWER) -> list[Message]:
-    """Return the first messages that fit into one answer, at least one, each as it is delivered."""
-    for count, message in enumerate(found):
-        room -= _BESIDE + text.size(quote_bounded(message))
-        if room < 0:
-            return found[: max(1, count)]
-    return found
-
-
-_BESIDE = 200
+_BYTES_BESIDE_TEXT = 200
 """The bytes of an answer per message in addition to its text: its id, its age, the next command."""
+
+
+def fitting(messages: list[Message], room: int = text.MOST_ANSWER) -> list[Message]:
+    """Return the first messages that fit into an answer of *room* bytes as they are delivered, but at least one."""
+    for count, message in enumerate(messages):
+        room -= _BYTES_BESIDE_TEXT + text.size(quote_bounded(message))
+        if room < 0:
+            return messages[: max(1, count)]
+    return messages

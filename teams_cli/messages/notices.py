@@ -17,21 +17,35 @@ if TYPE_CHECKING:
 
 
 def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, Message] | None = None) -> bool:
-    """Send the notices that the record owes, and remove them from it. Their uids are added to *sent*.
+    """Send the notices that the record owes, and remove them from it. The messages are added to *sent*, by the uids of
+    the notices.
 
-    Return False if one could not be sent: the change stands, and the notice stays owed.
+    Return False if a notice could not be sent: the change stands, and the record still owes its notices.
     """
     owed: list[Owed] = record.owed or []  # type: ignore[attr-defined]
     if not owed:
         return True
     try:
         sent = {} if sent is None else sent
-        numbers = dict.fromkeys((told.uid for told in owed), 0)
-        for told in owed:
-            if due := record.still_due(told, store, team):
-                sent[told.uid] = message = _send(store, team, due)
-                numbers[told.uid] = message.number
-        _pay(store, team, kind, record, numbers)
+        numbers = {notice.uid: 0 for notice in owed}  # 0 stands for a notice that is no longer due
+        for notice in owed:
+            if due := record.still_due(notice, store, team):
+                message = messages.notify(
+                    store,
+                    team,
+                    due.to,
+                    due.message,
+                    due.uid,
+                    due.type,
+                    due.sender,
+                    due.by,
+                    about=due.about,
+                    event=due.event,
+                    task=due.task,
+                )
+                sent[notice.uid] = message
+                numbers[notice.uid] = message.number
+        _remove_sent(store, team, kind, record, numbers)
     except errors.TeamsError:
         return False
     return True
@@ -59,42 +73,26 @@ def send_owed_by(store: Store, team: str, kind: Kind[R], key: str) -> None:
 
 
 def settle_request(store: Store, team: str, agent: str, about: str) -> None:
-    """Handle the message that asked the agent for something that is done; see `reading.settle_about`."""
-    from teams_cli.messages import reading  # heavier than all of what a hot command needs of notices
+    """Mark the messages as handled that asked the agent for something that is done: see `reading.close_requests`."""
+    from teams_cli.messages import reading  # a large module, which the most frequent commands do not need
 
-    reading.settle_about(store, team, agent, about)
-
-
-def _send(store: Store, team: str, told: Owed) -> Message:
-    """Send the notice, unless it was sent before."""
-    return messages.notify(
-        store,
-        team,
-        told.to,
-        told.message,
-        told.uid,
-        told.type,
-        told.sender,
-        told.by,
-        about=told.about,
-        event=told.event,
-        task=told.task,
-    )
+    reading.close_requests(store, team, agent, about)
 
 
-def _pay(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, int]) -> None:
-    """Remove the notices with these uids from the record, which may note their message numbers.
+def _remove_sent(store: Store, team: str, kind: Kind[R], record: R, numbers: dict[str, int]) -> None:
+    """Remove the notices with these uids from the record, which may note the *numbers* of the messages.
 
-    They are durable already. If a power cut puts them back on the record, sending them again adds nothing.
+    The messages are durable already. If a power cut puts notices back on the record, sending them again adds nothing.
     """
 
-    def paid(found: R) -> R:
-        owed: list[Owed] = found.owed or []  # type: ignore[attr-defined]
-        left = [told for told in owed if told.uid not in sent]
-        if len(left) == len(owed):
-            return found
-        for told in owed:
-            found = found.paid(told, sent[told.uid]) if told.uid in sent else found
-        return found.having(owed=left or None)
+    def without_sent(record: R) -> R:
+        owed: list[Owed] = record.owed or []  # type: ignore[attr-defined]
+        remaining = [notice for notice in owed if notice.uid not in numbers]
+        if len(remaining) == len(owed):
+            return record
+        for notice in owed:
+            if notice.uid in numbers:
+                record = record.paid(notice, numbers[notice.uid])
+        return record.having(owed=remaining or None)
 
-    update(store, team, kind, getattr(record, kind.key), paid, lasting=False)
+    update(store, team, kind, getattr(record, kind.key), without_sent, lasting=False)

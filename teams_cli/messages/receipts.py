@@ -18,14 +18,11 @@ if TYPE_CHECKING:
     from teams_cli.teams.presence import OnceTold
 
 
-WITHIN = "ack_timeout"
-
-
 def due(store: Store, team: Team) -> str:
     """Return until when a message that is sent now must be acknowledged."""
     from teams_cli.teams import settings
 
-    return rfc3339(later(store.now(), float(settings.value(team, WITHIN))))
+    return rfc3339(later(store.now(), float(settings.value(team, "ack_timeout"))))
 
 
 def expect(store: Store, team: str, sent: Message) -> None:
@@ -35,27 +32,26 @@ def expect(store: Store, team: str, sent: Message) -> None:
     entry = Awaited(number=sent.number, due=sent.ack_by)
 
     def change(agent: Agent) -> Agent:
-        known = any(each.number == sent.number for each in agent.awaits or ())
-        return agent if known else agent.having(awaits=[*(agent.awaits or ()), entry])
+        is_noted = any(awaited.number == sent.number for awaited in agent.awaits or ())
+        return agent if is_noted else agent.having(awaits=[*(agent.awaits or ()), entry])
 
     upsert(store, team, AGENT, sent.from_, Agent(agent=sent.from_), change)
 
 
 def recipients_to_acknowledge(store: Store, team: str, message: Message) -> list[str]:
-    """Return the recipients who have not handled a message."""
-
-    def is_open(name: str) -> bool:
-        inbox = inboxes.advance(store, team, inboxes.load(store, team, name), [])
-        return not inboxes.is_handled(inbox, message.number)
-
-    return [name for name in message.recipients or [message.to] if is_open(name)]
+    """Return the recipients of the message who have not handled it."""
+    return [
+        name
+        for name in message.recipients or [message.to]
+        if not inboxes.is_handled(inboxes.load_with_new(store, team, name), message.number)
+    ]
 
 
 def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
-    """Return the overdue messages of the sender, with the recipients who have not handled them."""
-    late = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
+    """Return the overdue messages of the sender as JSON, each with the recipients who have not handled it."""
+    numbers = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     rows = []
-    for message in store.fetch(team, MESSAGE, late, []) if late else ():
+    for message in store.fetch(team, MESSAGE, numbers, []) if numbers else ():
         if names := recipients_to_acknowledge(store, team, message):
             rows.append({"id": message.id, "ackBy": message.ack_by, "waitsFor": names})
     return rows
@@ -68,26 +64,29 @@ def is_due(store: Store, entry: Awaited) -> bool:
 
 def next_due(store: Store, team: str, sender: str) -> float | None:
     """Return in how many seconds the next message of the sender becomes overdue; None if none will."""
-    left = [-seconds_since(entry.due, store.now()) for entry in presence.load(store, team, sender).awaits or ()]
-    return min((seconds for seconds in left if seconds > 0), default=None)
+    seconds = [-seconds_since(entry.due, store.now()) for entry in presence.load(store, team, sender).awaits or ()]
+    return min((number for number in seconds if number > 0), default=None)
 
 
 def overdue_notices(store: Store, team: str, sender: str, once_told: OnceTold) -> list[str]:
-    """Return a notice to the sender for each overdue message. Acknowledged messages are removed from the list."""
+    """Return a sentence for the sender about each overdue message of which it was not notified yet. *once_told* notes
+    that it is notified now, and forgets the messages that were acknowledged.
+    """
     late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     if all(entry.told for entry in late):
         return []
     rows = {row["id"]: row for row in overdue(store, team, sender)}
 
-    def change(agent: Agent) -> Agent:
-        kept = [
-            each.having(told=True) if is_due(store, each) else each
-            for each in agent.awaits or ()
-            if not is_due(store, each) or f"msg-{each.number}" in rows
-        ]
-        return agent.having(awaits=kept or None)
+    def note_told(agent: Agent) -> Agent:
+        awaits = []
+        for entry in agent.awaits or ():
+            if not is_due(store, entry):
+                awaits.append(entry)
+            elif f"msg-{entry.number}" in rows:
+                awaits.append(entry.having(told=True))
+        return agent.having(awaits=awaits or None)
 
-    once_told(lambda: update(store, team, AGENT, sender, change))
+    once_told(lambda: update(store, team, AGENT, sender, note_told))
     untold = [f"msg-{entry.number}" for entry in late if not entry.told]
     return [f"{in_words(rows[key])}: teams show-message {key}" for key in untold if key in rows]
 

@@ -51,7 +51,7 @@ def answer(store: Store, team_name: str, caller: Caller | None, ref: str, conten
     key = questions.get(store, team_name, ref).id
     response = Answer(responder=caller.name, content=content, is_human=caller.is_human, at=teams.now(store))
     answered = record(store, team_name, key, response)
-    reading.settle_about(store, team_name, caller.name, key)
+    reading.close_requests(store, team_name, caller.name, key)
     return answered
 
 

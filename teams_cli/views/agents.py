@@ -220,7 +220,7 @@ def failures(graph: Graph) -> list[Row]:
 
 def letters(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Message]:
     """Return the newest open messages that agents wrote to the person. Notices, plans and requests are left out."""
-    inbox = inboxes.advance(store, team, inboxes.load(store, team, HUMAN), problems)
+    inbox = inboxes.load_with_new(store, team, HUMAN, problems)
     numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _LETTERS :]
     newest = store.fetch(team, messages.MESSAGE, numbers, problems) if numbers else []
     return [message for message in newest if message.type not in _FORMAL][-_LETTERS:]

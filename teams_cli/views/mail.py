@@ -334,7 +334,7 @@ def _close(store: Store, team: str, agent: str, is_done: Callable[[Message], boo
     messages = inboxes.open_messages(store, team, inbox.having(open=read), []) if read else []
     done = {message.number for message in messages if is_done(message)}
     if done:
-        reading.settle(store, team, agent, done)
+        reading.mark_handled(store, team, agent, done)
 
 
 def _tasks_named(message: Message) -> set[str]:

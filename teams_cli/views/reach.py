@@ -95,8 +95,8 @@ def _recipients(message: Message) -> list[str]:
 
 def _state_for(store: Store, team: Team, message: Message, name: str, inboxes_read: dict[str, Inbox]) -> dict[str, Any]:
     if (inbox := inboxes_read.get(name)) is None:
-        inbox = inboxes_read[name] = inboxes.advance(store, team.name, inboxes.load(store, team.name, name), [])
-    document = inboxes.to_document(message, inbox)
+        inbox = inboxes_read[name] = inboxes.load_with_new(store, team.name, name)
+    document = inboxes.documents([message], inbox)[0]
     entry = inbox.find_open(message.number)
     if entry and entry.turn is not None:
         turn = {"turn": entry.turn} if entry.turn else {}

@@ -170,11 +170,11 @@ def test_more_mail_than_an_inbox_holds_is_left_in_the_log(tmp_path: Path) -> Non
     store = cli.store()
     say(store, "old", "new", "newer")
     full = Inbox(agent="bob", open=[Open(number=10**6 + n) for n in range(19_999)])
-    ahead = inboxes.advance(store, ALPHA, full, [])
+    ahead = inboxes.with_new_messages(store, ALPHA, full, [])
     assert (ahead.up_to, len(ahead.open)) == (1, 20_000)
-    assert inboxes.advance(store, ALPHA, ahead, []) == ahead
-    handled = inboxes.settled(ahead, {10**6, 10**6 + 1}, "2030-01-01T00:00:00.000Z")
-    assert inboxes.advance(store, ALPHA, handled, []).up_to == 3
+    assert inboxes.with_new_messages(store, ALPHA, ahead, []) == ahead
+    handled = inboxes.with_handled(ahead, {10**6, 10**6 + 1}, "2030-01-01T00:00:00.000Z")
+    assert inboxes.with_new_messages(store, ALPHA, handled, []).up_to == 3
 
 
 def test_what_was_looked_at_is_marked_as_read_and_nothing_else(team: Store) -> None:

@@ -274,7 +274,7 @@ MUTANTS = [
     Mutant(
         "what can't be read again not recorded",
         "../messages/inboxes",
-        "for number in sorted(numbers - seen)]",
+        "for number in not_open]",
         "for number in ()]",
         f"tests/{INBOXES}.py",
     ),
@@ -295,7 +295,9 @@ MUTANTS = [
     Mutant(
         "forged read numbers believed", "../messages/inboxes", "believed = inbox", "believed = True or inbox", NUMBERS
     ),
-    Mutant("mail behind forged read numbers lost", "../messages/inboxes", "having(up_to=back)", "having()", NUMBERS),
+    Mutant(
+        "mail behind forged read numbers lost", "../messages/inboxes", "having(up_to=position)", "having()", NUMBERS
+    ),
     Mutant(
         "numbers that nobody has yet believed",
         "../messages/inboxes",
@@ -348,8 +350,8 @@ MUTANTS = [
     Mutant(
         "refused for want of a mark on what was answered",
         "../messages/reading",
-        "    except errors.TeamsError as problem:\n        said = f",
-        "    except errors.MessageNotFound as problem:\n        said = f",
+        "    except errors.TeamsError as problem:\n        open_still = f",
+        "    except errors.MessageNotFound as problem:\n        open_still = f",
         CUT,
     ),
     Mutant(
@@ -392,8 +394,8 @@ MUTANTS = [
     Mutant(
         "handled entries without bound",
         "../messages/inboxes",
-        "handled=behind[-_REMEMBERED:] + ahead,",
-        "handled=behind + ahead,",
+        "handled=up_to_position[-_MAX_HANDLED:] + after_position,",
+        "handled=up_to_position + after_position,",
         f"tests/{INBOXES}.py::test_an_inbox_behind_a_damaged_message_does_not_grow",
     ),
     Mutant("what a crash left kept", "files/examination", "if is_old and name !=", "if False and name !=", DOCTOR),

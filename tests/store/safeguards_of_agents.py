@@ -123,8 +123,8 @@ MUTANTS = [
     Mutant(
         "what came since marked as read unseen",
         "../messages/inboxes",
-        "looked.inbox if looked and looked.before == inbox else",
-        "looked.inbox if looked else",
+        "mailbox is not None and mailbox.before == inbox",
+        "mailbox is not None",
         f"tests/{INBOXES}.py",
     ),
 ]
