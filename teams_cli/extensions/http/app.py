@@ -107,6 +107,11 @@ class RequestGuard:
             self._check_token(scope, headers.get("authorization", ""))
 
     def _check_token(self, scope: Scope, authorization: str) -> None:
+        """Check that the request has the server's token.
+
+        Raises:
+            RequestRefused: It has another token, or none.
+        """
         scheme, _, token = authorization.partition(" ")
         if not token and scope["path"] == "/api/events":  # a browser's event stream can't send headers
             scheme, token = "bearer", parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
@@ -189,6 +194,7 @@ class Api:
         return Document(await self.operations.call(request, lambda call: janus.agents(call, team)))
 
     async def message(self, request: Request) -> Response:
+        """Deliver a message to an agent. Refusals have the form that they have in Janus."""
         name, query = request.path_params["name"], request.query_params
         try:
             body = await self.bodies.read(request)

@@ -247,6 +247,7 @@ class EventStream(StreamingResponse):
             self._feeds.open_streams -= 1
 
     async def _events(self) -> AsyncIterator[bytes]:
+        """Yield events as they happen, and a beat when none happens for a while, until the server ends."""
         yield _START
         while not self._feeds.is_closing:
             news = self._feed.news

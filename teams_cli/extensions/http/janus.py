@@ -83,6 +83,7 @@ def _has(team: Team, name: str) -> bool:
 
 
 def _send(call: Call, name: str, message: str, uid: object, interrupt: bool | None) -> Document:
+    """Deliver the message in the team of the call. *uid* is the value in the request, which may be of any type."""
     if uid is not None and not isinstance(uid, str):
         raise errors.InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
     target = teams.get_recipient(call.load_team(), name)

@@ -224,6 +224,11 @@ def _too_large() -> RequestRefused:
 
 
 def _parsed(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in the body, or an empty one if the body is empty.
+
+    Raises:
+        RequestRefused: The body is not a JSON object.
+    """
     if not body:
         return {}
     try:

@@ -221,6 +221,7 @@ class Subscriptions:
             return None
 
     def _notify_of_changes(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Notify the client of each resource that has changed, and of the tools."""
         for uri in list(self._subscriptions):  # a copy, because the event loop may add some meanwhile
             if self._subscriptions[uri] <= 0:
                 continue
@@ -247,6 +248,7 @@ class Subscriptions:
             return f"{error.code}: {error.message}"
 
     async def _notify(self, event: ResourceUpdated | ToolsListChanged) -> None:
+        """Send the event to the client, in the way of its version of the protocol."""
         await self._bus.publish(event)
         session = self._session
         if session is None or session.protocol_version in MODERN_PROTOCOL_VERSIONS:

@@ -268,6 +268,7 @@ def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:
 
 
 def _result(document: dict[str, Any], is_error: bool = False, has_data: bool = True) -> CallToolResult:
+    """Return the document as the result of a call: as text, and with *has_data* also as data."""
     text = text_of(document)
     try:
         text.encode()

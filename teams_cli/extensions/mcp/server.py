@@ -222,6 +222,7 @@ class TeamsServer:
         return ListToolsResult(tools=offered)
 
     async def _call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+        """Use a tool, and report to the client while the tool waits."""
         arguments = dict(params.arguments or {})
         agent_id = str(arguments.pop(insiders.ARGUMENT, ""))
         name, arguments = self._tool_and_arguments(params.name, arguments)
@@ -320,6 +321,7 @@ _RESOURCE_NOT_FOUND, _SERVER_ERROR = -32002, -32000
 
 
 def _protocol_error(error: errors.TeamsError, code: str) -> MCPError:
+    """Return the refusal of a request that is no call of a tool. *code* is our name for the error."""
     number = _SERVER_ERROR
     if isinstance(error, errors.NotFound):
         number = _RESOURCE_NOT_FOUND

@@ -80,6 +80,7 @@ class Tool:
 
     @property
     def _annotations(self) -> ToolAnnotations:
+        """What clients may assume of a call: whether it only reads, destroys something, or may be repeated."""
         claims = any(parameter.key == "claim" for parameter in self.command.own)
         if not self.needs_right and not (self.command.changes or claims):
             return ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -404,6 +405,7 @@ class MoreTools(Tool):
         return self._list(call)
 
     def _list(self, call: Call) -> dict[str, Any]:
+        """Return the tools that are not in the first list, and how to call them."""
         rows = [
             {"name": tool.name, "does": tool.description, "arguments": tool.input_schema["properties"]}
             for tool in self._others(call)
