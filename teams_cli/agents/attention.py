@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.teams.permission import Caller
-    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.presence import OnceShown
 
 
 MAX_NAMED = 20
@@ -33,14 +33,14 @@ HINT = f'{_HINT}teams announce "what you are working on"'
 _HINT_IN_TOOLS = f'{_HINT}broadcast(message="what you are working on")'
 
 
-def payload(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> dict[str, Any]:
+def payload(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -> dict[str, Any]:
     """Return the other agents and the caller's open messages, in the form of the result of a tool `broadcast`.
 
     A client adds it to the end of the context of the next model call. Messages come again at every call until they are
     handled; being shown marks them as read. `hint` is there until the caller has announced itself. If there are too
     many messages, `more` counts those that are left for the next call or for `read-messages`.
     """
-    mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_told, turn=0)
+    mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_shown, turn=0)
     shown = [Message.from_json(document) for document in mail]
     again = [message for message, document in zip(shown, mail, strict=True) if "readBefore" in document]
     left = {message.id for message in again[len(fitting(again)) :]}

@@ -163,4 +163,4 @@ def _open_tasks(call: Call) -> Offers:
 def _workflows(call: Call) -> Offers:
     from teams_cli.workflows import places
 
-    return [(os.path.basename(path).removesuffix(".md"), "") for path in places.paths(call.said_directory or ".")]
+    return [(os.path.basename(path).removesuffix(".md"), "") for path in places.paths(call.current_directory or ".")]

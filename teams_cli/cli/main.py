@@ -148,7 +148,7 @@ def _note_alive(words: list[str]) -> Call | None:
     }
     try:
         call = calls.make_call(values, os.environ, _ask_person, _talk)
-        call.said_team = call.said_team or call.only_team()
+        call.given_team = call.given_team or call.only_team()
         if is_named:
             call.note_seen(refused=True)
         return call
@@ -195,7 +195,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
     call = calls.make_call(values, os.environ, _ask_person, lambda line: _talk(one_part(line)), command.for_person)
-    call.room = 0 if as_json else MOST_ANSWER
+    call.max_bytes = 0 if as_json else MOST_ANSWER
     try:
         meanwhile.around_sleep = _around_sleep if command.sleeps else None
         status = _answer(command, call, values, as_json)
@@ -213,17 +213,17 @@ def execute(command: Command, values: dict[str, Any]) -> int:
 
 def _print_ending(command: Command, call: Call, as_json: bool) -> None:
     """Print what follows an answer: the next command, and a reminder. Mark the news that were shown as shown."""
-    problems = call.note_told()  # before the reminder, which is about what this answer has not told
+    problems = call.record_shown()  # before the reminder, which is about what this answer has not told
     notes_of_reminder: list[Callable[[], object]] = []
     reminder = "" if as_json or command.quiet else call.reminder(notes_of_reminder.append)
-    last_line = f"next: {call.in_team(call.follows)}" if call.follows else call.done
+    last_line = f"next: {call.in_team(call.next_step)}" if call.next_step else call.done_text
     if last_line and not as_json:
         streams.written(lambda: print(last_line))
     is_reminded = not reminder or _talk(_line_break_between_streams() + one_part(call.in_team(reminder)))
     if is_reminded:
         for note in notes_of_reminder:
-            call.once_told(note)
-    for problem in problems + call.note_told():
+            call.once_shown(note)
+    for problem in problems + call.record_shown():
         _talk(f"teams: this will be shown again, because it could not be marked as shown: {safe(problem.message)}")
 
 
@@ -268,10 +268,10 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         streams.written(lambda: print(one_part(losses)))
     for part in parts:
         _print(command, part, as_json, call.words)
-    if call.more and as_json:
-        _talk(f"teams: {call.more}")
-    elif call.more:
-        streams.written(lambda: print(call.more))
+    if call.omitted and as_json:
+        _talk(f"teams: {call.omitted}")
+    elif call.omitted:
+        streams.written(lambda: print(call.omitted))
     return status
 
 

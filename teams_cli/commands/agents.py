@@ -84,7 +84,7 @@ def _run(call: Call, detach: bool, **options: Any) -> Any:
         call.say(f"{started.agent} continues: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
         raise
     first = next(session for session in ended if session.agent == started.agent)
-    call.once_told(lambda: settle_output(call, first))
+    call.once_shown(lambda: settle_output(call, first))
     document = {**result_of(call, first), "agents": [_summary(call, session) for session in ended]}
     return Outcome(document, 0 if first.outcome == "completed" else 1)
 
@@ -100,7 +100,7 @@ def _spawn(call: Call, wait: bool, **options: Any) -> Any:
     if not wait:
         return _started(started)
     done = waking.wait_for(call.store, call.team, started.agent)
-    call.once_told(lambda: settle_output(call, done))
+    call.once_shown(lambda: settle_output(call, done))
     return Outcome(result_of(call, done), 0 if done.outcome == "completed" else 1)
 
 
@@ -195,7 +195,7 @@ def _stop(call: Call, to: str) -> Any:
 
 def _resume(call: Call, to: str) -> Any:
     resumed = interrupting.resume(call.store, call.team, call.caller, to)
-    woken = call.try_to(lambda: interrupting.wake(call.store, call.team, call.known, resumed, call.environ))
+    woken = call.try_to(lambda: interrupting.wake(call.store, call.team, call.known_caller, resumed, call.environ))
     return _resting(woken or resumed)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from teams_cli.store.pace import Alarm
     from teams_cli.teams.config import Config
     from teams_cli.teams.permission import Caller
-    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.presence import OnceShown
 
     T = TypeVar("T")
     Words = Callable[[Any], list[Any]]
@@ -67,8 +67,8 @@ class Call:
         self.store = store
         self.config = config
         self.caller = caller
-        self.said_team = team
-        self._meant_unsaid = ""
+        self.given_team = team
+        self._team_without_name = ""
         """The team that was found without a name. The next command finds it, too."""
         self.sources = sources or {}
         self.say = say or (lambda line: None)
@@ -79,7 +79,7 @@ class Call:
         """The team as it was when the caller was last noted as seen."""
         self._seen: presence.Agent | None = None
         """The caller's record as of the beginning of the command, or of its last wait."""
-        self.said_directory = directory
+        self.current_directory = directory
         self.elsewhere = False
         """The caller works in another place than this process, so the directory says nothing about its work."""
         self.show: Callable[[Any], Any] = lambda document: None
@@ -89,13 +89,13 @@ class Call:
         self.problems: list[errors.TeamsError] = []
         self.words: Words | None = None
         """The function that turns the answer into lines for a person, if it is not the command's own."""
-        self.more = ""
+        self.omitted = ""
         """A line about what a list left out, and how to get it."""
-        self.room = 0
+        self.max_bytes = 0
         """The most bytes of an answer whose reader would lose the rest; 0 for any number."""
-        self.follows = ""
+        self.next_step = ""
         """The next command, for answers in words."""
-        self.done = ""
+        self.done_text = ""
         """The text instead of a next command when nothing is left to do."""
         self._to_note: list[Callable[[], object]] = []
         self.tells_news = False
@@ -119,14 +119,14 @@ class Call:
         Raises:
             NoTeam: No team was named, and not exactly one is open.
         """
-        if not self.said_team:
+        if not self.given_team:
             known = self.likely_teams()
             if len(known) != 1:
                 hint = f"Teams: {', '.join(known[:20])}." if known else "Create one: teams spawn-team NAME"
                 raise errors.NoTeam("say which team", f"Use --team NAME or TEAMS_TEAM. {hint}")
-            self.said_team = known[0]
-            self._meant_unsaid = known[0]
-        return self.said_team
+            self.given_team = known[0]
+            self._team_without_name = known[0]
+        return self.given_team
 
     def given(self, setting: str) -> str:
         """Return the value of the setting `team` or `agent` if the command line has it as an option, else ""."""
@@ -136,9 +136,9 @@ class Call:
     def in_team(self, step: str) -> str:
         """Return the step with `--team` added to its commands, if without it they would act in another team."""
         unsaid = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
-        if "teams " not in step or not self.said_team or self.said_team in (unsaid, self._meant_unsaid):
+        if "teams " not in step or not self.given_team or self.given_team in (unsaid, self._team_without_name):
             return step
-        if not unsaid and self.only_team() == self.said_team:
+        if not unsaid and self.only_team() == self.given_team:
             return step
         import re  # dear, and wanted by few
 
@@ -146,7 +146,7 @@ class Call:
 
         def named(match: re.Match[str]) -> str:
             command = commands.every().get(match[1])
-            return f"{match[0]} --team {self.said_team}" if command and command.in_team else match[0]
+            return f"{match[0]} --team {self.given_team}" if command and command.in_team else match[0]
 
         return re.sub(r"\bteams (?!join-team|spawn-team)([a-z]+(?:-[a-z]+)*)\b(?! --team)", named, step)
 
@@ -203,14 +203,14 @@ class Call:
         Raises:
             InvalidValue: The directory was removed.
         """
-        if not self.said_directory:
+        if not self.current_directory:
             raise errors.InvalidValue("the current directory is gone", "Change to one that exists.")
-        return self.said_directory
+        return self.current_directory
 
     @property
     def workplace(self) -> str:
         """Return the directory in which the caller works, if the call tells it, else ""."""
-        return "" if self.elsewhere else self.said_directory
+        return "" if self.elsewhere else self.current_directory
 
     @property
     def agent(self) -> str:
@@ -219,10 +219,10 @@ class Call:
         Raises:
             NoIdentity: Nobody said who calls.
         """
-        return self.known.name
+        return self.known_caller.name
 
     @property
-    def known(self) -> Caller:
+    def known_caller(self) -> Caller:
         """The caller, who must have a name.
 
         Raises:
@@ -242,7 +242,7 @@ class Call:
         """
         from teams_cli.questions import answering
 
-        team = self.said_team or self.only_team()
+        team = self.given_team or self.only_team()
         return team in self.store.teams() and answering.ask_human(self.store, team, self.agent, operation, about)
 
     def refuse_reading(self, command: str) -> None:
@@ -284,7 +284,7 @@ class Call:
             self.problems.append(problem)
             return None
 
-    def once_told(self, note: Callable[[], object]) -> None:
+    def once_shown(self, note: Callable[[], object]) -> None:
         """Call *note* once the answer is written. It records that the caller was shown news."""
         self.tells_news = True
         self.once_answered(note)
@@ -296,11 +296,11 @@ class Call:
         self._to_note.append(note)
 
     @property
-    def has_to_note(self) -> bool:
+    def has_notes(self) -> bool:
         """Whether something is to be noted once the answer is out."""
         return bool(self._to_note)
 
-    def note_told(self) -> list[errors.TeamsError]:
+    def record_shown(self) -> list[errors.TeamsError]:
         """Call the notes, once the answer is written. News that can't be recorded as shown is shown again."""
         problems = []
         while self._to_note:
@@ -331,13 +331,13 @@ class Call:
         except errors.TeamsError:  # the command says so, if it concerns it
             return False
 
-    def say_what_follows(self) -> None:
+    def show_next_step(self) -> None:
         """Show the caller's next step: its task, another task, or waiting."""
         from teams_cli.tasks import overviews
         from teams_cli.views import work
 
-        self.follows = work.next_step(self.store, self.load_team(), self.known)
-        self.done = "" if self.follows else overviews.DONE
+        self.next_step = work.next_step(self.store, self.load_team(), self.known_caller)
+        self.done_text = "" if self.next_step else overviews.DONE
 
     def unexplained(self, *rules: str) -> list[str]:
         """Return those of the rules that no answer has explained to the caller; they are noted once this one is out."""
@@ -345,7 +345,7 @@ class Call:
         new = [rule for rule in rules if rule not in explained]
         if new:
             rules_known = [*explained, *new]
-            self.once_told(lambda: presence.note_explained(self.store, self.team, self.agent, rules_known))
+            self.once_shown(lambda: presence.note_explained(self.store, self.team, self.agent, rules_known))
         return new
 
     def settle(self, team: str = "") -> None:
@@ -353,7 +353,7 @@ class Call:
         is the team to act in.
         """
         try:
-            team = team or self.said_team or self.only_team()
+            team = team or self.given_team or self.only_team()
             owing = self.store.owing(team) if team else ()
         except errors.TeamsError:  # somebody else will: what is asked for now does not hang on it
             return
@@ -368,10 +368,10 @@ class Call:
         """Record a sign of life before the command looks at claims, if the caller was silent for a while. Else it would
         be asked itself whether it is at work.
         """
-        if self.caller is None or self.caller.is_human or not self.said_team:
+        if self.caller is None or self.caller.is_human or not self.given_team:
             return
         try:
-            self._seen = presence.load(self.store, self.said_team, self.caller.name)
+            self._seen = presence.load(self.store, self.given_team, self.caller.name)
         except errors.TeamsError:
             return
         if self._seen.last_seen and presence.was_silent(self.store, self._seen):
@@ -383,10 +383,10 @@ class Call:
 
         The command itself is done, so a failure here is ignored.
         """
-        if self.caller is None or self.caller.is_human or not self.said_team:
+        if self.caller is None or self.caller.is_human or not self.given_team:
             return _NEVER
         try:
-            team = self._seen_in = teams.get(self.store, self.said_team)
+            team = self._seen_in = teams.get(self.store, self.given_team)
             if team.state == "closed" or not team.member(self.caller.name):
                 return _NEVER
             verify(team, self.caller)
@@ -416,9 +416,9 @@ class Call:
             self.store, self.team, agent.agent, known=agent, worktree=worktree, commit=commit, checkout=checkout
         )
         if (due or seen is not agent) and seen.worktree:
-            self.tell_overlaps()
+            self.notify_of_conflicts()
 
-    def tell_overlaps(self) -> None:
+    def notify_of_conflicts(self) -> None:
         """Notify the caller and the owners of branches that conflict with its worktree, each once."""
         if presence.load(self.store, self.team, self.agent).worktree:
             from teams_cli.agents import overlaps
@@ -438,7 +438,7 @@ class Call:
     def keep_alive(self, team: str) -> float:
         """Record a sign of life of a caller that waits. Return the seconds until the next time."""
         self._seen = None
-        return self.note_seen() if team == self.said_team else _NEVER
+        return self.note_seen() if team == self.given_team else _NEVER
 
     def losses(self) -> str:
         """Return lines about the tasks that the caller lost since it was last notified; "" if it lost none."""
@@ -449,15 +449,15 @@ class Call:
 
         try:
             self._last = self.store.last(self._seen_in.name, MESSAGE)
-            return mail.losses(self.store, self._seen_in.name, self._seen, self.once_told, self._last)
+            return mail.losses(self.store, self._seen_in.name, self._seen, self.once_shown, self._last)
         except errors.TeamsError:  # the answer itself is given
             return ""
 
-    def reminder(self, once_told: OnceTold) -> str:
+    def reminder(self, once_shown: OnceShown) -> str:
         """Return a line about news that the caller was not shown yet; "" if there is none. Mail in it becomes the next
         step.
         """
-        if self.caller is None or self.caller.is_human or not self.said_team:
+        if self.caller is None or self.caller.is_human or not self.given_team:
             return ""
         from teams_cli.views import mail
 
@@ -466,13 +466,13 @@ class Call:
             verify(team, self.caller)
             if not team.member(self.agent):
                 return ""
-            told = mail.reminder(self.store, team, self.caller.name, once_told, self._last)
+            told = mail.reminder(self.store, team, self.caller.name, once_shown, self._last)
         except errors.TeamsError:  # the answer itself was given
             return ""
-        if self.follows and told.has_mail:
+        if self.next_step and told.has_mail:
             from teams_cli.views import steps
 
-            self.follows = steps.READ
+            self.next_step = steps.READ
         return told.text
 
 

@@ -115,7 +115,7 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
     """
 
     def find() -> Found:
-        if claims.may_claim_now(call.store, call.load_team(), call.known):
+        if claims.may_claim_now(call.store, call.load_team(), call.known_caller):
             if wait is not None:
                 from teams_cli.views.concerns import ANYTHING
 
@@ -129,9 +129,9 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
 
             if held := work.held_task(call.store, call.load_team(), call.agent):
                 document_of_task = taken(call, held.task)  # as when it was claimed, for an agent that has forgotten it
-                call.follows = held.step
+                call.next_step = held.step
                 return {"claimed": document_of_task}
-        call.say_what_follows()
+        call.show_next_step()
         return {}
 
     return document | _unless_closed(call, find)
@@ -145,7 +145,7 @@ def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
     def find() -> Found:
         again, needed = steps.WAIT_A_WHILE, Wanted(needed=True)
         return concerns.wait(
-            call.store, call.team, call.known, wait, call.once_told, call.say, needed, again, call.tending()
+            call.store, call.team, call.known_caller, wait, call.once_shown, call.say, needed, again, call.tending()
         )
 
     return document | _unless_closed(call, lambda: _in_time(call, document, wait, find))
@@ -162,7 +162,7 @@ def _unless_closed(call: Call, find: Callable[[], Found]) -> Found:
         except errors.WrongState as closed:
             if call.load_team().state != "closed":
                 raise
-            call.more = f"{closed.message}. You are done."
+            call.omitted = f"{closed.message}. You are done."
             return {}
 
     return call.try_to(look) or {}
@@ -174,13 +174,13 @@ def _in_time(call: Call, document: dict[str, Any], wait: float, find: Callable[[
     """
     if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
         call.words = words_of_came
-        call.problems += call.note_told()  # or the wait would end with what was just said
+        call.problems += call.record_shown()  # or the wait would end with what was just said
     try:
         return find()
     except errors.WaitRanOut as ran_out:
         if wait:
-            call.more = f"{ran_out.message}. {ran_out.state}".rstrip()
-        call.say_what_follows()
+            call.omitted = f"{ran_out.message}. {ran_out.state}".rstrip()
+        call.show_next_step()
         return {}
 
 
@@ -201,17 +201,19 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
     of_these = Wanted(wanted.needed, True, wanted.completed, for_work=True)
     while True:
         notes: list[Callable[[], object]] = []
-        news = concerns.wait(call.store, call.team, call.known, left, notes.append, call.say, of_these, again, tend)
+        news = concerns.wait(
+            call.store, call.team, call.known_caller, left, notes.append, call.say, of_these, again, tend
+        )
         events = [event for event in news["happened"] if event["what"] != "ready"]
         beside = [*news["messages"], *events]
-        if any(map(_comes_first, beside)) or not claims.may_claim_now(call.store, call.load_team(), call.known):
+        if any(map(_comes_first, beside)) or not claims.may_claim_now(call.store, call.load_team(), call.known_caller):
             break
         try:
             task = claims.claim_next(call.store, call.team, call.caller)
         except errors.NothingReady:
             if beside:
                 step = next(filter(None, (entry["next"] for entry in beside)), None)
-                step = step or work.next_step(call.store, call.load_team(), call.known)
+                step = step or work.next_step(call.store, call.load_team(), call.known_caller)
                 news = {**news, "happened": events, "next": step}
                 break
             for note in notes:  # nothing is told: the task was taken by another
@@ -221,10 +223,10 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
             continue
         document = taken(call, task)
         mail = [notice for notice in news["messages"] if not _is_shown_with(notice, task)]
-        news = {**news, "messages": mail, "happened": events, "claimed": document, "next": call.follows}
+        news = {**news, "messages": mail, "happened": events, "claimed": document, "next": call.next_step}
         break
     for note in notes:
-        call.once_told(note)
+        call.once_shown(note)
     return news
 
 

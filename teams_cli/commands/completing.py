@@ -59,7 +59,7 @@ def _who_lands(call: Call, task: Task) -> str | None:
     """Return the member whose next claim queues the landing of the task if this command is killed; None if nobody's
     does.
     """
-    agent = task.owner if call.known.is_human else call.agent
+    agent = task.owner if call.known_caller.is_human else call.agent
     return agent if agent and call.load_team().member(agent) else None
 
 

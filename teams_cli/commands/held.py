@@ -57,9 +57,9 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
     if call.caller:  # who leaves and joins again comes back as what it was started as
         given = holder.environ if holder else {}
         call.caller.display, call.caller.type = (environment.look_up(word, None, given)[0] for word in _OF_MEMBERS)
-    here = call.said_directory
+    here = call.current_directory
     if session and here and _is_in_a_repository_inside(_top(session), here):
-        call.said_directory = _top(session)  # git is to obey no configuration that the agent can write
+        call.current_directory = _top(session)  # git is to obey no configuration that the agent can write
     limits = dict(_opened(word) for word in command.held.split())
     for parameter in command.own:
         limit, value = limits.get(parameter.name), values[parameter.name]
@@ -68,12 +68,12 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
             if limit == _WRITTEN and is_given and level == permissions.LEVELS[0]:
                 raise permissions.not_allowed(level, f"write a file with {parameter.flags[0]}")
             if value and (session or is_given):  # unless given, it is where the process is
-                start = here if is_given else call.said_directory
+                start = here if is_given else call.current_directory
                 paths = value if parameter.many else [value]
                 inside = [_below(level, session, start, path, parameter) for path in paths]
                 values[parameter.name] = tuple(inside) if parameter.many else inside[0]
         elif is_given:
-            _refuse_value(level, command, parameter, limit, value, call.said_team)
+            _refuse_value(level, command, parameter, limit, value, call.given_team)
 
 
 def _refuse_value(
@@ -138,9 +138,9 @@ def _refuse_another(holder: Holder, call: Call) -> None:
     if holder.agent and name != holder.agent and not _is_child(call, name, holder.agent):
         who = f"act as {name}" if name else "act under no name"
         raise permissions.not_allowed(holder.level, who, f"You are {holder.agent}: leave out --as.")
-    if holder.team and call.said_team not in ("", holder.team):
+    if holder.team and call.given_team not in ("", holder.team):
         instead = f"Your team is {holder.team}: leave out --team."
-        raise permissions.not_allowed(holder.level, f"act in team {call.said_team}", instead)
+        raise permissions.not_allowed(holder.level, f"act in team {call.given_team}", instead)
 
 
 def _is_child(call: Call, name: str, parent: str) -> bool:

@@ -66,18 +66,18 @@ def _read(
     call: Call, all: bool, peek: bool, from_: str | None, since: str | None, wait: float | None, limit: int | None
 ) -> Any:
     after = number_of(since, "msg") if since else 0
-    selection = Selection(from_ or "", after, limit or 0, handled=all, room=call.room)
+    selection = Selection(from_ or "", after, limit or 0, handled=all, room=call.max_bytes)
     if not (all or peek) and call.caller:
         from teams_cli.views import mail
 
         call.try_to(lambda: mail.close_settled(call.store, call.team, call.agent))
     if wait is None or all:
-        once_told = None if peek else call.once_told
-        messages = reading.read(call.store, call.team, call.caller, selection, call.problems, once_told)
+        once_shown = None if peek else call.once_shown
+        messages = reading.read(call.store, call.team, call.caller, selection, call.problems, once_shown)
     else:
         messages = _wait_and_read(call, selection, peek, wait)
     if messages.more:
-        call.more = f"{messages.more} more: {_for_the_rest(messages, all, from_)}"
+        call.omitted = f"{messages.more} more: {_for_the_rest(messages, all, from_)}"
     elif messages and not (all or peek):
         _say_next_step(call, messages)
     return messages
@@ -101,9 +101,9 @@ def _say_next_step(call: Call, messages: Reading) -> None:
         about = str(message.get("about") or "")
         return mail.subject_of(call.store, call.team, about) if about else None
 
-    call.follows = steps.after_reading(messages, call.load_team().leader, matter_of)
-    if not call.follows and call.load_team().member(call.agent):
-        call.try_to(call.say_what_follows)
+    call.next_step = steps.after_reading(messages, call.load_team().leader, matter_of)
+    if not call.next_step and call.load_team().member(call.agent):
+        call.try_to(call.show_next_step)
 
 
 def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
@@ -126,13 +126,13 @@ def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) ->
         topics = ["team", f"message/{call.agent}"]
         return pace.sleep_until(call.store, call.team, look, timeout, topics, alarm, call.say)
 
-    once_told = None if peek else call.once_told
-    return reading.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, once_told)
+    once_shown = None if peek else call.once_shown
+    return reading.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, once_shown)
 
 
 def _ack(call: Call, message: list[str]) -> Any:
     handled = reading.handle(call.store, call.team, call.caller, list(message))
-    call.try_to(call.say_what_follows)
+    call.try_to(call.show_next_step)
     return {"handled": [message.id for message in handled]}
 
 
@@ -142,7 +142,7 @@ _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name=
 def _show(call: Call, message: str) -> Any:
     from teams_cli.views import reach
 
-    team = require(call.store, call.team, call.known, "read-messages").team
+    team = require(call.store, call.team, call.known_caller, "read-messages").team
     only_of = "" if call.agent in (HUMAN, team.leader) else call.agent
     return reach.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", only_of)
 
@@ -150,7 +150,7 @@ def _show(call: Call, message: str) -> Any:
 def _sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
     from teams_cli.views import reach
 
-    member = require(call.store, call.team, call.known, "read-messages")
+    member = require(call.store, call.team, call.known_caller, "read-messages")
     return reach.sent(call.store, member.team, member.caller.name, to or "", open, limit)
 
 
@@ -175,7 +175,7 @@ def _list_agents(call: Call) -> Any:
 def _attend(call: Call) -> Any:
     from teams_cli.agents import attention
 
-    return attention.payload(call.store, call.team, call.known, call.once_told)
+    return attention.payload(call.store, call.team, call.known_caller, call.once_shown)
 
 
 def _reply(call: Call, message: str, text: str) -> Any:
@@ -188,8 +188,8 @@ def _reply(call: Call, message: str, text: str) -> Any:
         document = {**reply.to_json(), "repliedTo": original.to_json()}
     from teams_cli.tasks import claims
 
-    if call.try_to(lambda: claims.may_claim_now(call.store, call.load_team(), call.known)):
-        call.try_to(call.say_what_follows)
+    if call.try_to(lambda: claims.may_claim_now(call.store, call.load_team(), call.known_caller)):
+        call.try_to(call.show_next_step)
     return document
 
 

@@ -158,7 +158,7 @@ def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: b
                 call.settle(team)
         beneath = environment.opencode_directory(call.store.root, call.environ)
         findings = of_teams.examine(
-            call.store, call.config, fix, only or "", beneath, call.environ, call.said_directory
+            call.store, call.config, fix, only or "", beneath, call.environ, call.current_directory
         )
         findings += clients.roots_apart(call.store.root, call.environ)
     is_bad = any(finding["level"] == "problem" for finding in findings)

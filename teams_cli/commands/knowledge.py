@@ -57,12 +57,12 @@ def _whoami(call: Call) -> Any:
 
 
 def _brief(call: Call) -> Any:
-    caller = call.known
+    caller = call.known_caller
     try:
         team = call.team
     except errors.NoTeam:  # then what to do about that is what is next
         return brief.outside(call.store, "", caller, call.own_teams(call.open_teams()))
-    return brief.brief(call.store, team, caller, call.once_told)
+    return brief.brief(call.store, team, caller, call.once_shown)
 
 
 _SHARED = """Show a page, or list all pages.
@@ -78,7 +78,7 @@ def _share(call: Call, key: str, body: str | None, if_version: int | None, remov
     if not remove and body is None:
         raise errors.WrongUsage("the text of the page is missing", f"Write: teams share {key} TEXT")
     page = pages.share(call.store, call.team, call.caller, key, body, if_version)
-    return page.to_document() | task_documents.untold_pages(call)
+    return page.to_document() | task_documents.unshown_pages(call)
 
 
 def _shared(call: Call, key: str | None) -> Any:
@@ -89,7 +89,7 @@ def _shared(call: Call, key: str | None) -> Any:
     page = pages.get(call.store, team.name, key)
     if call.caller is not None and standing_of(team, call.caller):
         name = call.caller.name
-        call.once_told(lambda: pages.note_seen(call.store, team.name, name, [page]))
+        call.once_shown(lambda: pages.note_seen(call.store, team.name, name, [page]))
     return page.to_document()
 
 

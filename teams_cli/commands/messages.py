@@ -156,8 +156,8 @@ def _is_gone(call: Call, name: str) -> bool:
 def was_done(call: Call, name: str) -> bool:
     """Whether the agent was notified that nothing is left to do, and neither waits nor can be woken."""
     agent = presence.load(call.store, call.team, name)
-    was_told = any(about.startswith("settled:") for about in agent.told) and not agent.waiting
-    if not was_told or name == call.load_team().leader:
+    was_shown = any(about.startswith("settled:") for about in agent.told) and not agent.waiting
+    if not was_shown or name == call.load_team().leader:
         return False
     from teams_cli.agents import sessions
     from teams_cli.agents.seats import terminals

@@ -37,7 +37,7 @@ def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait:
         from teams_cli.commands import claims
 
         return claims.and_wait(call, document, wait)
-    call.try_to(call.say_what_follows)
+    call.try_to(call.show_next_step)
     return document
 
 
@@ -51,7 +51,7 @@ def _show(call: Call, plan: str) -> Any:
     shown = plans.get(call.store, team.name, plan)
     standing = call.caller and standing_of(team, call.caller)
     if shown.status == "proposed" and call.caller and (call.caller.is_human or (standing and standing.leads)):
-        call.follows = steps.decide(shown.id)
+        call.next_step = steps.decide(shown.id)
     return shown.to_json()
 
 
@@ -82,8 +82,8 @@ def _given_once(place: str | None, option: str | None, usage: str) -> str:
 
 def _say_next_step(call: Call) -> None:
     """Show the next step to an agent; the person needs none."""
-    if not call.known.is_human:
-        call.try_to(call.say_what_follows)
+    if not call.known_caller.is_human:
+        call.try_to(call.show_next_step)
 
 
 def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
@@ -98,7 +98,7 @@ def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
     to_document = completing.landed_too if reviewed.status == "completed" else task_documents.to_document
     document = to_document(call, reviewed)
-    call.try_to(call.say_what_follows)
+    call.try_to(call.show_next_step)
     return document
 
 

@@ -108,8 +108,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
         if approved := call.try_to(lambda: plans.approved(call.store, call.team, task.id)):
             planned = {"approvedPlan": approved.to_document()}  # it holds for whoever has the task
-    call.follows = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
-    document = with_blockers(call, to_document(call, task)) | untold_pages(call) | planned
+    call.next_step = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
+    document = with_blockers(call, to_document(call, task)) | unshown_pages(call) | planned
     if unexplained := call.try_to(lambda: _unexplained(call, task)):
         document["explain"] = unexplained
     if task.touches:
@@ -159,12 +159,12 @@ def _unexplained(call: Call, task: Task) -> list[str]:
     return [rule.partition(":")[0] for rule in call.unexplained(*rules)]
 
 
-def untold_pages(call: Call) -> dict[str, Any]:
+def unshown_pages(call: Call) -> dict[str, Any]:
     """The pages that the caller has not seen, under `pages`."""
     from teams_cli.teams import pages
 
-    untold = call.try_to(lambda: pages.untold(call.store, call.team, call.agent, call.once_told))
-    return {"pages": [page.to_row() for page in untold]} if untold else {}
+    unshown = call.try_to(lambda: pages.unshown(call.store, call.team, call.agent, call.once_shown))
+    return {"pages": [page.to_row() for page in unshown]} if unshown else {}
 
 
 def _last_known(call: Call, before: Note) -> dict[str, str | None]:

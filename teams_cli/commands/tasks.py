@@ -82,7 +82,7 @@ def _create(
         plan_required=plan_required or None,
         check=check,
         check_in=check_in and os.path.abspath(os.path.join(call.directory, check_in)),
-        check_from=checks.set_from(check, call.said_directory),
+        check_from=checks.set_from(check, call.current_directory),
         **fields,
     )
     if keep_for is None:
@@ -139,7 +139,7 @@ def _create_many(call: Call, listed: str | None, is_one: bool) -> Any:
             refuse_stopped(call, entry.keep_for)
         planned.append(creating.Planned(entry.id, draft, list(entry.blocked_by), entry.keep_for, list(entry.after)))
     created = creating.create_all(call.store, call.team, call.caller, planned)
-    call.try_to(call.say_what_follows)
+    call.try_to(call.show_next_step)
     return [to_document(call, task) for task in created]
 
 
@@ -179,13 +179,13 @@ def _show(call: Call, task: str, short: bool) -> Any:
     if call.caller:
         from teams_cli.tasks import editing
 
-        call.try_to(lambda: editing.note_shown(call.store, call.team, current, call.agent, call.once_told))
+        call.try_to(lambda: editing.note_shown(call.store, call.team, current, call.agent, call.once_shown))
         if current.status == IN_REVIEW:
             from teams_cli.tasks import reviews
             from teams_cli.views import steps
 
-            if reviews.reviews(team, current, call.agent, call.known.config):
-                call.follows = steps.review(current.id)
+            if reviews.reviews(team, current, call.agent, call.known_caller.config):
+                call.next_step = steps.review(current.id)
     return document
 
 

@@ -49,8 +49,8 @@ Raises:
 
 def _spawn(call: Call, name: str, description: str | None, secure: bool) -> Any:
     team, tokens = joining.spawn_team(call.store, name, call.caller, description, secure)
-    call.said_team = name
-    call.follows = steps.CREATE
+    call.given_team = name
+    call.next_step = steps.CREATE
     return {**to_document(team), **tokens}
 
 
@@ -82,9 +82,9 @@ def _join(
 ) -> Any:
     if display and not team_name and display in call.store.teams():
         raise errors.WrongUsage(f"{display} is the name of a team, not yours", f"Write: teams join-team {display}")
-    call.said_team = team_name or call.team
+    call.given_team = team_name or call.team
     began = time.monotonic()
-    if claim and call.known.is_human:
+    if claim and call.known_caller.is_human:
         raise errors.WrongUsage("the human claims no tasks", "Join without --claim.")
     if wait is not None:
         there = conditions.team_there(call.store, call.team, steps.join(team_name or "", call.given("agent"), claim))
@@ -103,7 +103,7 @@ def _join(
         left = None if wait is None else max(0.0, round(wait - time.monotonic() + began, 1))
         return claims.after(call, document, left)
     if call.caller is not None:  # who was given a name just now has to say it first
-        call.try_to(call.say_what_follows)
+        call.try_to(call.show_next_step)
     return document
 
 

@@ -31,17 +31,19 @@ def _close(call: Call, force: bool) -> Any:
     rest: dict[str, Any] = {"endedClients": closed.ended, "leftClients": closed.still_open, "worktrees": left}
     pending = call.try_to(lambda: tasks.all_pending(call.store, closed.team.name))
     rest["pendingTasks"] = [task.id for task in pending or ()]
-    rest["closedBy"] = call.agent if call.known.is_human else ""  # the commands in the answer are for a person then
+    rest["closedBy"] = (
+        call.agent if call.known_caller.is_human else ""
+    )  # the commands in the answer are for a person then
     return {**teams.to_document(closed.team), **{key: value for key, value in rest.items() if value}}
 
 
 def _restore(call: Call, team_name: str | None) -> Any:
-    call.said_team = team_name or call.team
+    call.given_team = team_name or call.team
     return teams.to_document(closing.restore(call.store, call.team, call.caller))
 
 
 def _copy(call: Call, name: str | None, to: str) -> Any:
-    call.said_team = name or call.team
+    call.given_team = name or call.team
     target = opening.open_target(call.store.root, to, call.environ, call.store.host)
     counts = copying.copy(call.store, target, call.team, call.caller)
     return {"team": call.team, "from": call.store.address, "to": target.address, "copied": counts}

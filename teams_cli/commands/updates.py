@@ -42,7 +42,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
         **values,
     )
     edit.options = (" --next" if next else "") + (f" --wait {wait:g}" if wait is not None else "")
-    edit.check_from = checks.set_from(values["check"], call.said_directory)
+    edit.check_from = checks.set_from(values["check"], call.current_directory)
     if edit.owner:
         refuse_stopped(call, edit.owner)
     if edit.append is None:
@@ -75,7 +75,7 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
     if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # it is its owner's again
         from teams_cli.views import steps
 
-        call.follows = steps.complete(document["id"])
+        call.next_step = steps.complete(document["id"])
         return document
     ends_own = edit.status in ("completed", "failed") and changed.owner == call.agent
     if ends_own:
@@ -87,7 +87,7 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
 
         return claims.after(call, document, wait)
     if ends_own or (edit.result is not None and changed.owner == call.agent):
-        call.try_to(call.say_what_follows)
+        call.try_to(call.show_next_step)
     return document
 
 
@@ -106,11 +106,11 @@ def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Tas
         completing.note_completing(call, task)
     with suppress(errors.TeamsError):  # what refuses the caller says so when the task is changed
         if not completing.by_itself(call):  # else the answer says what it conflicts with
-            call.tell_overlaps()
+            call.notify_of_conflicts()
     attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
     directory = call.workplace
     if not environment.checkout_around(directory):
-        directory = checkouts.seen_in(call.store, call.team, call.agent) or call.said_directory
+        directory = checkouts.seen_in(call.store, call.team, call.agent) or call.current_directory
     place = checking.Workplace(directory, call.environ)
     return checking.change_task(call.store, call.team, call.caller, task, edit, place, attached)
 

@@ -63,7 +63,7 @@ def _wait_for_anything(
         return claims.awaited(call, wanted, timeout)
     again = steps.WAIT_TO_LEAD if needed else steps.WAIT_A_WHILE
     return concerns.wait(
-        call.store, call.team, call.known, timeout, call.once_told, call.say, wanted, again, call.tending()
+        call.store, call.team, call.known_caller, timeout, call.once_shown, call.say, wanted, again, call.tending()
     )
 
 
@@ -92,9 +92,9 @@ def _conditions(
     if message:
         named.append(conditions.message_there(store, team, call.agent))
     if ready:
-        named.append(conditions.task_ready(store, team, call.known))
+        named.append(conditions.task_ready(store, team, call.known_caller))
     if (message or ready) and call.caller:
-        named.append(conditions.nothing_left(store, team, call.caller, call.once_told))
+        named.append(conditions.nothing_left(store, team, call.caller, call.once_shown))
     if all_tasks:
         named.append(conditions.all_settled(store, team))
     if landing is not None:
@@ -111,11 +111,11 @@ def _wait_for_one(call: Call, wanted: list[Condition], of: str | None, timeout: 
     if is_mail and timeout != 0 and call.caller and not inboxes.unread(call.store, call.team, call.agent):
         from teams_cli.views import work
 
-        call.try_to(lambda: work.tell_blocked(call.store, call.team, call.agent, only_with_task=False))
+        call.try_to(lambda: work.notify_of_blocked(call.store, call.team, call.agent, only_with_task=False))
     news = conditions.wait(call.store, call.team, wanted, timeout, call.say)
-    call.follows = _next_step(call, news) or call.follows
+    call.next_step = _next_step(call, news) or call.next_step
     if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
-        call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, news))
+        call.once_shown(lambda: conditions.count_as_read(call.store, call.team, call.agent, news))
         if "unread" in news:
             news |= _mail(call)
     if of is None or "agent" not in news:
@@ -128,7 +128,7 @@ def _wait_for_one(call: Call, wanted: list[Condition], of: str | None, timeout: 
     from teams_cli.commands import agents
 
     if call.caller and call.caller.name == session.caller:  # whom its output is for has it now
-        call.once_told(lambda: agents.settle_output(call, session))
+        call.once_shown(lambda: agents.settle_output(call, session))
     return {**agents.result_of(call, session), **{key: value for key, value in news.items() if key != "agent"}}
 
 
@@ -155,14 +155,14 @@ def _mail(call: Call) -> dict[str, Any]:
     mailbox = inboxes.Mailbox(call.store, call.team, call.agent)
     unread = mailbox.unread()
     shown = fitting(mailbox.messages(unread[:_MOST]))
-    call.once_told(lambda: mailbox.mark_read({message.number for message in shown}))
+    call.once_shown(lambda: mailbox.mark_read({message.number for message in shown}))
     documents = [message.to_document() for message in shown]
     leader = call.load_team().leader
     for document in documents:
         matter = mail.subject_of(call.store, call.team, document.get("about") or "")
         document["next"] = steps.after_message(document, leader, matter)
-    if not (call.follows or any(document["next"] for document in documents)):
-        call.try_to(call.say_what_follows)
+    if not (call.next_step or any(document["next"] for document in documents)):
+        call.try_to(call.show_next_step)
     left = len(unread) - len(shown)
     return {"messages": documents, **({"moreMessages": left} if left else {})}
 

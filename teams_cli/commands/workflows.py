@@ -156,8 +156,8 @@ def _interrupted_team(call: Call, workflow: str | None) -> str:
     if call.given("team"):
         return call.load_team().name
     teams = runs.unfinished(call.store, os.path.basename(workflow or "").removesuffix(".md"))
-    if not teams and workflow and os.path.isfile(os.path.join(call.said_directory, workflow)):
-        content = files.read(files.path_of(workflow, call.said_directory), call.config.agent)
+    if not teams and workflow and os.path.isfile(os.path.join(call.current_directory, workflow)):
+        content = files.read(files.path_of(workflow, call.current_directory), call.config.agent)
         teams = runs.unfinished(call.store, content.name)
     if not teams:
         raise errors.NotFound("no run can be resumed", "See: teams discover-teams; choose with --team NAME.")

@@ -37,14 +37,14 @@ def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) 
         if action != "list":
             raise errors.WrongUsage("--kept needs list", "Write: teams worktree list --kept")
         call.words = words_of_kept_work
-        return [one.to_json() for one in keeping.all_of(call.store, call.said_team)]
+        return [one.to_json() for one in keeping.all_of(call.store, call.given_team)]
     if action == "list":
         return [tree.to_json() for tree in worktrees.all_of(call.store, call.load_team().name)]
     if of is None:
         what = "what to restore" if action == "restore" else f"whose worktree to {action}"
         raise errors.WrongUsage(f"{what} is missing", f"See: teams worktree list{' --kept' * (action == 'restore')}")
     if action == "restore":
-        return worktrees.restore(call.store, call.caller, of, call.said_directory)
+        return worktrees.restore(call.store, call.caller, of, call.current_directory)
     if action == "diff":
         tree = worktrees.of_agent(call.store, call.load_team().name, of)
         return {**tree.to_json(), "diff": worktrees.diff(tree)}
@@ -57,7 +57,7 @@ def _overlaps(call: Call) -> Any:
     team = call.load_team()
     rows = [overlap.to_json() for overlap in overlaps.of_team(call.store, team)]
     if not rows and (unseen := checkouts.without_worktree(call.store, team)):
-        call.more = f"not compared: {text.listed(unseen)}. First run `teams heartbeat` in their worktrees."
+        call.omitted = f"not compared: {text.listed(unseen)}. First run `teams heartbeat` in their worktrees."
     return rows
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from teams_cli.teams.permission import Caller
-    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.presence import OnceShown
 
 
 class Reading(list[dict[str, object]]):
@@ -79,17 +79,17 @@ def read(
     caller: Caller | None,
     selection: Selection,
     problems: list[errors.TeamsError],
-    once_told: OnceTold | None = None,
+    once_shown: OnceShown | None = None,
     turn: int | None = None,
 ) -> Reading:
-    """Return the caller's unhandled messages, oldest first, and mark them as read by *once_told*. Messages that were
-    read before carry `readBefore`. Without *once_told*, or if handled messages are wanted, too, nothing is marked.
+    """Return the caller's unhandled messages, oldest first, and mark them as read by *once_shown*. Messages that were
+    read before carry `readBefore`. Without *once_shown*, or if handled messages are wanted, too, nothing is marked.
 
     Messages that only inform are handled by this. With *turn*, the caller did not ask for the messages. Errors of
     damaged messages are appended to *problems*.
     """
     agent = require(store, team_name, caller, "read-messages").name
-    if once_told is None or selection.handled:
+    if once_shown is None or selection.handled:
         mailbox = inboxes.Mailbox(store, team_name, agent, problems)
         messages = mailbox.open_messages()
         if selection.handled:
@@ -103,7 +103,7 @@ def read(
     mailbox = inboxes.Mailbox(store, team_name, agent, problems)
     messages = mailbox.open_messages()
     shown = {message.number for message in selection.pick(messages, mailbox.inbox)}
-    once_told(lambda: mailbox.mark_read(shown, turn))
+    once_shown(lambda: mailbox.mark_read(shown, turn))
     after = inboxes.with_read(mailbox.before, mailbox.inbox, shown, teams.now(store), turn)
     return _reading(selection, messages, mailbox.inbox, after)
 
@@ -254,7 +254,7 @@ def wait_and_read(
     problems: list[errors.TeamsError],
     timeout: float,
     sleep_until: Callable[[Callable[[], bool], float], bool],
-    once_told: OnceTold | None = None,
+    once_shown: OnceShown | None = None,
 ) -> Reading:
     """Read as `read` does, but wait until there is an unread message, or one that another process of the caller has
     read meanwhile.
@@ -275,4 +275,4 @@ def wait_and_read(
         raise errors.WaitRanOut(
             f"no new message came within {length(timeout)}", "Wait longer, or go on with other work."
         )
-    return read(store, team, caller, selection, problems, once_told)
+    return read(store, team, caller, selection, problems, once_shown)

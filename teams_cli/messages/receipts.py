@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.presence import OnceShown
 
 
 def due(store: Store, team: Team) -> str:
@@ -68,8 +68,8 @@ def next_due(store: Store, team: str, sender: str) -> float | None:
     return min((number for number in seconds if number > 0), default=None)
 
 
-def overdue_notices(store: Store, team: str, sender: str, once_told: OnceTold) -> list[str]:
-    """Return a sentence for the sender about each overdue message of which it was not notified yet. *once_told* notes
+def overdue_notices(store: Store, team: str, sender: str, once_shown: OnceShown) -> list[str]:
+    """Return a sentence for the sender about each overdue message of which it was not notified yet. *once_shown* notes
     that it is notified now, and forgets the messages that were acknowledged.
     """
     late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
@@ -77,7 +77,7 @@ def overdue_notices(store: Store, team: str, sender: str, once_told: OnceTold) -
         return []
     rows = {row["id"]: row for row in overdue(store, team, sender)}
 
-    def note_told(agent: Agent) -> Agent:
+    def note_shown(agent: Agent) -> Agent:
         awaits = []
         for entry in agent.awaits or ():
             if not is_due(store, entry):
@@ -86,9 +86,9 @@ def overdue_notices(store: Store, team: str, sender: str, once_told: OnceTold) -
                 awaits.append(entry.having(told=True))
         return agent.having(awaits=awaits or None)
 
-    once_told(lambda: update(store, team, AGENT, sender, note_told))
-    untold = [f"msg-{entry.number}" for entry in late if not entry.told]
-    return [f"{in_words(rows[key])}: teams show-message {key}" for key in untold if key in rows]
+    once_shown(lambda: update(store, team, AGENT, sender, note_shown))
+    unshown = [f"msg-{entry.number}" for entry in late if not entry.told]
+    return [f"{in_words(rows[key])}: teams show-message {key}" for key in unshown if key in rows]
 
 
 def in_words(row: dict[str, Any]) -> str:

@@ -251,13 +251,13 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
     configuration of *base*, the call with which the server was started, and by default its team. If a rule says `ask`,
     the human is asked.
     """
-    team = team or base.said_team
+    team = team or base.given_team
     caller = None
     if agent:
         caller = Caller(agent, token=token, config=base.config)
         caller.display, caller.type = (sender.display, sender.type) if sender else ("", "")
     sources = {**base.sources, "team": _source(base, "team", team), "agent": _source(base, "agent", agent)}
-    call = Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.said_directory)
+    call = Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.current_directory)
     if caller:
         caller.approve = call.ask_human
     return call

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from teams_cli.messages.inboxes import Mailbox
     from teams_cli.tasks.changes import Edit
     from teams_cli.teams.permission import Caller
-    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.presence import OnceShown
     from teams_cli.teams.teams import Team
 
 _MAX_NOTE = 8 * 1024
@@ -185,13 +185,13 @@ def read_unseen(store: Store, team: str, name: str, uid_prefix: str) -> str:
     return "; ".join(texts)
 
 
-def note_shown(store: Store, team: str, task: Task, name: str, once_told: OnceTold) -> None:
+def note_shown(store: Store, team: str, task: Task, name: str, once_shown: OnceShown) -> None:
     """Mark the notices about edits of the task as read, for an agent that is shown the whole task."""
     if task.concerned != name or not _notes_of_others(task, name, ("edited", "note")):
         return
     mailbox, numbers = _unread_notices(store, team, name, _uid_prefix("edited", task), _uid_prefix("noted on", task))
     if numbers:
-        once_told(lambda: mailbox.mark_read(numbers))
+        once_shown(lambda: mailbox.mark_read(numbers))
 
 
 def _uid_prefix(action: str, task: Task) -> str:

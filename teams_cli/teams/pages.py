@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from teams_cli.records.types import Count, Name, Text, Time
     from teams_cli.teams.permission import Caller
-    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.presence import OnceShown
 
 
 _LINE = 80
@@ -108,13 +108,13 @@ def unseen(store: Store, team: str, agent: str) -> list[Page]:
     return sorted(found, key=lambda page: page.updated_at, reverse=True)
 
 
-def untold(store: Store, team: str, agent: str, once_told: OnceTold) -> list[Page]:
+def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[Page]:
     """Return the pages that others changed since the agent looked at them or was notified, and note that it is notified
     now.
     """
     found = unseen(store, team, agent)
     if found:
-        once_told(lambda: note_seen(store, team, agent, found))
+        once_shown(lambda: note_seen(store, team, agent, found))
     return found
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Count, Name, Number, Object, Text, Time, Word
     from teams_cli.teams.permission import Caller
 
-    OnceTold = Callable[[Callable[[], object]], object]
+    OnceShown = Callable[[Callable[[], object]], object]
     """Takes what notes that an agent was told something, and runs it once the answer is out: a crash in between tells
     it twice, never not at all.
     """

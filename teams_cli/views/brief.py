@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.teams.permission import Caller
-    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.presence import OnceShown
 
     Document = dict[str, Any]
 
@@ -46,7 +46,7 @@ _NEWS = 450
 _ENDS = {"task completed": "completed", "task failed": "failed"}
 
 
-def brief(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> Document:
+def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -> Document:
     """Show your tasks, what waits for you, what others finished since you last looked, and your next command."""
     try:
         team = teams.get(store, team_name)
@@ -61,9 +61,9 @@ def brief(store: Store, team_name: str, caller: Caller, once_told: OnceTold) -> 
         _about_team(team, caller, overview, overviews.has_unlanded_task(store, team_name))
         | _own_tasks(store, team, caller, agent, overview, proposed)
         | first_look
-        | _waiting(store, team, caller, proposed, rules_shown, once_told)
-        | _since(store, team, caller, agent, once_told)
-        | _pages(store, team, caller.name, once_told)
+        | _waiting(store, team, caller, proposed, rules_shown, once_shown)
+        | _since(store, team, caller, agent, once_shown)
+        | _pages(store, team, caller.name, once_shown)
     )
     document["next"] = steps.following(document, may_claim(team, caller))
     return document
@@ -87,7 +87,7 @@ def _for_first_look(team: Team, caller: Caller) -> Document:
     return {**({"about": about} if about else {}), **({"rules": rules} if rules else {})}
 
 
-def _pages(store: Store, team: Team, name: str, once_told: OnceTold) -> Document:
+def _pages(store: Store, team: Team, name: str, once_shown: OnceShown) -> Document:
     """Return the pages that others changed since the caller last looked. They are recorded as seen once the answer was
     shown.
     """
@@ -95,7 +95,7 @@ def _pages(store: Store, team: Team, name: str, once_told: OnceTold) -> Document
     if not unseen:
         return {}
     if team.member(name):
-        once_told(lambda: pages.note_seen(store, team.name, name, unseen))
+        once_shown(lambda: pages.note_seen(store, team.name, name, unseen))
     shown = [{"key": page.key, "version": page.version, "text": page.headline} for page in unseen[:_PAGES]]
     return {"pages": shown, "morePages": len(unseen) - len(shown)}
 
@@ -150,7 +150,7 @@ def _own_tasks(
 
 
 def _waiting(
-    store: Store, team: Team, caller: Caller, proposed: list[Plan], rules_shown: bool, once_told: OnceTold
+    store: Store, team: Team, caller: Caller, proposed: list[Plan], rules_shown: bool, once_shown: OnceShown
 ) -> Document:
     """Return the requests, mail, questions, reviews and plans that wait for the caller."""
     name, standing = caller.name, standing_of(team, caller)
@@ -161,7 +161,7 @@ def _waiting(
     shown |= {plan.id for plan in to_decide[:1]}
     request = next(shutdowns.open_requests(store, team, name), None)
     asked = [q.id for q in questions.all_of(store, team.name, []) if q.open and name in q.waiting_for]
-    mail_shown = _mail(store, team, name, shown, once_told)
+    mail_shown = _mail(store, team, name, shown, once_shown)
     return mail_shown | {
         "toAnswer": mail_shown["toAnswer"] or next(iter(asked), None),
         "questions": asked[:_WAITING],
@@ -185,7 +185,7 @@ def _proposed(plan: Plan) -> Document:
     }
 
 
-def _mail(store: Store, team: Team, name: str, shown: set[str], once_told: OnceTold) -> Document:
+def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: OnceShown) -> Document:
     """Return the caller's unread and unanswered mail, and its new notices, which are marked as read once the answer was
     shown.
 
@@ -210,7 +210,7 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_told: OnceT
     seen = {message.number for message in [*news, *needless]}
     unread = [number for number in inboxes.unread_in(inbox) if number not in seen]
     if seen and is_open:
-        once_told(lambda: mailbox.mark_read(seen))
+        once_shown(lambda: mailbox.mark_read(seen))
     asking = [message for message in messages if steps.expects_answer(message.to_document(), team.leader)]
     unhandled = inboxes.unanswered(inbox, asking, len(asking))
     return {
@@ -243,14 +243,14 @@ def _to_review(store: Store, team: Team, caller: Caller) -> list[str]:
     return [task.id for task in in_review if reviews.reviews(team, task, caller.name, caller.config)][:_WAITING]
 
 
-def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_told: OnceTold) -> Document:
+def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: OnceShown) -> Document:
     """Return the tasks that others ended since the caller last looked, and the number of other changes. They are
     recorded as seen once the answer was shown.
     """
     name = caller.name
     entries = list(store.history(team.name, agent.looked_to or 0))
     if entries and name != HUMAN and team.member(name):
-        once_told(lambda: _note_looked(store, team.name, name, entries[-1][0]))
+        once_shown(lambda: _note_looked(store, team.name, name, entries[-1][0]))
     others = [entry for _, entry in entries if entry.get("actor") != name]
     ended = [entry for entry in others if entry.get("what") in _ENDS]
     document: Document = {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.teams.permission import Caller
-    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.presence import OnceShown
     from teams_cli.views.facts import FactsByKey
 
     Document = dict[str, Any]
@@ -69,7 +69,7 @@ def wait(
     team: str,
     caller: Caller,
     timeout: float | None,
-    once_told: OnceTold,
+    once_shown: OnceShown,
     say: Callable[[str], None] | None = None,
     wanted: Wanted = ANYTHING,
     again: str = steps.WAIT,
@@ -85,7 +85,7 @@ def wait(
         WaitRanOut: Nothing happened within *timeout* seconds.
         WrongState: The team is closed.
     """
-    lookout = Lookout(store, team, caller, once_told, wanted, waits=True)
+    lookout = Lookout(store, team, caller, once_shown, wanted, waits=True)
     news: Document = {}
 
     def ready() -> bool:
@@ -108,7 +108,7 @@ def wait(
     except BaseException:
         lookout.end()
         raise
-    once_told(lookout.end)
+    once_shown(lookout.end)
     return news
 
 
@@ -124,14 +124,14 @@ class Lookout:
         store: Store,
         team: str,
         caller: Caller,
-        once_told: OnceTold,
+        once_shown: OnceShown,
         wanted: Wanted = ANYTHING,
         waits: bool = False,
     ) -> None:
         self.store = store
         self.team = team
         self.caller = caller
-        self.once_told = once_told
+        self.once_shown = once_shown
         self.wanted = wanted
         self.alarm = Alarm()
         self.queue: dict[str, float] = {}
@@ -182,7 +182,7 @@ class Lookout:
             return
         self._has_slept = True
         with suppress(errors.TeamsError):
-            work.tell_blocked(self.store, self.team, self.caller.name)
+            work.notify_of_blocked(self.store, self.team, self.caller.name)
         if say and (nobody := standing.of_nobody(self.store, self.team, self.caller)):
             say(f"teams: {nobody}")
 
@@ -230,7 +230,7 @@ class Lookout:
                 note()
             return {}
         for note in self._notes:
-            self.once_told(note)
+            self.once_shown(note)
         news = _with_next(happened, messages, lambda: work.next_step(self.store, team, self.caller))
         return {**news, "moreMessages": self._unshown} if self._unshown else news
 
@@ -276,7 +276,7 @@ class Lookout:
         if not ((self.wanted.needed or self.wanted.for_work) and waited):
             raise ran_out
         anything = Wanted(False, self.wanted.claims_ready, self.wanted.completed)
-        rest = Lookout(self.store, self.team, self.caller, self.once_told, anything).look()
+        rest = Lookout(self.store, self.team, self.caller, self.once_shown, anything).look()
         if not rest:
             raise ran_out
         from teams_cli.views import standing
@@ -312,7 +312,7 @@ class Lookout:
             step = self._step(team, message)
             if step == steps.reply(message.id) and mail.is_settled(self.store, self.team, message):
                 step = None
-            was_shown = step is None and mail.was_told(agent, message)
+            was_shown = step is None and mail.was_shown(agent, message)
             says_no_more = message.from_ == SYSTEM and message.about in reported
             if not (was_shown or says_no_more or mail.is_outdated(self.store, self.team, name, message)):
                 shown.append({**message.to_document(), "next": step})
@@ -334,7 +334,7 @@ class Lookout:
 
     def _unreported(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Document]:
         """Return the facts that hold now and were not reported since they became true."""
-        told = facts.still_told(agent, but_ready=self.wanted.claims_ready)
+        told = facts.still_reported(agent, but_ready=self.wanted.claims_ready)
         present = self._present(facts, told, agent) | self._held(facts, told, has_mail)
         unreported = {key: shown for key, shown in present.items() if key not in told and shown}
         offer = facts.offer if any(shown["what"] == "ready" for shown in unreported.values()) else None
@@ -342,13 +342,13 @@ class Lookout:
         if offer:
             # Noted before it is shown, so that the others that wait leave the task to the caller.
             self._note_agent(offered=offer, offered_at=teams.now(self.store))
-            if facts.is_told_to_another():
+            if facts.is_offered_to_another():
                 left = {key for key in present if key.startswith(work.READY)} - told
                 noted, offer = noted - left, None
                 self._note_agent(offered=None, offered_at=None)
                 unreported = {key: shown for key, shown in unreported.items() if key not in left}
         if unreported or {key for key in agent.told if not mail.is_message(key)} != noted:
-            self._notes.append(lambda: self._note_told(sorted(noted), offer))
+            self._notes.append(lambda: self._note_shown(sorted(noted), offer))
         return list({shown["id"]: shown for shown in unreported.values()}.values())
 
     def _present(self, facts: Facts, told: set[str], agent: presence.Agent) -> FactsByKey:
@@ -373,7 +373,7 @@ class Lookout:
         held = work.held_task(self.store, facts.team, self.caller.name)
         return reported if held is None else {held.key: fact(_HELD, held.task.id, held.text, held.step)}
 
-    def _note_told(self, keys: list[str], offer: str | None) -> None:
+    def _note_shown(self, keys: list[str], offer: str | None) -> None:
         """Record the facts that the agent was shown, in place of earlier ones, and the *offer* of a ready task. Of the
         messages that it was shown whole, the newest stay recorded.
         """
@@ -392,7 +392,7 @@ class Lookout:
         """
         from teams_cli.teams import pages
 
-        changed = pages.untold(self.store, self.team, self.caller.name, self._notes.append)
+        changed = pages.unshown(self.store, self.team, self.caller.name, self._notes.append)
         happened = [fact("page", page.key, page.headline, steps.read_page(page.key)) for page in changed[:_PAGES]]
         if len(changed) > _PAGES:
             happened.append(fact("page", "", f"{len(changed) - _PAGES} more pages changed", "teams shared"))

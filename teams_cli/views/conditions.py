@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.teams.permission import Caller
-    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.presence import OnceShown
 
     Document = dict[str, Any]
     Look = Callable[[Alarm], Document | None]
@@ -258,7 +258,7 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
     return Condition("ready", "a task that is ready", tasks.FREED, look, lambda: standing.in_words(store, team, caller))
 
 
-def nothing_left(store: Store, team: str, caller: Caller, once_told: OnceTold) -> Condition:
+def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown) -> Condition:
     """Return the condition that all tasks are settled, for a member that was not notified of this. The member is then
     done, whatever else it waits for.
     """
@@ -271,7 +271,7 @@ def nothing_left(store: Store, team: str, caller: Caller, once_told: OnceTold) -
         if not key or key in presence.load(store, team, caller.name).told:
             return None
         fresh, place = presence.Agent(agent=caller.name), presence.AGENT.also_closed
-        once_told(lambda: upsert(store, team, place, caller.name, fresh, lambda a: a.having(told=[*a.told, key])))
+        once_shown(lambda: upsert(store, team, place, caller.name, fresh, lambda a: a.having(told=[*a.told, key])))
         return {"settled": overviews.DONE}
 
     return Condition("settled", "", tasks.FREED, look)

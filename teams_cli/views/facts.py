@@ -113,7 +113,7 @@ class Facts:
         in_progress = tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)
         return [task.id for task in in_progress if task.owner == self.caller.name]
 
-    def still_told(self, agent: Agent, but_ready: bool = False) -> set[str]:
+    def still_reported(self, agent: Agent, but_ready: bool = False) -> set[str]:
         """Return the keys of the facts that need not be reported to the agent again.
 
         Ready tasks are reported again once the agent may have claimed one, and after many changes; with *but_ready*,
@@ -259,7 +259,7 @@ class Facts:
         late = [task for task in left if self.queue[work.ready_key(task)] <= time.monotonic()]
         return [*free[before:], *late] if free[before:] else late
 
-    def is_told_to_another(self) -> bool:
+    def is_offered_to_another(self) -> bool:
         """Whether another agent is offered the same task at the same time, so that the caller has to leave it. This can
         happen on a busy machine.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.tasks.tasks import Task
-    from teams_cli.teams.presence import OnceTold
+    from teams_cli.teams.presence import OnceShown
     from teams_cli.teams.teams import Team
 
 _NAMED = 3
@@ -42,23 +42,23 @@ class Reminder:
         self.has_mail = has_mail
 
 
-def reminder(store: Store, team: Team, name: str, once_told: OnceTold, last: int | None = None) -> Reminder:
+def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: int | None = None) -> Reminder:
     """Return a reminder of what waits for the agent *name* and was not shown to it yet: unread mail, notices, and its
     own messages that are overdue.
 
     *last* is the number of the last message in the team, if the caller knows it.
     """
     agent = presence.load(store, team.name, name)
-    unread = _unread_mail(store, team, agent, once_told, store.last(team.name, MESSAGE) if last is None else last)
+    unread = _unread_mail(store, team, agent, once_shown, store.last(team.name, MESSAGE) if last is None else last)
     overdue: list[str] = []
     if agent.awaits:
         from teams_cli.messages import receipts
 
-        overdue = receipts.overdue_notices(store, team.name, name, once_told)
+        overdue = receipts.overdue_notices(store, team.name, name, once_shown)
     return Reminder("\n".join(filter(None, [unread.text, "; ".join(overdue)])), unread.has_mail)
 
 
-def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold, last: int) -> str:
+def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown, last: int) -> str:
     """Return sentences about the tasks that the agent lost, if it has not been shown them; each loss is reported once.
 
     *last* is the number of the last message in the team. If very many messages have come since the agent last looked,
@@ -69,14 +69,14 @@ def losses(store: Store, team: str, agent: presence.Agent, once_told: OnceTold, 
         return ""
     envelopes = store.envelopes(team, MESSAGE, told_to)
     numbers = sorted(number for number, uid, to in envelopes if name in to and uid.startswith(_LOSS_UIDS))
-    unseen = [m for m in store.fetch(team, MESSAGE, numbers, []) if not was_told(agent, m)]
+    unseen = [m for m in store.fetch(team, MESSAGE, numbers, []) if not was_shown(agent, m)]
     lost = [message for message in unseen if not is_outdated(store, team, name, message)]
     if lost:
-        once_told(lambda: _note_told(store, team, name, told_to, {message.id for message in lost}))
+        once_shown(lambda: _note_shown(store, team, name, told_to, {message.id for message in lost}))
     return "\n".join(map(_in_a_line, _without_untrue(lost)))
 
 
-def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: OnceTold, last: int) -> Reminder:
+def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: OnceShown, last: int) -> Reminder:
     """Return a reminder of unread mail, with short messages in full, and of notices. It is empty if the agent was shown
     all of that before.
     """
@@ -93,7 +93,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: Onc
     unread = mailbox.unread(quiet=True)
     if not unread or unread[-1] <= told_to:
         if not is_near:
-            _note_told(store, team.name, name, last, set())
+            _note_shown(store, team.name, name, last, set())
         return Reminder("")
     messages = mailbox.messages(unread)
     mail = [message for message in messages if message.from_ != SYSTEM]
@@ -102,7 +102,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: Onc
         for message in messages
         if message.from_ == SYSTEM
         and message.number > told_to
-        and not was_told(agent, message)
+        and not was_shown(agent, message)
         and not is_outdated(store, team.name, name, message)
         and not is_for_later(store, team.name, message)
         and not _is_offer_to_busy(store, team.name, name, message)
@@ -114,9 +114,9 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_told: Onc
 
     def note() -> None:
         mailbox.mark_read(read)
-        _note_told(store, team.name, name, unread[-1], whole)
+        _note_shown(store, team.name, name, unread[-1], whole)
 
-    once_told(note)
+    once_shown(note)
     left = len(mail) - len(read)
     news = [
         _with_step(store, team, notice, text.clipped(_in_a_line(body), _room_for(notice), f" ({notice.id})"))
@@ -138,7 +138,7 @@ def _without_untrue(notices: list[Message]) -> list[str]:
     return leases.without_offers(notices)
 
 
-def was_told(agent: presence.Agent, message: Message) -> bool:
+def was_shown(agent: presence.Agent, message: Message) -> bool:
     """Whether the answer to an earlier command showed the agent the whole message."""
     return message.id in agent.told
 
@@ -259,7 +259,7 @@ def _in_a_line(body: str) -> str:
     return " ".join(body.split())
 
 
-def _note_told(store: Store, team: str, name: str, number: int, whole: set[str]) -> None:
+def _note_shown(store: Store, team: str, name: str, number: int, whole: set[str]) -> None:
     """Record that the agent was shown the messages up to *number*, and those with the ids *whole* in full. No wait ends
     for these any more.
 

@@ -206,7 +206,7 @@ def unanswered(store: Store, team: str, name: str, since: str) -> Message | None
     return asked
 
 
-def tell_blocked(store: Store, team: str, name: str, only_with_task: bool = True) -> None:
+def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool = True) -> None:
     """Notify the agents whose answer the agent *name* waits for that it is blocked, once for each message.
 
     With *only_with_task*, this is done only if the agent has a task in progress.

@@ -51,7 +51,7 @@ def play(store: FileStore, scene: Scene) -> None:
     own = config.load(store.root, {})
     call = Call(store, own, Caller(scene.agent, config=own), ALPHA, environ={"TEAMS_HOME": store.root}, directory=top)
     command.answer(call, values)
-    call.note_told()
+    call.record_shown()
     if (Path(store.root) / "teams/alpha").exists():
         Call(FileStore(store.root), own, Caller("max", config=own), ALPHA).settle()
 

@@ -13,11 +13,11 @@ _CODE = """
 import os, sys
 before = set(sys.modules)
 from teams_cli import __main__
-leave = __main__._exit
+leave = __main__._leave
 def told(status):
     print(*sorted(set(sys.modules) - before), file=sys.stderr)
     leave(status)
-__main__._exit = told
+__main__._leave = told
 sys.argv[0] = "teams"
 __main__.main()
 """

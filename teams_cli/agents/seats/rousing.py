@@ -75,14 +75,14 @@ def _unreached(
     """Return the numbers of the *unread* messages whose senders are to be notified, because the client is gone or did
     not wake.
     """
-    untold = [number for number in unread if number > terminal.told_to]
+    unshown = [number for number in unread if number > terminal.told_to]
     if state == GONE:
-        return untold
+        return unshown
     if not terminal.woken_at or not _was_woken_often_enough(terminal):
         return []
     if seconds_since(terminal.woken_at, now) < wake_again_after:
         return []
-    return [number for number in untold if number <= terminal.woken_to]
+    return [number for number in unshown if number <= terminal.woken_to]
 
 
 def _note_waking(

@@ -55,7 +55,7 @@ def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, tea
     if not (isinstance(message, str) and isinstance(sender, str) and message.strip() and sender):
         return _undelivered(400, "Missing message or sender")
     try:
-        call.said_team = team or _common_team(call, name) or call.said_team
+        call.given_team = team or _common_team(call, name) or call.given_team
         return _send(call, name, message, body.get("uid"), _parse_interrupt(interrupt))
     except errors.AgentNotFound as missing:
         available = [agent for record in _teams(call, team) for agent in record.active_names()]
@@ -90,7 +90,7 @@ def _send(call: Call, name: str, message: str, uid: object, interrupt: bool | No
     if target == call.agent:
         return _undelivered(400, "Cannot send message to self")
     sent, ended = interrupting.deliver_interruptions(
-        call.store, call.team, call.known, target, message, call.environ, interrupt, uid
+        call.store, call.team, call.known_caller, target, message, call.environ, interrupt, uid
     )
     call.note_seen()
     return Document({"delivered": True, "target": target, "id": sent.id, "number": sent.number, "interrupted": ended})

@@ -111,12 +111,12 @@ class Operations:
         fresh = Call(
             store,
             config.load(store.root, base.environ),
-            team=base.said_team,
+            team=base.given_team,
             sources=base.sources,
             environ=base.environ,
-            directory=base.said_directory,
+            directory=base.current_directory,
         )
-        team = (sender and sender.team) or request.query_params.get("team") or base.said_team
+        team = (sender and sender.team) or request.query_params.get("team") or base.given_team
         token = request.headers.get("x-teams-token", "")
         call = requests.call_as(fresh, agent, team, token, sender)
         call.elsewhere = True
@@ -171,7 +171,7 @@ class Receipts:
         """Return a response that, once it is sent, makes the call note the news in it. If the client left before,
         nothing is noted.
         """
-        if not call.has_to_note or call.caller is None:
+        if not call.has_notes or call.caller is None:
             return response
         agent, sent = call.caller.name, asyncio.Event()
         self._sending.setdefault(agent, set()).add(sent)
@@ -183,7 +183,7 @@ class Receipts:
                 if has_left:
                     call.is_given_up = lambda: True
                 else:
-                    await to_thread.run_sync(call.note_told, limiter=self._limiter)
+                    await to_thread.run_sync(call.record_shown, limiter=self._limiter)
             finally:
                 sent.set()
                 self._sending[agent].discard(sent)

@@ -40,7 +40,7 @@ def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: boo
     landing = queueing.land(call.store, call.team, call.caller, task, onto, call.workplace, via)
     document = _start_and_wait(call, landing, 0 if no_wait else _WAIT)
     lands_by_itself = settings.lands_by_itself(call.load_team())
-    call.follows = steps.after_landing(document, call.agent, lands_by_itself)
+    call.next_step = steps.after_landing(document, call.agent, lands_by_itself)
     return document
 
 
@@ -53,7 +53,7 @@ def _start_and_wait(call: Call, landing: Landing, seconds: float) -> dict[str, A
     try:
         condition = conditions.landing_over(call.store, call.team, landing.id, start)
         result = conditions.wait(call.store, call.team, [condition], seconds)
-        call.once_told(lambda: conditions.count_as_read(call.store, call.team, call.agent, result))
+        call.once_shown(lambda: conditions.count_as_read(call.store, call.team, call.agent, result))
         return dict(result["landing"])
     except errors.TeamsError:  # it is queued, even if its present state is not known
         queue = [queued.id for queued in landings.open_ones(call.store, call.team)]
@@ -66,7 +66,7 @@ def follow(call: Call, task: Task, patience: float) -> dict[str, Any] | None:
     it has ended, or its state after two seconds; if *patience* is longer, after up to half a minute. Return None if
     nothing was queued.
     """
-    landing = queueing.queue_completed(call.store, call.team, call.known, task, call.workplace)
+    landing = queueing.queue_completed(call.store, call.team, call.known_caller, task, call.workplace)
     if landing is None:
         return None
     return _start_and_wait(call, landing, max(_WAIT, min(patience, _LONGEST_WAIT)))

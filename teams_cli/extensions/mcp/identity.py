@@ -34,7 +34,7 @@ class Identity:
             base.caller = None
         self.agent = base.caller.name if base.caller else ""
         self.token = base.caller.token if base.caller else ""
-        self._team = base.said_team
+        self._team = base.given_team
 
     @property
     def team(self) -> str:
@@ -63,7 +63,7 @@ class Identity:
         self._adopt_from_terminal()
         store = cast("Store", WatchedStore(self.watchers, requester))
         fresh = Call(
-            store, self.load_config(), None, "", base.sources, environ=base.environ, directory=base.said_directory
+            store, self.load_config(), None, "", base.sources, environ=base.environ, directory=base.current_directory
         )
         binding = bindings.of_thread(store.root, thread)
         parent = binding or Binding(self.team, self.agent, self.token)

@@ -153,7 +153,7 @@ class Receipts:
         """
         if self._is_cancelled.get(id):
             call.is_given_up = lambda: True
-        elif call.has_to_note:
+        elif call.has_notes:
             self._calls[id] = call
 
     def call_of(self, item: SessionMessage) -> Call | None:
@@ -182,7 +182,7 @@ class Receipts:
             write()
             is_cancelled = call.tells_news and cancelled.wait(_CANCEL_SECONDS)
             if not is_cancelled:
-                call.note_told()
+                call.record_shown()
 
     def settle(self) -> None:
         """Wait until the answer that is being written is written and noted."""

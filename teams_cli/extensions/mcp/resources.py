@@ -78,7 +78,7 @@ def text(call: Call, uri: str) -> str:
     if name == "read-messages" and call.caller is None:
         hint = "Start the server with TEAMS_AGENT_ID, or call join_team."
         raise errors.NoIdentity("an inbox belongs to an agent", hint)
-    call.said_team = teams[team.lower()]
+    call.given_team = teams[team.lower()]
     document = requests.answer(call, name, arguments)
     return json.dumps(results.resource(document, commands.get(name).gist), indent=1)
 
