@@ -34,9 +34,15 @@ from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Member, Team
 
 SHADOW = "TEAMS_SHADOW"
+"""The variable that shows a process that it runs in a copy of an agent."""
 SHORT = 500
-_PRINTED = 8 << 20
+"""The characters of an answer, or of an error, that a notice shows."""
+_MOST_PRINTED = 8 << 20
 """How many bytes of the output of a copy are read."""
+_RETRY_AFTER = 0.2
+"""Seconds after which a busy store is tried again."""
+_DONE = "all were asked\n"
+"""The last line in the log of a process that has collected the answers."""
 
 
 class Shadow:
@@ -69,14 +75,14 @@ class Shadow:
             processes.end_descendants(self.tag, (("KILL", 2.0),))
         if self.has_failed(done):
             return f"the fork failed with exit status {done.returncode}: {done.stderr.strip()[-SHORT:]}", True
-        answer = self.said(done).strip()
+        answer = self.answer_in(done).strip()
         return (answer, False) if answer else ("the fork gave no answer", True)
 
     def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
         """Whether the process could not answer."""
         return done.returncode != 0
 
-    def said(self, done: subprocess.CompletedProcess[str]) -> str:
+    def answer_in(self, done: subprocess.CompletedProcess[str]) -> str:
         """Return the answer in the output of the process."""
         return done.stdout
 
@@ -99,21 +105,20 @@ class AnswerCommand(Shadow):
         self.turns = session.turns if session else 0
 
     def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
-        asked = {"id": self.question.id, "from": self.question.from_, "question": self.question.question}
-        asked.update(agent=self.member.agent_id, depth=self.question.depth, team=self.question.team_name)
+        document = {"id": self.question.id, "from": self.question.from_, "question": self.question.question}
+        document.update(agent=self.member.agent_id, depth=self.question.depth, team=self.question.team_name)
         with tempfile.NamedTemporaryFile("w", prefix="teams-", suffix=".log", errors="replace") as log:
             log.write(logs.transcript(self.store, self.question.team_name, self.member.agent_id, self.turns))
             log.flush()
             environment = {**self.environment(), "TEAMS_TRANSCRIPT": log.name}
-            return run_to_end(
-                ["sh", "-c", self.member.answer or ""], json.dumps(asked), environment, self.directory, patience
-            )
+            words = ["sh", "-c", self.member.answer or ""]
+            return run_to_end(words, json.dumps(document), environment, self.directory, patience)
 
 
 def run_to_end(
-    words: list[str], given: str, environment: dict[str, str], directory: str, patience: float
+    words: list[str], stdin: str, environment: dict[str, str], directory: str, patience: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a copy of an agent until it ends, with *given* as its input. Returns its exit status and the beginning of its
+    """Run a copy of an agent until it ends, with *stdin* as its input. Returns its exit status and the beginning of its
     output. Processes that it leaves behind are not waited for.
 
     Raises:
@@ -121,7 +126,7 @@ def run_to_end(
         OSError: It can't be started.
     """
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        source.write(given.encode(errors="replace"))
+        source.write(stdin.encode(errors="replace"))
         source.seek(0)
         process = subprocess.Popen(
             words, stdin=source, stdout=out, stderr=err, env=environment, cwd=directory, start_new_session=True
@@ -130,12 +135,8 @@ def run_to_end(
         printed = []
         for file in (out, err):
             file.seek(0)
-            printed.append(file.read(_PRINTED).decode(errors="replace"))
+            printed.append(file.read(_MOST_PRINTED).decode(errors="replace"))
         return subprocess.CompletedProcess(words, status, *printed)
-
-
-_LOOK_AGAIN = 0.2
-_DONE = "all were asked\n"
 
 
 def main() -> None:
@@ -156,11 +157,13 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> int | No
     the other answers. Returns the id of that process; None if there is nothing to collect.
     """
     team = teams.get(store, question.team_name)
-    if all([_ask_at_once(store, question, member) for member in _asked(question, team)]):
+    members = _waiting_for(question, team)
+    asked = [member for member in members if _ask_without_process(store, question, member)]
+    if len(asked) == len(members):
         return None
-    own = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
+    environment = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
     log = logs.begin(store, question.team_name, question.id)
-    return processes.start_own("teams_cli.agents.answering", [question.id], own, log)
+    return processes.start_own("teams_cli.agents.answering", [question.id], environment, log)
 
 
 def is_cut_off(store: Store, question: Question) -> bool:
@@ -173,19 +176,21 @@ def is_cut_off(store: Store, question: Question) -> bool:
         return False
 
 
-def _asked(question: Question, team: Team) -> list[Member]:
+def _waiting_for(question: Question, team: Team) -> list[Member]:
+    """Return the members who have not answered the question yet."""
     return [member for name in question.waiting_for if (member := team.member(name)) is not None]
 
 
-def _ask_at_once(store: Store, question: Question, member: Member) -> bool:
+def _ask_without_process(store: Store, question: Question, member: Member) -> bool:
     """Put the question into the member's inbox, and return whether that was done. A member with a session, a terminal
     or a command is asked by the process that collects the answers instead.
     """
-    name = member.agent_id
-    ways = (sessions.find, terminals.find, sessions.find_reported)
+    if member.answer:
+        return False
     try:
-        if member.answer or any(find(store, question.team_name, name) for find in ways):
-            return False
+        for find in (sessions.find, terminals.find, sessions.find_reported):
+            if find(store, question.team_name, member.agent_id):
+                return False
         _ask_itself(store, question, member)
     except errors.TeamsError:  # the process tries it again
         return False
@@ -201,23 +206,17 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
     at_once = int(settings.value(team, "max_shadows"))
     writing = Lock()
     with ThreadPoolExecutor(at_once) as pool:
-        for member in _asked(question, team):
+        for member in _waiting_for(question, team):
             pool.submit(_ask, store, question, member, user, writing)
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
     """Have the member's copy answer, or ask the member itself. An unexpected error is recorded as the answer."""
     try:
-        session = sessions.find(store, question.team_name, member.agent_id)
-        if session and not sessions.is_started_here(store, question.team_name, session):
-            session = None  # of another machine, or changed by others: nothing in it may be run
-        copy_of = extensions.provided("a copy of an agent")
-        fork: Shadow | None = copy_of(store, question, member, session, user) if copy_of else None
-        here = member.answer_host in (None, store.host or None)
-        shadow = fork or (
-            AnswerCommand(store, question, member, os.environ, session) if member.answer and here else None
-        )
-        content, failed = shadow.run(max(0.1, questions.seconds_left(store, question))) if shadow else ("", True)
+        shadow = _shadow_of(store, question, member, user)
+        content, failed = "", True
+        if shadow:
+            content, failed = shadow.run(max(0.1, questions.seconds_left(store, question)))
         if shadow is None or (failed and shadow.may_be_gone):
             _insist(store, question, lambda: _ask_itself(store, question, member))
             return
@@ -228,6 +227,20 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
         _insist(store, question, lambda: _record(store, question, member.agent_id, content, failed, writing))
     except errors.TeamsError as error:  # the agent answered by itself meanwhile
         _complain(f"{member.agent_id}: {error.message}\n")
+
+
+def _shadow_of(store: Store, question: Question, member: Member, user: Config) -> Shadow | None:
+    """Return a copy of the member's session, or else the command that it named; None if it has neither here."""
+    session = sessions.find(store, question.team_name, member.agent_id)
+    if session and not sessions.is_started_here(store, question.team_name, session):
+        session = None  # of another machine, or changed by others: nothing in it may be run
+    copy_of: Callable[..., Shadow | None] | None = extensions.provided("a copy of an agent")
+    fork = copy_of(store, question, member, session, user) if copy_of else None
+    if fork:
+        return fork
+    if member.answer and member.answer_host in (None, store.host or None):
+        return AnswerCommand(store, question, member, os.environ, session)
+    return None
 
 
 def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
@@ -243,10 +256,11 @@ def _insist(store: Store, question: Question, write: Callable[[], None]) -> None
                 _complain(f"{problem.message}\n")
             if not questions.seconds_left(store, question):
                 raise
-            time.sleep(_LOOK_AGAIN)
+            time.sleep(_RETRY_AFTER)
 
 
 def _complain(line: str) -> None:
+    """Write a line to the log of this process."""
     with suppress(OSError):
         sys.stderr.write(line)
 
@@ -259,9 +273,9 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
     if len(data) > text.MAX_MESSAGE:
         note = f"\n[cut: the answer has {len(data)} bytes]"
         content = data[: text.MAX_MESSAGE - len(note)].decode(errors="ignore") + note
-    given = Answer(responder=name, content=content, at=teams.now(store), failed=failed or None)
+    answer = Answer(responder=name, content=content, at=teams.now(store), failed=failed or None)
     with writing:
-        answering.record(store, question.team_name, question.id, given)
+        answering.record(store, question.team_name, question.id, answer)
     if failed:
         return
     shown_answer = content if len(content) <= SHORT else content[:SHORT] + "..."
@@ -274,9 +288,9 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
 
 def _ask_itself(store: Store, question: Question, member: Member) -> None:
     """Put the question into the inbox of an agent that can't be copied, which resumes the agent if it is idle."""
-    waits = "" if question.asker_pid is None else f"{question.from_} is BLOCKED waiting for your answer. "
-    how = f"({waits}Answer within {length(question.timeout)}: teams answer {question.id} TEXT)"
-    body = f"{question.question}\n{how}\n{asking.how_deep(question.depth)}"
+    blocked = "" if question.asker_pid is None else f"{question.from_} is BLOCKED waiting for your answer. "
+    hint = f"({blocked}Answer within {length(question.timeout)}: teams answer {question.id} TEXT)"
+    body = f"{question.question}\n{hint}\n{asking.how_deep(question.depth)}"
     uid = f"{question.id}-asked~{member.agent_id}"
     messages.notify(
         store, question.team_name, member.agent_id, body, uid, "question", question.from_, about=question.id

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 MAX_NAMED = 20
-
-_MOST_RECALLED, _RECALLED, _SHOWN = 10, 201, 2001
+"""How many other agents are named."""
+_MOST_MESSAGES, _CHARACTERS_AGAIN, _CHARACTERS_OF_NEW = 10, 201, 2001
 """How many messages `glance` shows, and how many characters of a message that was shown before, and of a new one."""
 _STATUS = 101
 """The characters shown of another agent's status."""
@@ -41,18 +41,17 @@ def payload(store: Store, team_name: str, caller: Caller, once_shown: OnceShown)
     many messages, `more` counts those that are left for the next call or for `read-messages`.
     """
     mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_shown, turn=0)
-    shown = [Message.from_json(document) for document in mail]
-    again = [message for message, document in zip(shown, mail, strict=True) if "readBefore" in document]
-    left = {message.id for message in again[len(fitting(again)) :]}
+    read_before = [Message.from_json(document) for document in mail if "readBefore" in document]
+    omitted = {message.id for message in read_before[len(fitting(read_before)) :]}
     messages = [
         {"id": message.number, "from": message.from_, "content": body_bounded(message)}
-        for message in shown
-        if message.id not in left
+        for message in map(Message.from_json, mail)
+        if message.id not in omitted
     ]
-    made = _broadcast(store, team_name, caller, others(store, team_name, caller.name), messages)
-    if more := mail.more + len(left):
-        made["state"]["output"]["more"] = f"{more} more: teams read-messages"
-    return made
+    result = _result_of_broadcast(store, team_name, caller, others(store, team_name, caller.name), messages)
+    if more := mail.more + len(omitted):
+        result["state"]["output"]["more"] = f"{more} more: teams read-messages"
+    return result
 
 
 def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
@@ -62,53 +61,52 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
     It marks nothing as read. It names tools, because it looks like the result of a tool. Messages that the agent
     already has in its context are shortened.
     """
-    there = others(store, team_name, caller.name)[:MAX_NAMED]
-    mail = reading.read(store, team_name, caller, Selection(limit=_MOST_RECALLED), [])
-    if not there and not mail:
-        return None
     agents = [
         {"name": row["name"], "status": text.clipped(row["status"] or "", _STATUS) or None, "idle": row["idle"]}
-        for row in there
+        for row in others(store, team_name, caller.name)[:MAX_NAMED]
     ]
     messages = []
-    for document in mail:
-        content = text.clipped(str(document["message"]), _RECALLED if document.get("readAt") else _SHOWN)
+    for document in reading.read(store, team_name, caller, Selection(limit=_MOST_MESSAGES), []):
+        characters = _CHARACTERS_AGAIN if document.get("readAt") else _CHARACTERS_OF_NEW
+        content = text.clipped(str(document["message"]), characters)
         messages.append({"id": document["number"], "from": document["from"], "content": content})
-    made = _broadcast(store, team_name, caller, agents, messages)
-    output = made["state"]["output"]
+    if not agents and not messages:
+        return None
+    result = _result_of_broadcast(store, team_name, caller, agents, messages)
+    output = result["state"]["output"]
     if "hint" in output:
         output["hint"] = _HINT_IN_TOOLS
-    if mail:
+    if messages:
         output["reply"] = "broadcast(reply_to=ID, message=TEXT); without an answer: ack(message=ID)"
-    return made
+    return result
 
 
-def _broadcast(
-    store: Store, team: str, caller: Caller, there: list[dict[str, Any]], messages: list[dict[str, Any]]
+def _result_of_broadcast(
+    store: Store, team: str, caller: Caller, agents: list[dict[str, Any]], messages: list[dict[str, Any]]
 ) -> dict[str, Any]:
     output: dict[str, Any] = {}
     if not caller.is_human and presence.load(store, team, caller.name).status is None:
         output["hint"] = HINT
-    output.update(you_are=caller.name, agents=there, messages=messages)
-    state = {"status": "completed", "input": {"synthetic": True}, "output": output}
-    state["title"] = f"{len(there)} agent(s), {len(messages)} message(s)"
+    output.update(you_are=caller.name, agents=agents, messages=messages)
+    title = f"{len(agents)} agent(s), {len(messages)} message(s)"
+    state = {"status": "completed", "input": {"synthetic": True}, "output": output, "title": title}
     return {"tool": "broadcast", "state": state}
 
 
-def introduction(store: Store, team: str, name: str, config: Config | None) -> str:
+def introduction(store: Store, team_name: str, name: str, config: Config | None) -> str:
     """Return a text for the start of a session: the agent's name, and the other agents."""
-    peers = others(store, team, name)
-    of_team = teams.get(store, team)
-    member = of_team.member(name)
-    about = f"{roles.about(member, of_team, config)} ".lstrip() if member else ""
-    head = f"You are {name} in team {team}: do the `next:` of `teams brief`. {about}The other agents:"
-    lines = [head]
-    lines += [f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}" for row in peers]
-    if len(peers) > MAX_NAMED:
-        lines[MAX_NAMED + 1 :] = [f"- {len(peers) - MAX_NAMED} more: teams list-agents"]
-    if asks := asking.invitation(of_team):
-        lines.append(asks)
-    if presence.load(store, team, name).status is None:
+    team = teams.get(store, team_name)
+    member = team.member(name)
+    about = f"{roles.about(member, team, config)} ".lstrip() if member else ""
+    lines = [f"You are {name} in team {team_name}: do the `next:` of `teams brief`. {about}The other agents:"]
+    rows = others(store, team_name, name)
+    for row in rows[:MAX_NAMED]:
+        lines.append(f"- {row['name']}: {row['status'] or '-'}{' (idle)' if row['idle'] else ''}")
+    if len(rows) > MAX_NAMED:
+        lines.append(f"- {len(rows) - MAX_NAMED} more: teams list-agents")
+    if invitation := asking.invitation(team):
+        lines.append(invitation)
+    if presence.load(store, team_name, name).status is None:
         lines.append(HINT)
     return "\n".join(lines)
 
@@ -116,15 +114,18 @@ def introduction(store: Store, team: str, name: str, config: Config | None) -> s
 def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
     """Return a row for each other member, idle ones included, in the order of joining."""
     team = teams.get(store, team_name)
-    working = {*(task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)), *team.inside_clients()}
+    owners = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
+    working = {*owners, *team.inside_clients()}
     rows = []
     for other in team.active_names():
-        if other != name:
-            agent = presence.load(store, team_name, other)
-            session = sessions.find(store, team_name, other)
-            busy = other in working or (session is not None and not session.ended)
-            history = [entry.status for entry in agent.status_history]
-            row = {"name": other, "status": agent.status, "idle": not busy, "statusHistory": history}
-            tree = session.present_worktree(store.host) if session else None
-            rows.append({**row, "worktree": tree} if tree else row)
+        if other == name:
+            continue
+        agent = presence.load(store, team_name, other)
+        session = sessions.find(store, team_name, other)
+        is_busy = other in working or (session is not None and not session.ended)
+        history = [entry.status for entry in agent.status_history]
+        row = {"name": other, "status": agent.status, "idle": not is_busy, "statusHistory": history}
+        if session and (worktree := session.present_worktree(store.host)):
+            row["worktree"] = worktree
+        rows.append(row)
     return rows

@@ -263,10 +263,10 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
     def resumed(session: Session) -> Session:
         sitting.refuse_stopped(session)
         sitting.refuse_taken(session)
-        going = resuming.without_pause(session)
-        if session.state == "paused" and going.outcome == "completed":
-            return going.having(failure=None)  # that was the reason of the pause
-        return going
+        unpaused = resuming.without_pause(session)
+        if session.state == "paused" and unpaused.outcome == "completed":
+            return unpaused.having(failure=None)  # that was the reason of the pause
+        return unpaused
 
     before, after = update(store, team_name, SESSION.also_closed, agent, resumed)
     if before is not after:

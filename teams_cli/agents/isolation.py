@@ -22,7 +22,16 @@ _READING = (
     " whatchanged"
 )
 """The git commands that change nothing."""
-_WITH_VALUE = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--super-prefix", "--config-env")
+_OPTIONS_WITH_VALUE = (
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--exec-path",
+    "--super-prefix",
+    "--config-env",
+)
 _END_OF_COMMAND = frozenset({";", "&&", "||", "|", "&", "(", ")", "{", "}", "\n", "then", "do", "else"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
 _BEFORE_COMMAND = frozenset({"env", "command", "exec", "sudo", "nice", "time", "nohup"})
@@ -46,18 +55,21 @@ def broken(sessions: Sequence[Session]) -> Iterator[tuple[Session, str]]:
     """Yield each running agent whose isolation does not hold, and why: another agent has the same ports, its worktree
     is inside another's, or its worktree has another branch checked out.
     """
-    going = [session for session in sessions if not session.ended]
-    owners: dict[int, str] = {}
-    for session in going:
-        owner = owners.setdefault(session.port_base, session.agent) if session.port_base else session.agent
-        if owner != session.agent:
-            yield session, f"its ports, from {session.port_base} on, also belong to {owner}"
-        tree = os.path.realpath(session.worktree) if session.worktree else ""
-        places = {os.path.realpath(other.worktree): other.agent for other in going if other.worktree}
-        around = next((agent for place, agent in places.items() if tree.startswith(f"{place}/")), "")
-        branch = checkouts.branch_of(tree) if os.path.isdir(tree) else session.branch
-        if around:
-            yield session, f"its worktree, {tree}, is inside the worktree of {around}"
+    running = [session for session in sessions if not session.ended]
+    worktrees = {os.path.realpath(session.worktree): session.agent for session in running if session.worktree}
+    port_owners: dict[int, str] = {}
+    for session in running:
+        if session.port_base:
+            owner = port_owners.setdefault(session.port_base, session.agent)
+            if owner != session.agent:
+                yield session, f"its ports, from {session.port_base} on, also belong to {owner}"
+        if not session.worktree:
+            continue
+        worktree = os.path.realpath(session.worktree)
+        outer = [agent for path, agent in worktrees.items() if worktree.startswith(f"{path}/")]
+        branch = checkouts.branch_of(worktree) if os.path.isdir(worktree) else session.branch
+        if outer:
+            yield session, f"its worktree, {worktree}, is inside the worktree of {outer[0]}"
         elif branch != session.branch:
             yield session, f"its worktree has {branch or 'no branch'} checked out, not {session.branch}"
 
@@ -66,8 +78,8 @@ def of_command(session: Session, command: str, directory: str) -> str:
     """Return why the agent may not run the shell command in *directory*, or "" if no git command in it is forbidden."""
     if not session.worktree or "git" not in command:
         return ""
-    for words, place in _git_commands(command, directory):
-        if why := _of_git(session, words, place):
+    for words, git_directory in _git_commands(command, directory):
+        if why := _why_git_is_forbidden(session, words, git_directory):
             return f"{why}: keep to your worktree, {session.worktree}, and your branch, {session.branch}"
     return ""
 
@@ -98,27 +110,28 @@ def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str
         words = []
 
 
-def _of_git(session: Session, words: list[str], place: str) -> str:
+def _why_git_is_forbidden(session: Session, words: list[str], directory: str) -> str:
+    """Return why the agent may not run git with the arguments *words* in the directory, or "" if it may."""
     while words and words[0].startswith("-"):
         option, equals, value = words[0].partition("=")
-        taken = 1
-        if option in _WITH_VALUE and not equals:
-            value, taken = (words[1] if len(words) > 1 else ""), 2
+        words = words[1:]
+        if option in _OPTIONS_WITH_VALUE and not equals:  # its value is the next word
+            value, words = (words[0] if words else ""), words[1:]
         if option in ("-C", "--work-tree", "--git-dir"):
-            place = os.path.normpath(os.path.join(place, value))
-        words = words[taken:]
+            directory = os.path.normpath(os.path.join(directory, value))
     if not words or words[0] in _READING.split():
         return ""
-    top, common = checkouts.repository_of(place)
-    own, ours = checkouts.repository_of(session.worktree or "")
-    if common != ours:  # another repository, such as a clone
+    top, repository = checkouts.repository_of(directory)
+    own_top, own_repository = checkouts.repository_of(session.worktree or "")
+    if repository != own_repository:  # another repository, such as a clone
         return ""
-    if top != own:
+    if top != own_top:
         return f"git {words[0]} would change {top}"
-    return _shared(session, words[0], words[1:])
+    return _why_it_changes_others(session, words[0], words[1:])
 
 
-def _shared(session: Session, command: str, words: list[str]) -> str:
+def _why_it_changes_others(session: Session, command: str, words: list[str]) -> str:
+    """Return why the git command, in the agent's worktree, would change what others use, or "" if it would not."""
     arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
     if command == "worktree" and arguments[:1] not in ([], ["list"]):
@@ -153,25 +166,25 @@ def base_of(store: Store, team: str, agent: str) -> int:
     """
     from filelock import FileLock  # slow to import; only needed when an agent starts
 
-    path, name = f"{store.root}/ports.json", f"{team}/{agent}"
+    path, owner = f"{store.root}/ports.json", f"{team}/{agent}"
     disk.prepare_root(store.root)
     try:
         with FileLock(f"{path}.lock", mode=0o600):
             teams = set(store.teams())
-            given = {owner: base for owner, base in _given(path).items() if owner.partition("/")[0] in teams}
-            if name not in given:
-                taken = set(given.values())
-                given[name] = next((base for base in range(_FIRST, _END, EACH) if base not in taken), 0)
-                if not given[name]:
+            bases = {other: base for other, base in _read_bases(path).items() if other.partition("/")[0] in teams}
+            if owner not in bases:
+                free = set(range(_FIRST, _END, EACH)) - set(bases.values())
+                if not free:
                     raise errors.StorageFailed("all ranges of ports are taken", "Remove closed teams: teams prune")
-                disk.commit(disk.write_temp(f"{store.root}/tmp", json.dumps(given, indent=2).encode()), path)
-            return given[name]
+                bases[owner] = min(free)
+                disk.commit(disk.write_temp(f"{store.root}/tmp", json.dumps(bases, indent=2).encode()), path)
+            return bases[owner]
     except OSError as error:
         why = f"can't note the ports of {agent} in {path}: {error.strerror}"
         raise errors.StorageFailed(why, "Look at the disk.") from None
 
 
-def _given(path: str) -> dict[str, int]:
+def _read_bases(path: str) -> dict[str, int]:
     """Return the base port of each agent, by `TEAM/AGENT`; a damaged file counts as empty."""
     try:
         document = json.loads(disk.read_file(path))

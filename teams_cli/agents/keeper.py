@@ -232,8 +232,9 @@ class Keeper:
             return Reason("the team was closed")
         member = team.find(self.agent)
         if member is None or not member.active:
-            how = f"was shut down ({member.stopped_by})" if member and member.stopped_by else "left the team"
-            return Reason(f"it {how}", own=True)
+            if member and member.stopped_by:
+                return Reason(f"it was shut down ({member.stopped_by})", own_request=True)
+            return Reason("it left the team", own_request=True)
         return None
 
     def _end(self, outcome: Outcome, failure: str | None, status: int | None) -> None:
@@ -340,9 +341,9 @@ class Keeper:
         """Record the session id that the client printed, if the client makes its ids itself."""
         session_id = output.session_id_in(self.profile, printed)
         if session_id and sessions.is_session_id(session_id):
-            self.session = self.session.having(session_id=session_id, session_known=True)
+            self.session = self.session.having(session_id=session_id, session_known_request=True)
             sessions.note_started_here(self.store, self.team, self.session)
-            self._update(lambda session: session.having(session_id=session_id, session_known=True))
+            self._update(lambda session: session.having(session_id=session_id, session_known_request=True))
 
     def _start_requested_agents(self) -> None:
         """Start the agents that the client asked for inside its sandbox, where nothing can be started."""

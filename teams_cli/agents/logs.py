@@ -20,10 +20,13 @@ ALL = 64 * 1024 * 1024
 is kept.
 """
 TAIL = 1 << 20
+"""How many bytes are read at a time, and how long the log of the keepers may become."""
 END = 2000
-"""The bytes from the end of a log that are reported when a turn failed."""
-_TURNS = 100
-_PARTS = ("out", "err", "messages.json")
+"""The characters from the end of a log that are reported when a turn failed."""
+_MOST_TURNS = 100
+"""How many turns of an agent have logs."""
+_ENDINGS = ("out", "err", "messages.json")
+"""The endings of the names of the files of a turn."""
 
 
 def path_of(store: Store, team: str, agent: str) -> str:
@@ -87,28 +90,29 @@ def rotate(store: Store, team: str, agent: str, turns: int) -> None:
     """
     room = ALL
     for turn in range(turns, 0, -1):
-        paths = [f"{turn_of(store, team, agent, turn)}.{part}" for part in _PARTS]
+        paths = [f"{turn_of(store, team, agent, turn)}.{ending}" for ending in _ENDINGS]
         if not any(map(os.path.lexists, paths)):
             return
         if turn == turns:
             for path in paths[:2]:
-                _cut(path, ALL)
+                _keep_end(path, ALL)
         room -= sum(map(_size, paths))
-        if turn < turns and (room < 0 or turns - turn >= _TURNS):
+        if turn < turns and (room < 0 or turns - turn >= _MOST_TURNS):
             for path in paths:
                 disk.discard(path)
 
 
-def _cut(path: str, limit: int) -> None:
+def _keep_end(path: str, limit: int) -> None:
+    """Replace a file that is longer than *limit* bytes by a file with its end."""
     if _size(path) <= limit:
         return
     descriptor = os.open(f"{path}.cut", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(path, "rb") as file, open(descriptor, "wb") as end:
         file.seek(-limit, os.SEEK_END)
-        left = limit
-        while left and (data := file.read(min(left, TAIL))):
+        bytes_left = limit  # a client that still writes may make the file longer
+        while bytes_left and (data := file.read(min(bytes_left, TAIL))):
             end.write(data)
-            left -= len(data)
+            bytes_left -= len(data)
     os.replace(f"{path}.cut", path)
 
 
@@ -124,16 +128,19 @@ def sweep(store: Store, team: str, ending: str = "") -> None:
     to exit, counts as having no process.
     """
     directory = os.path.dirname(path_of(store, team, ""))
-    names = disk.names_in(directory)
-    members_of = teams.get(store, team)
-    for agent in {name.partition(".")[0] for name in names}:
-        member = members_of.find(agent)
+    files_of: dict[str, list[str]] = {}
+    for name in disk.names_in(directory):
+        files_of.setdefault(name.partition(".")[0], []).append(name)
+    roster = teams.get(store, team)
+    for agent, names in files_of.items():
+        member = roster.find(agent)
+        if member is None or member.active:
+            continue
         session = sessions.find(store, team, agent)
-        runs = agent != ending and session is not None and (not session.ended or session.keeper_lives)
-        if member is not None and not member.active and not runs:
-            for name in names:
-                if name.partition(".")[0] == agent:
-                    disk.discard(f"{directory}/{name}")
+        if agent != ending and session is not None and (not session.ended or session.keeper_lives):
+            continue
+        for name in names:
+            disk.discard(f"{directory}/{name}")
 
 
 def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: int = ALL) -> str:
@@ -154,19 +161,21 @@ def end_of_turn(store: Store, team: str, agent: str, turn: int, limit: int) -> s
     """Return the last *limit* characters that the client printed in a turn: on standard error, or on standard output if
     it printed nothing there.
     """
-    ends = (of_turn(store, team, agent, turn, ending, 4 * limit).strip() for ending in ("err", "out"))
-    return next(filter(None, ends), "")[-limit:]
+    for ending in ("err", "out"):  # a character has at most four bytes
+        if printed := of_turn(store, team, agent, turn, ending, 4 * limit).strip():
+            return printed[-limit:]
+    return ""
 
 
-def tail(store: Store, team: str, agent: str, turns: int, wanted: int) -> list[str]:
-    """Return the last *wanted* lines that the agent printed. Only the turns that contain them are read."""
+def tail(store: Store, team: str, agent: str, turns: int, count: int) -> list[str]:
+    """Return the last *count* lines that the agent printed. Only the turns that contain them are read."""
     lines: list[str] = []
     for turn in range(turns, 0, -1):
         texts = (of_turn(store, team, agent, turn, ending, TAIL) for ending in ("out", "err"))
         lines = "".join(texts).splitlines() + lines
-        if len(lines) >= wanted:
+        if len(lines) >= count:
             break
-    return lines[-wanted:]
+    return lines[-count:]
 
 
 class Follower:
@@ -185,23 +194,26 @@ class Follower:
         return [
             line
             for turn in range(1, turns + 1)
-            for part in _PARTS[:2]
-            for line in self._new(f"{turn_of(*self._base, turn)}.{part}", ended or turn < turns)
+            for ending in _ENDINGS[:2]
+            for line in self._new_lines(f"{turn_of(*self._base, turn)}.{ending}", ended or turn < turns)
         ]
 
-    def _new(self, path: str, ended: bool) -> list[str]:
+    def _new_lines(self, path: str, ended: bool) -> list[str]:
         try:
-            file = self._files.get(path) or self._files.setdefault(path, open(path, "rb"))  # noqa: SIM115
+            if path not in self._files:
+                self._files[path] = open(path, "rb")  # noqa: SIM115
         except OSError:
             return []
+        file = self._files[path]
         start = file.tell()
         data = file.read(ALL)
-        if not ended:
+        if not ended:  # leave an unfinished line for the next call
             data = data[: data.rfind(b"\n") + 1]
             file.seek(start + len(data))
         return data.decode(errors="replace").splitlines()
 
     def close(self) -> None:
+        """Close the files that are kept open."""
         for file in self._files.values():
             file.close()
 

@@ -14,7 +14,8 @@ from teams_cli import errors
 
 KEPT = 1024 * 1024 - 200
 """How many bytes of output are kept. Together with the line that says how much is missing, they fit into one result."""
-_TOLD = 2000
+_MOST_OF_ERRORS = 2000
+"""The characters from the end of a command's standard error that are part of its reason."""
 TIMEOUT = 124
 """The exit status of a command that took too long, as of timeout(1)."""
 PATIENCE = 1800.0
@@ -39,7 +40,7 @@ class Finished:
     @property
     def reason(self) -> str:
         """The reason of a failure: its exit status, and the end of its standard error."""
-        errors = self.errors.strip()[-_TOLD:]
+        errors = self.errors.strip()[-_MOST_OF_ERRORS:]
         return f"{ending(self.status)}: {errors}" if errors else ending(self.status)
 
 
@@ -116,9 +117,11 @@ def run(script: str, directory: str, environment: Mapping[str, str], what: str, 
     except OSError as error:
         raise errors.TaskFailed(f"can't run {what}: {error.strerror}", f"Does {directory} exist?") from None
     try:
-        ended = command.wait(seconds)
-        done = command.finish(end=not ended)
-        return done if ended else Finished(TIMEOUT, done.output, f"{done.errors}ended after {seconds:g} seconds\n")
+        has_ended = command.wait(seconds)
+        done = command.finish(end=not has_ended)
+        if has_ended:
+            return done
+        return Finished(TIMEOUT, done.output, f"{done.errors}ended after {seconds:g} seconds\n")
     except BaseException:
         command.end()
         raise
@@ -133,6 +136,7 @@ def fitting(text: str, limit: int = KEPT) -> str:
 
 
 def _tail(file: IO[bytes]) -> str:
+    """Return the output in the file, or its end if it is long."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - KEPT, 0))
     data = file.read(KEPT)
@@ -141,5 +145,6 @@ def _tail(file: IO[bytes]) -> str:
 
 
 def _end_of(data: bytes, size: int) -> str:
+    """Return *data*, the end of a text of *size* bytes, below a line that says how much is left out."""
     kept = data.decode(errors="replace").encode()[-KEPT:].decode(errors="ignore")
     return f"[{size} bytes of text; all but the last {len(kept.encode())} are left out]\n{kept}"

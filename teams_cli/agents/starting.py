@@ -86,8 +86,8 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
     """
     standing = require(store, team_name, caller, "run-agent")
     team, caller = standing.team, standing.caller
-    if environment.holder(request.environ) and (own := sessions.find(store, team_name, caller.name)):
-        _inherit_client(request, own)
+    if environment.holder(request.environ) and (starter := sessions.find(store, team_name, caller.name)):
+        _inherit_client(request, starter)
     return _start(store, team, caller, request, _new_run(team_name), depth=1)
 
 
@@ -103,17 +103,17 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
     """
     standing = require(store, team_name, caller, "spawn")
     team, caller = standing.team, standing.caller
-    own = sessions.find(store, team_name, caller.name)
-    depth = (own.depth if own else 1) + 1
+    starter = sessions.find(store, team_name, caller.name)
+    depth = (starter.depth if starter else 1) + 1
     deepest = int(settings.value(team, "max_depth"))
     if depth > deepest:
         raise errors.Conflict(
             f"{caller.name} is at level {depth - 1}, and agents may be started only down to level {deepest}",
             "Do it yourself, or raise the setting max_depth.",
         )
-    if own:
-        _inherit_client(request, own)
-    return _start(store, team, caller, request, own.run if own else _new_run(team_name), depth)
+    if starter:
+        _inherit_client(request, starter)
+    return _start(store, team, caller, request, starter.run if starter else _new_run(team_name), depth)
 
 
 def _inherit_client(request: StartRequest, starter: Session) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from teams_cli import processes
@@ -24,21 +25,25 @@ from teams_cli.teams.config import Config
 from teams_cli.text import MAX_RESULT
 
 _PAUSE = 0.03
+"""Seconds to wait for more changes in the team before the first is looked at."""
 _LOOK = 5.0
+"""Seconds between two calls of what is done from time to time while the client runs."""
 _ASK_AGAIN = 10.0
 """Seconds after which a turn looks again whether it is to stop, even if no change was reported."""
 _GOODBYE = 5.0
+"""Seconds that an agent gets to finish after it asked for its own end."""
 _PARENT_DEATH = 1
+"""The option PR_SET_PDEATHSIG of prctl(2)."""
 
 
 @dataclass
 class Reason:
-    """The reason for which an agent is to end. *own* says that the agent asked for its end itself, so that it gets time
-    to finish.
+    """The reason for which an agent is to end. *own_request* says that the agent asked for that itself, so that it gets
+    time to finish.
     """
 
     text: str
-    own: bool = False
+    own_request: bool = False
 
 
 @dataclass
@@ -67,7 +72,7 @@ class ClientProcess:
         team: str,
         session: Session,
         profile: Profile,
-        batch: list[Message],
+        mail: list[Message],
         environment: Mapping[str, str],
         user: Config,
     ) -> None:
@@ -75,9 +80,9 @@ class ClientProcess:
         self.team = team
         self.session = session
         self.profile = profile
-        self.batch = batch
+        self.mail = mail
         self.user = user
-        self.first = session.turns == 0 or not session.session_known or bool(session.fresh)
+        self.begins_session = session.turns == 0 or not session.session_known or bool(session.fresh)
         base = logs.turn_of(store, team, session.agent, session.turns + 1)
         self.out, self.err, self.input = f"{base}.out", f"{base}.err", f"{base}.messages.json"
         self.environment = {**environment, processes.TAG: session.tag}
@@ -98,18 +103,18 @@ class ClientProcess:
         values |= profiles.of_place(self.store.root, self.store.variables)
         brought = profiles.placeholder_words(self.profile, sys.executable, self.environment, self.level)
         brought["model"] = profiles.of_model(self.profile, self.session.model)
-        words = profiles.fill(self.profile.start if self.first else self.profile.resume, values, brought)
+        words = profiles.fill(self.profile.start if self.begins_session else self.profile.resume, values, brought)
         with open(os.open(self.input, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(self._input())
         try:
             client = known.find(self.profile.once)
             settings = f"{self.store.root}/settings"
-            given = client.once(sys.executable, settings, self.environment)[1] if client else {}
+            variables = client.once(sys.executable, settings, self.environment)[1] if client else {}
             with open(self.input, "rb") as source, open(self.out, "wb") as out, open(self.err, "wb") as err:
                 self.process = subprocess.Popen(
                     words,
                     cwd=self.session.directory,
-                    env={**self.environment, **given},
+                    env={**self.environment, **variables},
                     stdin=source,
                     stdout=out,
                     stderr=err,
@@ -123,13 +128,15 @@ class ClientProcess:
             raise OSError(f"{words[0]} can't be started in {self.session.directory}: {why}") from error
 
     def _input(self) -> bytes:
+        """Return the standard input of the client: the messages as JSON, or the prompt and the messages as text."""
         if self.profile.input == "messages":
-            return json.dumps([message.to_json() for message in self.batch]).encode()
-        parts = [self.session.prompt] if self.first else []
-        if self.first and self.profile.introduced:
+            return json.dumps([message.to_json() for message in self.mail]).encode()
+        parts = [self.session.prompt] if self.begins_session else []
+        if self.begins_session and self.profile.introduced:
             parts.append(attention.introduction(self.store, self.team, self.session.agent, self.user))
-        if self.batch:
-            parts.append(delivered(self.batch))
+        if len(self.mail) > 1:
+            parts.append(f"[While you were busy, {len(self.mail)} messages arrived]")
+        parts += [messages.quote(message) + messages.how_to_answer(message) for message in self.mail]
         return "\n\n".join(parts).encode()
 
     def wait(self, to_stop: Callable[[], Reason | None], look: Callable[[], None]) -> Turn:
@@ -137,62 +144,69 @@ class ClientProcess:
         *to_stop* returns the reason to stop the client, or None. *look* is called from time to time.
         """
         watch = self.store.watch(self.team)
-        ended = _open_process(self.process.pid)
+        pidfd = None
+        with suppress(AttributeError, OSError):  # not on macOS, and not on old kernels
+            pidfd = os.pidfd_open(self.process.pid)
         try:
-            interrupted, stopped = self._watch(ended, watch, to_stop, look)
+            interrupted, stopped = self._wait_or_end(pidfd, watch, to_stop, look)
         finally:
             watch.close()
-            if ended is not None:
-                os.close(ended)
+            if pidfd is not None:
+                os.close(pidfd)
         status = self.process.wait()
         processes.end_descendants(self.session.tag)
         return Turn(status, logs.read(self.out, logs.ALL), self.out, interrupted, stopped)
 
-    def _watch(
-        self, ended: int | None, watch: Watch, to_stop: Callable[[], Reason | None], look: Callable[[], None]
+    def _wait_or_end(
+        self, pidfd: int | None, watch: Watch, to_stop: Callable[[], Reason | None], look: Callable[[], None]
     ) -> tuple[bool, Reason | None]:
         """Wait until the client ends, or end it. Returns whether it was interrupted, and the reason for which it was
-        stopped.
+        stopped. *pidfd* is a descriptor that becomes readable when the client ends; None if the system has none.
         """
-        reason, looked, patience = None, time.monotonic(), 0.0
-        asked_at = float("-inf")
-        while not self._ended(ended, 0):
+        reason: Reason | None = None
+        stop_at, looked_at, asked_at = 0.0, time.monotonic(), float("-inf")
+        while not self._has_ended(pidfd, 0):
             now = time.monotonic()
-            ask = reason is None and now - asked_at >= _ASK_AGAIN
-            if ask and (reason := to_stop()):
-                patience = now + (_GOODBYE if reason.own else 0)
-            session = sessions.find(self.store, self.team, self.session.agent) if ask and reason is None else None
-            interrupted = session is not None and session.interrupted
-            if interrupted or (reason and now >= patience):
+            if reason is None and now - asked_at >= _ASK_AGAIN:
+                asked_at = now
+                reason = to_stop()
+                if reason:
+                    stop_at = now + (_GOODBYE if reason.own_request else 0)
+                else:
+                    session = sessions.find(self.store, self.team, self.session.agent)
+                    if session is not None and session.interrupted:
+                        self._interrupt()
+                        return True, None
+            if reason and now >= stop_at:
                 self._interrupt()
-                return interrupted, reason
-            if now - looked > _LOOK:
+                return False, reason
+            if now - looked_at > _LOOK:
                 look()
-                looked = now
-            asked_at = now if ask else asked_at
-            if self._wait_for_either(ended, watch):
-                asked_at = float("-inf")
+                looked_at = now
+            if self._wait_for_end_or_change(pidfd, watch):
+                asked_at = float("-inf")  # ask at once
         return False, reason
 
-    def _ended(self, descriptor: int | None, timeout: float) -> bool:
-        if descriptor is not None:
-            return bool(select.select([descriptor], [], [], timeout)[0])
+    def _has_ended(self, pidfd: int | None, timeout: float) -> bool:
+        """Wait at most *timeout* seconds for the client to end, and return whether it ended."""
+        if pidfd is not None:
+            return bool(select.select([pidfd], [], [], timeout)[0])
         time.sleep(timeout)
         return self.process.poll() is not None
 
-    def _wait_for_either(self, ended: int | None, watch: Watch) -> bool:
-        """Wait until the client ends or something changes in the team, a second at most. Returns whether one of the two
-        may have happened.
+    def _wait_for_end_or_change(self, pidfd: int | None, watch: Watch) -> bool:
+        """Wait until the client ends or something changes in the team, a second at most. Returns whether something may
+        have changed.
         """
         changes = watch.fileno()
-        if changes is None or ended is None:
-            self._ended(ended, _PAUSE)
+        if changes is None or pidfd is None:
+            self._has_ended(pidfd, _PAUSE)
             return True
         if not watch.wait(0):
-            if changes not in select.select([ended, changes], [], [], 1.0)[0]:
+            if changes not in select.select([pidfd, changes], [], [], 1.0)[0]:
                 return bool(watch.slow)
             watch.wait(0)
-        self._ended(ended, _PAUSE)  # several changes often come together: look once for all
+        self._has_ended(pidfd, _PAUSE)  # several changes often come together: look once for all
         return True
 
     def _interrupt(self) -> None:
@@ -207,21 +221,6 @@ class ClientProcess:
             except subprocess.TimeoutExpired:
                 continue
         self.process.kill()
-
-
-def delivered(batch: list[Message]) -> str:
-    """Return the messages in *batch* as the text of the client's next turn."""
-    quoted = [messages.quote(message) + messages.how_to_answer(message) for message in batch]
-    if len(quoted) == 1:
-        return quoted[0]
-    return "\n\n".join([f"[While you were busy, {len(quoted)} messages arrived]", *quoted])
-
-
-def _open_process(pid: int) -> int | None:
-    try:
-        return os.pidfd_open(pid)
-    except (AttributeError, OSError):
-        return None
 
 
 def as_client(keeper: int) -> Callable[[], None]:

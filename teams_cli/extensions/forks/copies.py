@@ -88,7 +88,7 @@ class Fork(Shadow):
     def has_failed(self, done: subprocess.CompletedProcess[str]) -> bool:
         return output.has_failed(self.profile, done.returncode, done.stdout)
 
-    def said(self, done: subprocess.CompletedProcess[str]) -> str:
+    def answer_in(self, done: subprocess.CompletedProcess[str]) -> str:
         return output.output_in(self.profile, done.stdout)
 
 
