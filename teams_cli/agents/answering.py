@@ -66,7 +66,7 @@ class Shadow:
         whether it failed. Processes that it started are ended.
         """
         try:
-            done = self._process(patience)
+            done = self._run_process(patience)
         except subprocess.TimeoutExpired:
             return f"the fork did not answer within {self.question.timeout:g} seconds", True
         except OSError as error:
@@ -86,7 +86,8 @@ class Shadow:
         """Return the answer in the output of the process."""
         return done.stdout
 
-    def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
+    def _run_process(self, patience: float) -> subprocess.CompletedProcess[str]:
+        """Run the process until it ends. It raises what `run_to_end` raises."""
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
@@ -104,7 +105,7 @@ class AnswerCommand(Shadow):
         self.directory = session.directory if session else store.root
         self.turns = session.turns if session else 0
 
-    def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
+    def _run_process(self, patience: float) -> subprocess.CompletedProcess[str]:
         document = {"id": self.question.id, "from": self.question.from_, "question": self.question.question}
         document.update(agent=self.member.agent_id, depth=self.question.depth, team=self.question.team_name)
         with tempfile.NamedTemporaryFile("w", prefix="teams-", suffix=".log", errors="replace") as log:
@@ -144,7 +145,7 @@ def main() -> None:
     processes.adopt_orphans()
     store = opening.from_environment(os.environ)
     user = config.load(store.root, os.environ)
-    store.on_append = waking.wakes(store, user, os.environ, [])
+    store.on_append = waking.wake_on_append(store, user, os.environ, [])
     team, key = os.environ["TEAMS_TEAM"], sys.argv[1]
     collect(store, team, key, user)
     logs.end(store, team, key)

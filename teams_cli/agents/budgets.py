@@ -91,14 +91,12 @@ def record_usage(store: Store, team: str, session: Session, profile: Profile, pr
         added = turn
         if printed_counts is not None and grows(profile):  # the client counts since the beginning of its session
             before = {counts.model: counts for counts in usage.said} if usage.session_id == session.session_id else {}
-            tokens = [
-                counts.minus(before[counts.model]) if counts.model in before else counts for counts in printed_counts
-            ]
+            latest = {counts.model: counts for counts in printed_counts}
+            tokens = [counts.minus(before[model]) if model in before else counts for model, counts in latest.items()]
             if printed_of_turn and sum(counts.total for counts in tokens) < printed_of_turn.total:
                 before, tokens = {}, printed_counts  # the client began to count again
-            now_counted = {**before, **{counts.model: counts for counts in printed_counts}}
             added = turn.having(tokens=tokens)
-            usage = usage.having(session_id=session.session_id, said=list(now_counted.values()))
+            usage = usage.having(session_id=session.session_id, said=list({**before, **latest}.values()))
         return owing(usage.having(turns=[*usage.turns, added]), *_warnings(store, team, session, added))
 
     usage = upsert(store, team, USAGE.also_closed, session.agent, Usage(agent=session.agent), with_turn)[1]
@@ -223,7 +221,6 @@ def _limits(team: Team) -> dict[str, int]:
 
 
 def _limits_for(team: Team, agent: str, run: str) -> dict[str, int]:
-    """Return the limits that apply to the agent in the run."""
     return {of: limit for of, limit in _limits(team).items() if of in ("", agent, run)}
 
 

@@ -121,18 +121,16 @@ def _settled(store: Store, team: str, session: Session) -> Session:
     """Return the session after what is overdue is done: it is ended if it is lost, and given back to the agent if
     nobody sits in the agent's place any more. If the store can't be written, the session is returned unchanged.
     """
+    if not session.taken_by and not is_lost(store, team, session):
+        return session
     try:
-        if session.taken_by:
-            from teams_cli.agents.seats import sitting
+        if not session.taken_by:
+            return settle_lost(store, team, session.agent)
+        from teams_cli.agents.seats import sitting
 
-            return sitting.give_back(store, team, session) if sitting.has_person_left(store, team, session) else session
+        return sitting.give_back(store, team, session) if sitting.has_person_left(store, team, session) else session
     except errors.TeamsError:
         return session
-    if not is_lost(store, team, session):
-        return session
-    with suppress(errors.TeamsError):
-        return settle_lost(store, team, session.agent)
-    return session
 
 
 def settle_lost(store: Store, team: str, agent: str) -> Session:

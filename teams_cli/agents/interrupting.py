@@ -44,8 +44,8 @@ def interject(
     team, caller = standing.team, standing.caller
     agent = teams.get_recipient(team, to)
     session = ending.current(store, team_name, agent)
-    terminal = terminals.find(store, team_name, agent)
-    state = terminals.state_of(store, team, terminal) if terminal and (session is None or session.ended) else GONE
+    terminal = terminals.find(store, team_name, agent) if session is None or session.ended else None
+    state = terminals.state_of(store, team, terminal) if terminal else GONE
     if terminal and state != GONE:
         way = rousing.way_to_interrupt(store, team_name, terminal, state)
         message = messages.send(store, team_name, caller, agent, body, wake=False)
@@ -62,10 +62,8 @@ def interject(
     try:
         _interrupt(store, team, caller, message, environ)
     except (errors.StorageFailed, errors.Busy) as failure:
-        at_once = f"To interrupt: teams interject {agent} 'see {message.id}'"
-        raise errors.OutcomeUnknown(
-            f"{message.id} was sent, but may not end the turn: {failure.message}", at_once
-        ) from None
+        why = f"{message.id} was sent, but may not end the turn: {failure.message}"
+        raise errors.OutcomeUnknown(why, f"To interrupt: teams interject {agent} 'see {message.id}'") from None
     return message
 
 

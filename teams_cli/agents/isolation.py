@@ -44,9 +44,9 @@ def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
     if not session.worktree:
         return ""
     real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-    if os.path.islink(real):
+    if os.path.islink(real):  # the file that it links to would be written
         real = os.path.realpath(real)
-    if any(f"{real}/".startswith(f"{os.path.realpath(place)}/") for place in (session.worktree, *allowed)):
+    if any(f"{real}/".startswith(f"{os.path.realpath(directory)}/") for directory in (session.worktree, *allowed)):
         return ""
     return f"{path} is outside your worktree, {session.worktree}: work on your own copy of it, on {session.branch}"
 
@@ -100,10 +100,10 @@ def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str
             words.append(token)
             continue
         while words and ("=" in words[0].partition("/")[0] or words[0] in _BEFORE_COMMAND):
-            words = words[1:]
+            words = words[1:]  # variables, and commands that run the next word
         if words[:1] == ["cd"] and len(words) > 1:
             directory = os.path.normpath(os.path.join(directory, words[1]))
-        elif words and os.path.basename(words[0]) in _SHELLS and len(words) > 2:
+        elif words and os.path.basename(words[0]) in _SHELLS and len(words) > 2:  # sh -c COMMAND
             yield from _git_commands(words[-1], directory)
         elif words and os.path.basename(words[0]) == "git":
             yield words[1:], directory

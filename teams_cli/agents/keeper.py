@@ -53,7 +53,7 @@ def main() -> None:
         return
     processes.adopt_orphans(alone=True)
     user = config.load(store.root, os.environ)
-    store.on_append = waking.wakes(store, user, os.environ, [])
+    store.on_append = waking.wake_on_append(store, user, os.environ, [])
     Keeper(store, team, session, user).keep()
 
 
@@ -271,8 +271,8 @@ class Keeper:
         if self.session.worktree and not os.path.isdir(self.session.worktree):
             from teams_cli.agents import trees
 
-            team, session = teams.get(self.store, self.team), self._stored_session()
             try:
+                team, session = teams.get(self.store, self.team), self._stored_session()
                 trees.provide_again(self.store, team, session, self.environment)
             except errors.TeamsError as problem:
                 raise OSError(problem.message) from None

@@ -62,7 +62,7 @@ def is_same(repository: str, first: str, second: str) -> bool:
     return len(trees) == 2 and trees[0] == trees[1]
 
 
-def merged(repository: str, base: str, head: str, message: str) -> str:
+def make_merge(repository: str, base: str, head: str, message: str) -> str:
     """Return a new merge commit of *base* and *head*, signed if the repository is configured so. No branch contains it
     yet.
 
@@ -76,10 +76,10 @@ def merged(repository: str, base: str, head: str, message: str) -> str:
     tree, *files = [part for part in done.stdout.split("\0") if part]
     if done.returncode:
         raise Clash(sorted(set(files)))
-    return committed(repository, tree, base, head, message)
+    return commit_merge(repository, tree, base, head, message)
 
 
-def committed(repository: str, tree: str, base: str, head: str, message: str) -> str:
+def commit_merge(repository: str, tree: str, base: str, head: str, message: str) -> str:
     """Return a new merge commit of *base* and *head* with the files of *tree*, signed if the repository is configured
     so.
 
@@ -98,7 +98,7 @@ def has_hooks(repository: str) -> bool:
     return any(os.access(os.path.join(directory, name), os.X_OK) for name in _HOOKS)
 
 
-def merged_at(path: str, repository: str, base: str, head: str, message: str) -> str:
+def merge_in_checkout(path: str, repository: str, base: str, head: str, message: str) -> str:
     """Return a new merge commit of *base* and *head*, made in a temporary checkout at *path*, so that the repository's
     hooks run.
 

@@ -263,24 +263,30 @@ class ConflictWatch:
         changed = {worktree for worktree, state in states.items() if state != last.states.get(worktree)}
         has_changed = own.worktree in changed
         compared = others if has_changed else [tree for tree in others if tree.worktree in changed]
+        # Conflicts are recorded by agent or branch; those with what is not compared again stay.
+        conflicts = dict(presence.load(self.store, self.team, self.agent).conflicts or {})
         with Snapshots(repository) as snapshots:
             target = _target_branch(own, snapshots.main, _landing_branches(self.store, self.team))
             tip = merging.tip_of(snapshots.main, target)
             if has_changed:
                 self._note_files(snapshots, own)
-            # Conflicts are recorded by the agent or branch; those that are not compared again stay.
-            recorded = presence.load(self.store, self.team, self.agent).conflicts or {}
-            stay = {target, *(tree.agent for tree in others)} - {tree.agent for tree in compared}
-            conflicts = {name: places for name, places in recorded.items() if name in stay}
-            for overlap in _find_overlaps(snapshots, self.store, self.team, [(own, tree) for tree in compared]):
-                notify_both(self.store, self.team, overlap)
-                side = overlap.trees.index(own)
-                conflicts[overlap.trees[1 - side].agent] = _in_words(overlap.places, side)
+            conflicts.update({tree.agent: "" for tree in compared})
+            conflicts.update(self._compare_with_others(snapshots, own, compared))
             if tip and (has_changed or last.states.get(target) != tip):
                 conflicts[target] = self._compare_with_tip(snapshots, own, target, tip)
-        conflicts = {name: places for name, places in conflicts.items() if places}
+        present = {target, *(tree.agent for tree in others)}
+        conflicts = {name: places for name, places in conflicts.items() if places and name in present}
         presence.note_conflicts(self.store, self.team, self.agent, conflicts)
         last.write(head, {**states, target: tip})
+
+    def _compare_with_others(self, snapshots: Snapshots, own: Tree, others: list[Tree]) -> dict[str, str]:
+        """Return in words where the agent's work conflicts with that of others, by agent. Both agents are notified."""
+        conflicts = {}
+        for overlap in _find_overlaps(snapshots, self.store, self.team, [(own, tree) for tree in others]):
+            notify_both(self.store, self.team, overlap)
+            side = overlap.trees.index(own)
+            conflicts[overlap.trees[1 - side].agent] = _in_words(overlap.places, side)
+        return conflicts
 
     def _compare_with_tip(self, snapshots: Snapshots, own: Tree, target: str, tip: str) -> str:
         """Return in words where the agent's work conflicts with the branch *target*, or "" if nowhere. The agent is

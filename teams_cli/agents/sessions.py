@@ -167,8 +167,10 @@ class Session(Record):
             return False
         from teams_cli import processes
 
-        ended = processes.has_ended(self.keeper_pid, self.keeper_started, self.keeper_boot)
-        return not self.ended if ended is None else not ended
+        has_ended = processes.has_ended(self.keeper_pid, self.keeper_started, self.keeper_boot)
+        if has_ended is None:
+            return not self.ended
+        return not has_ended
 
 
 def of_client(agent: str, client: str, session_id: str, directory: str, at: str, turns: int = 1) -> Session:

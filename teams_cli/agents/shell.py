@@ -77,17 +77,13 @@ class ShellCommand:
             return False
         return True
 
-    def end(self, grace: float = 2.0) -> None:
-        """End the command and its process group by SIGTERM, and after *grace* seconds by SIGKILL."""
-        self._signal(signal.SIGTERM)
-        self.wait(grace)
-        self._signal(signal.SIGKILL)
-        self._process.wait()
-        self._close()
+    def end(self) -> None:
+        """End the command and its process group by SIGTERM, and after two seconds by SIGKILL."""
+        self.finish(end=True)
 
     def finish(self, end: bool = False) -> Finished:
-        """Wait for the command to end, and return its outcome. With *end*, the command is ended first. Processes that
-        are left in its process group are ended too.
+        """Wait for the command to end, and return its outcome. With *end*, the command is ended first, as `end` does.
+        Processes that are left in its process group are ended too.
         """
         if end:
             self._signal(signal.SIGTERM)

@@ -257,13 +257,13 @@ def _was_never_started(store: Store, team: Team, member: Member) -> bool:
         return False
     if member.launcher is None:  # written by a version that did not record it
         return seconds_since(member.joined_at or team.created_at, store.now()) > _STARTING
-    ended = processes.identified_has_ended(member.launcher)
-    return presence.is_silent(store, team, member.agent_id, member.joined_at) if ended is None else ended
+    has_ended = processes.identified_has_ended(member.launcher)
+    if has_ended is None:  # the launcher is on another machine
+        return presence.is_silent(store, team, member.agent_id, member.joined_at)
+    return has_ended
 
 
 def _remove_member(store: Store, team: str, removed: Member) -> Team:
-    """Remove the member from the team, and return the changed team."""
-
     def without_member(team: Team) -> Team:
         return team.having(members=[member for member in team.members if member != removed])
 

@@ -57,7 +57,7 @@ def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ:
     return resumed
 
 
-def wakes(
+def wake_on_append(
     store: Store, config: Config | None, environ: Mapping[str, str], problems: list[errors.TeamsError]
 ) -> Callable[[str, Sequence[str], Message, str], None]:
     """Return the function that a store calls after a message was appended; it resumes idle recipients. If that fails,

@@ -297,16 +297,16 @@ def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, dra
             if draft:  # a merge of the draft is tried before anything is written
                 files = work.git("rev-parse", f"{draft}^{{tree}}").strip()
                 trial = work.git("commit-tree", files, "-p", source, "-m", message, **git.NOBODY).strip()
-                _refuse_in_the_way(tree, merging.merged(target, tip, trial, message))
+                _refuse_in_the_way(tree, merging.make_merge(target, tip, trial, message))
                 undone_if_refused.enter_context(_restored_on_failure(tree, draft))
                 source = _commit_uncommitted(tree, team)
             if merging.holds(target, tip, source):
                 return tip
-            commit = merging.merged(target, tip, source, message)
+            commit = merging.make_merge(target, tip, source, message)
             _refuse_in_the_way(tree, commit)
             if merging.has_hooks(target):
                 with trees.own_place(store.root, team, target) as path:
-                    commit = merging.merged_at(path, target, tip, source, message)
+                    commit = merging.merge_in_checkout(path, target, tip, source, message)
             undone_if_refused.enter_context(submodules.carried(work, target, tip, commit, tree.branch))
             _refuse_in_the_way(tree, commit)  # the hooks took time
             _move_target(tree, team, commit, message)

@@ -272,7 +272,9 @@ class Call:
             if seated or any(sessions.find(self.store, team, name) for name in recipients):
                 from teams_cli.agents import waking
 
-                waking.wakes(self.store, self.config, self.environ, self.problems)(team, recipients, message, by)
+                waking.wake_on_append(self.store, self.config, self.environ, self.problems)(
+                    team, recipients, message, by
+                )
         except errors.TeamsError as problem:
             self.problems.append(problem)
 

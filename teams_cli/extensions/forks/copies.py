@@ -58,7 +58,7 @@ class Fork(Shadow):
         """Whether the client has reported its session and written the file that a copy needs."""
         return bool(self.session_id) and (self.profile.session_file is None or self.file is not None)
 
-    def _process(self, patience: float) -> subprocess.CompletedProcess[str]:
+    def _run_process(self, patience: float) -> subprocess.CompletedProcess[str]:
         values = {
             "session_id": self.session_id,
             "session_file": self.file or "",

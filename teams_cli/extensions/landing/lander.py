@@ -225,7 +225,7 @@ def _merge(store: Store, team: Team, landing: Landing, base: str) -> str:
     """
     message = landing.words(team.name)
     try:
-        return merging.merged(landing.repository, base, landing.head, message)
+        return merging.make_merge(landing.repository, base, landing.head, message)
     except merging.Clash:
         is_reviewed = bool(tasks.get(store, team.name, landing.task).review_by)
         if commit := resolutions.merged(landing, base, message, is_reviewed):

@@ -38,7 +38,7 @@ def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
     tree = _tree_with_lost_history(repository, base, head, earlier)
     if not tree and not is_reviewed:
         tree = _tree_with_resolutions(repository, base, head, earlier)
-    return merging.committed(repository, tree, base, head, message) if tree else ""
+    return merging.commit_merge(repository, tree, base, head, message) if tree else ""
 
 
 def _earlier_merges(landing: Landing, base: str) -> list[Merge]:

@@ -218,7 +218,7 @@ def _merge_commits(team: Team, group: list[Landing], base: str) -> list[str]:
         if merging.holds(landing.repository, base, landing.head):
             return []
         try:
-            commits.append(merging.merged(landing.repository, commits[-1], landing.head, landing.words(team.name)))
+            commits.append(merging.make_merge(landing.repository, commits[-1], landing.head, landing.words(team.name)))
         except merging.Clash:
             return []
     return commits[1:]

@@ -43,7 +43,7 @@ def note(shop: Shop, key: str, **fields: Any) -> Landing:
 def moved(shop: Shop, agent: str) -> str:
     """Move the branch as for landing-1, of that agent, and no further; the commit that it moved to."""
     base, head = shop.tip(), git(shop.trees[agent], "rev-parse", "HEAD")
-    commit = merging.merged(str(shop.main), base, head, "Land task-1")
+    commit = merging.make_merge(str(shop.main), base, head, "Land task-1")
     note(shop, "landing-1", state="checking", base=base, merge=commit)
     assert merging.move(str(shop.main), "trunk", base, commit, "teams: landing-1")
     return commit
