@@ -1,11 +1,12 @@
-"""`config.json` of the root: the user's permissions, roles, defaults and harness profiles for all teams.
+"""The configuration, `config.json` in the root: the user's permissions, roles, settings and clients for all teams.
 
-It is laid over what OpenCode's own configuration says about roles and about rights on our tools.
+Its rules count before those of OpenCode's own configuration about roles and about the commands of `teams`.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from zlib import crc32
 
 from teams_cli.environment import OPENCODE_FILES, opencode_directory
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Config(Record):
-    """The user's configuration; the shapes are those of the OpenCode configuration file."""
+    """The user's configuration. Its fields have the form that they have in OpenCode's configuration file."""
 
     permission: PermissionTable = field(default_factory=dict)
     agent: RoleTable = field(default_factory=dict)
@@ -32,14 +33,14 @@ class Config(Record):
 
 
 class _ConfigKind:
-    """The kind that `decode` needs for the configuration, which is no record of a team."""
+    """The kind that `decode` needs. The configuration is no record of a team, so it has no other kind."""
 
     record = Config
     key = ""
 
     @staticmethod
     def number_in(key: str) -> int:
-        """None: it has no number."""
+        """Return 0: the configuration has no number."""
         return 0
 
 
@@ -48,10 +49,10 @@ def path_in(root: str) -> str:
 
 
 def load(root: str, environ: Mapping[str, str]) -> Config:
-    """Read the configuration, laid over what OpenCode's own configuration says.
+    """Read the configuration, completed by what OpenCode's own configuration says.
 
     Raises:
-        DamagedRecord: The file is not valid; names the field.
+        DamagedRecord: The file is not valid; the error names the field.
     """
     own = own_of(root)
     directory = opencode_directory(root, environ)
@@ -67,24 +68,34 @@ def load(root: str, environ: Mapping[str, str]) -> Config:
 
 
 def own_of(root: str) -> Config:
-    """Read the configuration in the root's file alone; empty if there is no file.
+    """Read the configuration in the root's file alone; an empty one if there is no file.
 
     Raises:
-        DamagedRecord: The file is not valid; names the field.
+        DamagedRecord: The file is not valid; the error names the field.
     """
     path = path_in(root)
     try:
         data = disk.read_file(path)
     except FileNotFoundError:
         return Config()
-    seen = f"{root}/tmp/config.checked"
-    if _checked_before(seen, data):
+    # Checking the file takes longer than the rest of a command, so the digest of a valid file is kept beside it.
+    digest = b"%d %08x\n" % (len(data), crc32(data))
+    digest_path = f"{root}/tmp/config.checked"
+    if _has_content(digest_path, digest):
         document = loads(data.decode())
-        document.pop("checksum", None)  # as decode does: it is of these bytes, and not of the record
+        document.pop("checksum", None)  # as `decode` does: it is a checksum of these bytes, and no field
         return Config.from_json(document)
     config: Config = decode(data, _ConfigKind, "", path)  # type: ignore[arg-type]
-    _remember(root, seen, data)
+    with suppress(Exception):  # then the file is checked again the next time
+        disk.commit(disk.write_temp(f"{root}/tmp", digest), digest_path)
     return config
+
+
+def _has_content(path: str, content: bytes) -> bool:
+    try:
+        return disk.read_file(path) == content
+    except Exception:
+        return False
 
 
 def save(root: str, config: Config) -> None:
@@ -94,22 +105,3 @@ def save(root: str, config: Config) -> None:
         StorageFailed, OutcomeUnknown: As for every change.
     """
     disk.commit(disk.write_temp(f"{root}/tmp", encode(config)), path_in(root))
-
-
-def _checked_before(seen: str, data: bytes) -> bool:
-    """Whether exactly these bytes were accepted before. Checking them takes longer than the rest of a command."""
-    try:
-        return disk.read_file(seen) == _mark(data)
-    except Exception:
-        return False
-
-
-def _remember(root: str, seen: str, data: bytes) -> None:
-    try:
-        disk.commit(disk.write_temp(f"{root}/tmp", _mark(data)), seen)
-    except Exception:
-        return
-
-
-def _mark(data: bytes) -> bytes:
-    return b"%d %08x\n" % (len(data), crc32(data))

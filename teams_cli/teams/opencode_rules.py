@@ -1,6 +1,6 @@
-"""Reading roles, and rights on our tools, from OpenCode's own configuration, `opencode.json`.
+"""Reading roles, and rules for the commands of `teams`, from OpenCode's own configuration, `opencode.json`.
 
-It is another program's file: what does not have our form is meant for that program, and is ignored.
+The file belongs to another program: entries that are not of the form of `teams` are for that program, and are ignored.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 
     Rules = dict[str, Any]
 
-_OURS = (b'"tool"', b'"extends"')
+_KEYS_FOR_TEAMS = (b'"tool"', b'"extends"')
+"""A file without any of these has nothing for `teams`."""
 _VERDICTS = ("allow", "ask", "deny")
-_LISTS = ("skill", "allow", "deny")
-_TEXTS = ("description", "workflow")
-_LONGEST = 1 << 20
-_TEXT = r'("(?:\\.|[^"\\])*")'
+_LIST_KEYS = ("skill", "allow", "deny")
+_TEXT_KEYS = ("description", "workflow")
+_MAX_BYTES = 1 << 20
+_STRING = r'("(?:\\.|[^"\\])*")'
+_COMMENT = r"//[^\n]*|/\*.*?\*/"
+_TRAILING_COMMA = r",(?=\s*[}\]])"
 
 
 def read(directory: str) -> tuple[Rules, RoleTable]:
@@ -36,48 +39,50 @@ def read(directory: str) -> tuple[Rules, RoleTable]:
     agents: RoleTable = {}
     for name in OPENCODE_FILES:
         document = _document(f"{directory}/{name}") or {}
-        rules = laid_over(rules, {tool: said for tool, said in _tools(document).items() if _counts(said)})
+        rules = laid_over(rules, {tool: rule for tool, rule in _tool_rules(document).items() if _is_valid(rule)})
         agents.update(_roles(document.get("agent")))
     return rules, agents
 
 
-def laid_over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Rules:
-    """Merge two tables of rules. Where both have a rule, the upper one counts."""
-    joined = dict(below)
-    for tool, said in above.items():
-        joined[tool] = {**by_role(below.get(tool, {})), **by_role(said)}
-    return joined
+def laid_over(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Rules:
+    """Merge two tables of rules. If both have a rule for a tool and a role, the *upper* table's rule counts."""
+    merged = dict(lower)
+    for tool, rule in upper.items():
+        merged[tool] = {**by_role(lower.get(tool, {})), **by_role(rule)}
+    return merged
 
 
 def passed_over(directory: str) -> Iterator[tuple[str, str]]:
-    """Return the rules that seem meant for `teams` but are not valid: the place of each, and the reason."""
+    """Yield the rules that seem meant for `teams` but are not valid: the place of each, and the reason."""
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
         document = _document(path)
         if document is None:
             yield path, "it is not valid JSON"
-        for tool, said in _tools(document or {}).items():
-            if not _counts(said):
+        for tool, rule in _tool_rules(document or {}).items():
+            if not _is_valid(rule):
                 words = f"a word of {', '.join(_VERDICTS)}, or a table of such words by role"
                 yield f"{path}: permission.tool.{tool}", f"it is not {words}"
 
 
 def refused_by_opencode(directory: str) -> Iterator[str]:
-    """Return the rules that count here, but with which OpenCode does not start, because it has no rules by role."""
+    """Yield the places of rules that are valid for `teams`, but with which OpenCode does not start, because it has no
+    rules by role.
+    """
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
-        for tool, said in _tools(_document(path) or {}).items():
-            if isinstance(said, dict) and _counts(said):
+        for tool, rule in _tool_rules(_document(path) or {}).items():
+            if isinstance(rule, dict) and _is_valid(rule):
                 yield f"{path}: permission.tool.{tool}"
 
 
 def _document(path: str) -> dict[str, Any] | None:
     """Return the document in the file; empty if nothing in it is meant for `teams`, None if it is not valid JSON."""
     try:
-        data = disk.read_named(path, _LONGEST)
+        data = disk.read_named(path, _MAX_BYTES)
     except OSError:
         return {}
-    if not any(word in data for word in _OURS):
+    if not any(key in data for key in _KEYS_FOR_TEAMS):
         return {}
     try:
         document = loads(_without_comments(data.decode()))
@@ -90,35 +95,35 @@ def _without_comments(text: str) -> str:
     """Return the text without comments and trailing commas, which JSON with comments allows."""
     import re
 
-    for beside in (r"//[^\n]*|/\*.*?\*/", r",(?=\s*[}\]])"):
-        text = re.sub(f"{_TEXT}|{beside}", lambda found: found[1] or " ", text, flags=re.DOTALL)
+    for ignored in (_COMMENT, _TRAILING_COMMA):
+        # A string is matched first and kept, so that what looks like a comment in it stays.
+        text = re.sub(f"{_STRING}|{ignored}", lambda match: match[1] or " ", text, flags=re.DOTALL)
     return text
 
 
-def _tools(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules of the document for each tool, in any form."""
+def _tool_rules(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the rules of the document by tool. They may have any form."""
     permission = document.get("permission")
     table = permission.get("tool") if isinstance(permission, dict) else None
     return table if isinstance(table, dict) else {}
 
 
-def _counts(said: Any) -> bool:
-    """Whether the value is a verdict on all roles, or on each of some."""
-    return all(
-        isinstance(word, str) and word in _VERDICTS for word in (said.values() if isinstance(said, dict) else [said])
-    )
+def _is_valid(rule: Any) -> bool:
+    """Whether the rule is a verdict for all roles, or a table of verdicts by role."""
+    verdicts = rule.values() if isinstance(rule, dict) else [rule]
+    return all(isinstance(verdict, str) and verdict in _VERDICTS for verdict in verdicts)
 
 
 def _roles(agents: Any) -> RoleTable:
-    """Return the agents that name the role that they extend. The other agents are OpenCode's alone."""
-    found: RoleTable = {}
-    for name, said in agents.items() if isinstance(agents, dict) else ():
-        if isinstance(said, dict) and isinstance(said.get("extends"), str) and is_name(name):
-            found[name] = {"extends": said["extends"]}
-            for key in _LISTS:
-                if isinstance(said.get(key), list) and all(isinstance(word, str) for word in said[key]):
-                    found[name][key] = said[key]  # type: ignore[literal-required]
-            for key in _TEXTS:
-                if isinstance(said.get(key), str) and said[key]:
-                    found[name][key] = said[key]  # type: ignore[literal-required]
-    return found
+    """Return those of OpenCode's agents that name a role that they extend, as roles. The others are not for `teams`."""
+    roles: RoleTable = {}
+    for name, agent in agents.items() if isinstance(agents, dict) else ():
+        if isinstance(agent, dict) and isinstance(agent.get("extends"), str) and is_name(name):
+            roles[name] = {"extends": agent["extends"]}
+            for key in _LIST_KEYS:
+                if isinstance(agent.get(key), list) and all(isinstance(word, str) for word in agent[key]):
+                    roles[name][key] = agent[key]  # type: ignore[literal-required]
+            for key in _TEXT_KEYS:
+                if isinstance(agent.get(key), str) and agent[key]:
+                    roles[name][key] = agent[key]  # type: ignore[literal-required]
+    return roles

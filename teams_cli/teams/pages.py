@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.presence import OnceShown
 
 
-_LINE = 80
+_MAX_LINE = 80
 
 
 class PageNotFound(errors.NotFound):
@@ -51,8 +51,7 @@ class Page(Record):
     def line(self) -> str:
         """The first line with text, shortened."""
         lines = (line.strip().lstrip("# ") for line in (self.text or "").splitlines())
-        first = next(filter(None, lines), "")
-        return text.clipped(first, _LINE)
+        return text.clipped(next(filter(None, lines), ""), _MAX_LINE)
 
     def to_row(self) -> dict[str, Any]:
         """Return the page as a row of a list, with its first line instead of its text."""
@@ -109,17 +108,17 @@ def unseen(store: Store, team: str, agent: str) -> list[Page]:
 
 
 def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[Page]:
-    """Return the pages that others changed since the agent looked at them or was notified, and note that it is notified
-    now.
+    """Return the pages that others changed since the agent looked at them or was notified. Note by *once_shown* that
+    the agent is notified now.
     """
-    found = unseen(store, team, agent)
-    if found:
-        once_shown(lambda: note_seen(store, team, agent, found))
-    return found
+    changed = unseen(store, team, agent)
+    if changed:
+        once_shown(lambda: note_seen(store, team, agent, changed))
+    return changed
 
 
 def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
-    """Note that the agent knows the present versions of the pages. If that fails, it is notified again."""
+    """Note that the agent *name* knows the present versions of the pages. If that fails, it is notified again."""
     if not pages:
         return
     versions = {page.key: page.version for page in pages}
@@ -158,7 +157,7 @@ def share(
     """
     name = check(store, team_name, caller, key, body)
     now = teams.now(store)
-    fresh = Page(key=key, version=_last_told(store, team_name, key), author=SYSTEM, created_at=now, updated_at=now)
+    fresh = Page(key=key, version=_highest_known(store, team_name, key), author=SYSTEM, created_at=now, updated_at=now)
 
     def change(page: Page) -> Page:
         return _changed(page, name, body, if_version, now)
@@ -173,69 +172,77 @@ def share(
     return page
 
 
-def _last_told(store: Store, team: str, key: str) -> int:
-    """Return the highest version of which anybody was notified, for a page whose damaged file is gone; else 0."""
+def _highest_known(store: Store, team: str, key: str) -> int:
+    """Return the highest version of the page of which anybody was notified, if the page has no file any more, since a
+    damaged one was removed; else 0. Later versions continue to count from there.
+    """
     if find(store, team, key) is not None:
         return 0
-    known = (agent.pages or {} for agent, _ in store.scan(team, presence.AGENT, []))
-    return max((version for seen in known if isinstance(version := seen.get(key), int)), default=0)
+    versions_by_page = (agent.pages or {} for agent, _ in store.scan(team, presence.AGENT, []))
+    return max((version for pages in versions_by_page if isinstance(version := pages.get(key), int)), default=0)
 
 
 def check(store: Store, team_name: str, caller: Caller | None, key: str, body: str | None) -> str:
-    """Check a change before anything is changed, and return the author.
+    """Refuse a wrong change of the page before anything is written, and return the author's name. *body* is the new
+    text; None removes the page.
 
     Raises:
         InvalidValue: The key has another form, or the text is blank or too long.
-        AlreadyExists: There is a page of that key in other letters.
+        AlreadyExists: There is a page whose key differs only in case.
         Conflict: It would be one too many.
     """
     name = require(store, team_name, caller, "share", key).name
     check_key(key, "page")
     if body is not None:
         text.checked(body, "page", MAX_PAGE)
-        found = find(store, team_name, key)
-        if found is None or not found.is_there:
-            _refuse_more(store, team_name, key)
+        page = find(store, team_name, key)
+        if page is None or not page.is_there:
+            _refuse_new_page(store, team_name, key)
     return name
 
 
 def _changed(page: Page, name: str, body: str | None, if_version: int | None, now: str) -> Page:
-    there = page.version if page.is_there else 0
-    again = page.version and (page.text, page.author) == (body, name)
-    if if_version not in (None, there) and not (again and if_version == page.version - 1):
+    """Return the page with the text *body* by the member *name*, as its next version; the same page if the text is not
+    new.
+    """
+    version = page.version if page.is_there else 0
+    is_repeated = page.version and (page.text, page.author) == (body, name)
+    # A repeated command names the version before its own change.
+    if if_version not in (None, version) and not (is_repeated and if_version == page.version - 1):
         raise StaleVersion(
-            f"page {page.key} has version {there}, not {if_version}" + (f": {page.author} changed it" if there else ""),
-            f"Read it and try again: teams shared {page.key}" if there else "Share it with --if-version 0.",
+            f"page {page.key} has version {version}, not {if_version}"
+            + (f": {page.author} changed it" if version else ""),
+            f"Read it and try again: teams shared {page.key}" if version else "Share it with --if-version 0.",
         )
-    if again or (page.is_there and page.text == body and if_version is None):
+    if is_repeated or (page.is_there and page.text == body and if_version is None):
         return page
     if body is None and not page.is_there:
         raise PageNotFound(f"there is no page {page.key}", "See: teams shared")
     return page.having(text=body, version=page.version + 1, author=name, updated_at=now, agreed=None)
 
 
-def _refuse_more(store: Store, team: str, key: str) -> None:
-    """Refuse a page that is one too many, or whose key differs from another only in case."""
-    found = [page for page, _ in store.scan(team, PAGE, [])]
-    if sum(page.is_there for page in found) >= MOST:
+def _refuse_new_page(store: Store, team: str, key: str) -> None:
+    """Refuse a new page if the team has too many, or if its key differs from another only in case."""
+    pages = [page for page, _ in store.scan(team, PAGE, [])]
+    if sum(page.is_there for page in pages) >= MOST:
         raise _too_many(team)
-    for page in found:
+    for page in pages:
         if page.key != key and page.key.lower() == key.lower():
             raise errors.AlreadyExists(f"there is a page {page.key} already", f"Write: teams share {page.key} TEXT")
 
 
-def _refuse_late(store: Store, team: str, page: Page) -> None:
-    """Remove the page again if concurrent changes made too many pages."""
+def _refuse_late(store: Store, team: str, new_page: Page) -> None:
+    """Remove the new page again if concurrent changes made too many pages."""
     try:
         if len(all_of(store, team, [])) <= MOST:
             return
-    except errors.TeamsError:  # it is there, and that it is one too many is not known
+    except errors.TeamsError:  # the page is stored, and nobody knows whether it is one too many
         return
 
-    def without(found: Page) -> Page:
-        return found if found.version != page.version else found.having(text=None, version=found.version + 1)
+    def without_text(page: Page) -> Page:
+        return page if page.version != new_page.version else page.having(text=None, version=page.version + 1)
 
-    update(store, team, PAGE, page.key, without)
+    update(store, team, PAGE, new_page.key, without_text)
     raise _too_many(team)
 
 

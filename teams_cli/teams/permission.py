@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Standing:
-    """The caller's place in a team: its team, name and role."""
+    """The caller in a team: its team, name and role there."""
 
     def __init__(self, team: Team, caller: Caller, role: str) -> None:
         self.team = team
@@ -50,7 +50,7 @@ class Standing:
 
 
 def standing_of(team: Team, caller: Caller | None) -> Standing | None:
-    """Return the caller's place in the team; None if it is not an active member."""
+    """Return the caller's standing in the team; None if the caller is not an active member."""
     if caller is None:
         return None
     if caller.is_human:
@@ -60,36 +60,33 @@ def standing_of(team: Team, caller: Caller | None) -> Standing | None:
 
 
 def require(store: Store, team_name: str, caller: Caller | None, operation: str, about: str = "") -> Standing:
-    """Check that the caller may do *operation* in the team, and return its place in it.
+    """Check that the caller may do *operation* in the team, and return the caller's standing in it.
 
     If the rule is `ask`, the human is shown the operation and what it is *about*.
 
     Raises:
-        NoIdentity: Nobody said who asks.
+        NoIdentity: The caller did not say who it is.
         TeamNotFound: There is no such team.
-        NotAllowed: The caller is no active member, its token is wrong, or its role may not.
+        NotAllowed: The caller is no active member, its token is wrong, or its role may not do the operation.
         NeedsHuman: The rules say to ask the human, who did not allow it.
         WrongState: The team is closed.
     """
     if caller is None:
-        raise errors.NoIdentity(
-            f"{operation} changes the team and needs to know who you are",
-            HOW_TO_SAY_WHO,
-        )
+        raise errors.NoIdentity(f"{operation} changes the team and needs to know who you are", HOW_TO_SAY_WHO)
     team = teams.get(store, team_name)
     if team.state == "closed" and not roles.in_closed_teams(operation):
         from teams_cli.teams import history
 
         raise history.of_closed(store, team.name)
-    at = standing_of(team, caller)
-    if at is None:
-        raise stranger(team, caller, operation)
+    standing = standing_of(team, caller)
+    if standing is None:
+        raise _refusal_of_stranger(team, caller, operation)
     verify(team, caller)
-    decision = verdict(at.role, operation, team, caller.config)
+    decision = verdict(standing.role, operation, team, caller.config)
     if decision == "ask" and team.grants_to(caller.name, operation):
         decision = "allow"
-    judge(at.role, operation, decision, caller, about, team)
-    return at
+    judge(standing.role, operation, decision, caller, about, team)
+    return standing
 
 
 def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
@@ -104,14 +101,32 @@ def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
 
 
 def judge(role: str, operation: str, decision: str, caller: Caller, about: str = "", team: Team | None = None) -> None:
-    """Return if the operation is allowed. If the rule is `ask`, ask the human.
+    """Refuse the operation unless the *decision* of the rules is `allow`. If it is `ask`, ask the human, who is shown
+    what the operation is *about*.
 
     Raises:
         NotAllowed: It is denied.
         NeedsHuman: The human did not allow it, or can't be asked.
     """
-    if decision == "deny" or (decision == "ask" and not (caller.approve and caller.approve(operation, about))):
-        raise by_rule(decision, role, operation, caller, team)
+    if decision == "allow" or (decision == "ask" and caller.approve and caller.approve(operation, about)):
+        return
+    if decision == "ask":
+        way, what = "answer the permission question (`teams human`)", "the operation"
+        if HUMAN in _allowed_roles(operation, team, caller.config):
+            way, what = f"run it with --as {HUMAN}", "it"
+        raise errors.NeedsHuman(
+            f"{caller.name} may {operation} only if the human allows it",
+            f"Ask the human to {way}, or to allow {what} in config.json.",
+        )
+    line = lineage(role, team, caller.config)
+    if role != HUMAN and line[-1] == LOST:
+        raise errors.NotAllowed(
+            f"the role {line[-2]!r} is not defined, so it may change nothing",
+            "See: teams define-role; or teams leave-team",
+        )
+    who = "the human" if role == HUMAN else f"a {role}"
+    hint = _hint_for_denied(role, operation, team, caller.config)
+    raise errors.NotAllowed(f"{caller.name} is {who}, which may not {operation}", hint)
 
 
 def verify(team: Team, caller: Caller) -> None:
@@ -176,8 +191,8 @@ class Caller:
         return self.name == HUMAN
 
 
-def stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
-    """Return why a caller who is no active member is refused."""
+def _refusal_of_stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
+    """Return the error for a caller who is no active member."""
     member = team.find(caller.name)
     if member is None:
         return errors.NotAllowed(
@@ -191,38 +206,15 @@ def stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
     )
 
 
-def by_rule(decision: str, role: str, operation: str, caller: Caller, team: Team | None) -> errors.NotAllowed:
-    """Return why a role is refused: the rule denies it, or the human did not allow it."""
-    if decision == "deny" and role != HUMAN and (line := lineage(role, team, caller.config))[-1] == LOST:
-        return errors.NotAllowed(
-            f"the role {line[-2]!r} is not defined, so it may change nothing",
-            "See: teams define-role; or teams leave-team",
-        )
-    if decision == "deny":
-        hint = _hint(role, operation, team, caller.config)
-        return errors.NotAllowed(f"{caller.name} is {_called(role)}, which may not {operation}", hint)
-    hint = _who_allows(operation, team, caller.config)
-    return errors.NeedsHuman(f"{caller.name} may {operation} only if the human allows it", hint)
-
-
-def _called(role: str) -> str:
-    return "the human" if role == HUMAN else f"a {role}"
-
-
-def _hint(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Return which roles may do it by the rules, and what the others can do instead."""
-    allowed = _allowed(operation, team, config)
-    able = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
+def _hint_for_denied(role: str, operation: str, team: Team | None, config: Config | None) -> str:
+    """Return which roles may do the operation, or what a caller of this *role* can do instead."""
+    allowed = _allowed_roles(operation, team, config)
+    hint = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
     if role in (HUMAN, LEADER):
-        return (role not in roles.may(operation) and roles.instead(operation)) or able
-    return able if not allowed or operation == "send-message" else f"{able} A message to the leader may help."
+        advice = "" if role in roles.may(operation) else roles.instead(operation)
+        return advice or hint
+    return f"{hint} A message to the leader may help." if allowed and operation != "send-message" else hint
 
 
-def _allowed(operation: str, team: Team | None, config: Config | None) -> list[str]:
-    return [able for able in roles.EVERYBODY if verdict(able, operation, team, config) == "allow"]
-
-
-def _who_allows(operation: str, team: Team | None, config: Config | None) -> str:
-    if HUMAN in _allowed(operation, team, config):
-        return f"Ask the human to run it with --as {HUMAN}, or to allow it in config.json."
-    return "Ask the human to answer the permission question (`teams human`), or to allow the operation in config.json."
+def _allowed_roles(operation: str, team: Team | None, config: Config | None) -> list[str]:
+    return [role for role in roles.EVERYBODY if verdict(role, operation, team, config) == "allow"]

@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
     OnceShown = Callable[[Callable[[], object]], object]
-    """Takes what notes that an agent was told something, and runs it once the answer is out: a crash in between tells
-    it twice, never not at all.
+    """Runs a function, which notes that the agent was shown something, as soon as the answer is printed. After a crash
+    in between, the agent is shown it again, and so never misses it.
     """
 
-_REFUSED = 50
-_HISTORY = 50
-_SEEN_EVERY = 30.0
+_MAX_REFUSED = 50
+_MAX_LINES = 50
+_NOTED_EVERY = 30.0
 """The seconds between two notes of a sign of life, and between two comparisons of a worktree with those of others."""
 RENEWED_AFTER = 0.25
+"""The part of a lease that must have passed before the lease is renewed."""
 
 
 class Status(Record):
@@ -63,7 +64,7 @@ class Agent(Record):
     looked_to: Count | None = None
     renewed_at: Time | None = None
     told: list[Word] = field(default_factory=list)
-    """The facts of which the agent was notified and that still hold, such as that a task is ready."""
+    """The keys of the facts of which the agent was notified and that still hold, such as that a task is ready."""
     waiting: bool | None = None
     """Whether the agent waits for anything that concerns it, without a task of its own."""
     offered: Word | None = None
@@ -103,7 +104,7 @@ class Agent(Record):
 
     @property
     def expected_at(self) -> str | None:
-        """The time of its last sign of life, or the time until which it said that it may be silent."""
+        """The time of its last sign of life, or the later time until which it said that it may be silent."""
         return max(filter(None, (self.last_seen, self.silent_until)), default=None)
 
 
@@ -119,18 +120,18 @@ def load(store: Store, team: str, agent: str) -> Agent:
 
 
 def load_all(store: Store, team: str) -> Callable[[str], Agent]:
-    """Read the records of all agents at once, and return a function like `load`. The error of a damaged one is raised
-    when its agent is asked for.
+    """Read the records of all agents at once, and return a function that returns them by name, as `load` does. It
+    raises the error of a damaged record.
     """
     problems: list[errors.TeamsError] = []
-    found = {agent.agent: agent for agent, _ in store.scan(team, AGENT, problems)}
+    agents = {agent.agent: agent for agent, _ in store.scan(team, AGENT, problems)}
 
-    def known(name: str) -> Agent:
-        if name not in found and problems:
+    def load_read(name: str) -> Agent:
+        if name not in agents and problems:  # its record may be one of the damaged ones
             return load(store, team, name)
-        return found.get(name) or Agent(agent=name)
+        return agents.get(name) or Agent(agent=name)
 
-    return known
+    return load_read
 
 
 def announce(store: Store, team_name: str, caller: Caller | None, status: str) -> Agent:
@@ -141,38 +142,39 @@ def announce(store: Store, team_name: str, caller: Caller | None, status: str) -
     Raises:
         InvalidValue: The line is blank, longer than 300 characters, or more than one line.
     """
-    caller = require(store, team_name, caller, "announce").caller
+    name = require(store, team_name, caller, "announce").name
     line = text.one_line(status, "status")
-    at = teams.now(store)
+    now = teams.now(store)
 
     def change(agent: Agent) -> Agent:
-        lines = [*agent.status_history, Status(status=line, at=at)][-_HISTORY:]
-        return agent.having(status=line, status_history=lines, last_seen=at)
+        lines = [*agent.status_history, Status(status=line, at=now)][-_MAX_LINES:]
+        return agent.having(status=line, status_history=lines, last_seen=now)
 
-    agent = upsert(store, team_name, AGENT, caller.name, Agent(agent=caller.name), change)[1]
-    history.note(store, team_name, caller.name, "status announced", status=line)
+    agent = upsert(store, team_name, AGENT, name, Agent(agent=name), change)[1]
+    history.note(store, team_name, name, "status announced", status=line)
     return agent
 
 
-def was_refused(store: Store, team: str, name: str, what: str) -> bool:
-    """Whether the agent was refused before for that reason. If not, note that it is refused now."""
+def was_refused(store: Store, team: str, name: str, reason: str) -> bool:
+    """Whether the agent was refused before for that *reason*. If not, note that it is refused now."""
 
     def change(agent: Agent) -> Agent:
-        refused = agent.refused or []
-        return agent if what in refused else agent.having(refused=[*refused, what][-_REFUSED:])
+        reasons = agent.refused or []
+        return agent if reason in reasons else agent.having(refused=[*reasons, reason][-_MAX_REFUSED:])
 
     before, after = upsert(store, team, AGENT, name, Agent(agent=name), change)
-    return what in (before.refused or ()) if before is not after else True
+    return before is after
 
 
 def introduce(store: Store, team: str, name: str, message: str) -> None:
-    """Take the beginning of an agent's first broadcast as its status if it announced none."""
+    """Take the beginning of an agent's first broadcast, *message*, as its status line if it announced none."""
     if load(store, team, name).status is not None:
         return
-    line = Status(status=" ".join(message.split())[: text.MAX_LINE], at=teams.now(store))
+    line = " ".join(message.split())[: text.MAX_LINE]
+    lines = [Status(status=line, at=teams.now(store))]
 
     def change(agent: Agent) -> Agent:
-        return agent if agent.status else agent.having(status=line.status, status_history=[line])
+        return agent if agent.status else agent.having(status=line, status_history=lines)
 
     upsert(store, team, AGENT, name, Agent(agent=name), change)
 
@@ -182,31 +184,32 @@ def note_sign_of_life(
     team: str,
     name: str,
     note: str | None = None,
-    every: float = _SEEN_EVERY,
+    every: float = _NOTED_EVERY,
     known: Agent | None = None,
     worktree: str = "",
     commit: str = "",
     checkout: str = "",
 ) -> Agent:
-    """Note that the agent is alive, unless that was noted within the last *every* seconds.
+    """Note that the agent is alive, unless that was noted within the last *every* seconds. Return its record.
 
-    Also note the *worktree* in which it is, with its *commit*, or else the *checkout*. *known* is its record, read a
-    moment ago.
+    Also note the *worktree* in which it is, with its *commit*, or else the *checkout*; "" if that is not known. *known*
+    is the agent's record, if it was read a moment ago. *note* is what the agent says about its work.
     """
 
     def change(agent: Agent) -> Agent:
-        recent = agent.last_seen and seconds_since(agent.last_seen, store.now()) < every
-        is_here = (agent.host or "") == store.host
-        place = worktree or (agent.worktree if is_here else None)
-        main = checkout or (agent.checkout if is_here else None)
-        last = (commit or None) if worktree else agent.commit
-        known = (agent.host or "", agent.worktree, agent.commit, agent.checkout)
-        if note is None and recent and known == (store.host, place, last, main):
+        is_same_host = (agent.host or "") == store.host
+        seen_as = {
+            "host": store.host or None,
+            "worktree": worktree or (agent.worktree if is_same_host else None),
+            "commit": (commit or None) if worktree else agent.commit,
+            "checkout": checkout or (agent.checkout if is_same_host else None),
+        }
+        if note is not None:
+            seen_as["note"] = note
+        is_recent = agent.last_seen and seconds_since(agent.last_seen, store.now()) < every
+        if is_recent and note is None and all(getattr(agent, key) == value for key, value in seen_as.items()):
             return agent
-        said, host = agent.note if note is None else note, store.host or None
-        return agent.having(
-            last_seen=teams.now(store), note=said, host=host, worktree=place, commit=last, checkout=main
-        )
+        return agent.having(last_seen=teams.now(store), **seen_as)
 
     agent = known or load(store, team, name)
     if change(agent) is agent:
@@ -238,7 +241,9 @@ def note_explained(store: Store, team: str, name: str, rules: list[str] | None) 
 
 
 def note_completing(store: Store, team: str, name: str, task: str | None) -> None:
-    """Note which task the agent completes, in a team whose completed tasks land; None once the landing is queued."""
+    """Note the id of the task that the agent completes, in a team whose completed tasks land; None once the landing is
+    queued.
+    """
     upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(completing=task))
 
 
@@ -248,22 +253,22 @@ def note_silence(store: Store, team: str, name: str, until: str) -> None:
 
 
 def register_process(store: Store, team: str, name: str, pid: int, in_turn: bool = False) -> None:
-    """Note the process that runs the agent: when it ends, the agent's tasks are free at once. Also note whether a turn
-    runs whose end the client will report.
+    """Note the process that runs the agent: when the process ends, the agent's tasks are free at once. *in_turn* says
+    that a turn runs whose end the client will report.
     """
     from teams_cli.processes import pid_scope, process_started
 
-    place = {"pid_started": process_started(pid), "pid_boot": pid_scope(store.host), "host": store.host or None}
+    process = {"pid": pid, "pid_started": process_started(pid), "pid_boot": pid_scope(store.host)}
 
     def change(agent: Agent) -> Agent:
-        return agent.having(pid=pid, last_seen=teams.now(store), in_turn=in_turn or None, **place)
+        return agent.having(last_seen=teams.now(store), in_turn=in_turn or None, host=store.host or None, **process)
 
     upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
 
 
 def forget_ended_process(store: Store, team: str, name: str) -> None:
-    """Forget the registered process of the agent if it has ended, since somebody else acts under the name now, whose
-    tasks must not be freed for that.
+    """Forget the registered process of the agent if it has ended. Another process acts for the agent now, whose tasks
+    must not be freed because of the old one.
     """
 
     def change(agent: Agent) -> Agent:
@@ -283,12 +288,8 @@ def is_gone(agent: Agent) -> bool:
 
 
 def note_turn(store: Store, team: str, name: str, runs: bool) -> None:
-    """Note that a turn of the agent's client began or ended."""
-
-    def change(agent: Agent) -> Agent:
-        return agent if bool(agent.in_turn) == runs else agent.having(in_turn=runs or None)
-
-    upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
+    """Note whether a turn of the agent's client runs."""
+    _note(store, team, name, in_turn=runs or None)
 
 
 def is_in_turn(agent: Agent) -> bool:
@@ -301,16 +302,16 @@ def is_in_turn(agent: Agent) -> bool:
 
 
 def seconds_between_signs(team: Team, in_worktree: bool = False) -> float:
-    """Return how many seconds lie between two notes of a sign of life that renews leases: a quarter of a lease, or less
-    in a worktree, which is then compared with those of others.
+    """Return the seconds between two notes of a sign of life that renews leases: a quarter of a lease. In a worktree
+    they are fewer, because each note also has the worktree compared with those of others.
     """
-    part = team.silence * RENEWED_AFTER
-    return min(part, _SEEN_EVERY) if in_worktree else part
+    seconds = team.silence * RENEWED_AFTER
+    return min(seconds, _NOTED_EVERY) if in_worktree else seconds
 
 
 def was_silent(store: Store, agent: Agent) -> bool:
-    """Whether the last noted sign of life is older than `_SEEN_EVERY`."""
-    return seconds_since(agent.last_seen or "", store.now()) > _SEEN_EVERY
+    """Whether the last noted sign of life is older than the usual time between two notes."""
+    return seconds_since(agent.last_seen or "", store.now()) > _NOTED_EVERY
 
 
 def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
@@ -319,15 +320,17 @@ def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
 
 
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
-    """Whether there was no sign of life for the team's `staleAfterSeconds`, counted at least from *since*."""
-    return _is_past(store, team, max(filter(None, (load(store, team.name, name).expected_at, since)), default=None))
+    """Whether there was no sign of life for the team's `staleAfterSeconds`, counted from *since* if that is later than
+    the last sign of life. False if neither is known.
+    """
+    return _is_long_ago(store, team, max(filter(None, (load(store, team.name, name).expected_at, since)), default=None))
 
 
 def is_around(store: Store, team: Team, agent: Agent) -> bool:
     """Whether the agent is a member and not silent."""
     member = team.member(agent.agent)
-    return member is not None and not _is_past(store, team, agent.expected_at or member.joined_at)
+    return member is not None and not _is_long_ago(store, team, agent.expected_at or member.joined_at)
 
 
-def _is_past(store: Store, team: Team, seen: str | None) -> bool:
-    return seen is not None and seconds_since(seen, store.now()) > team.silence
+def _is_long_ago(store: Store, team: Team, time: str | None) -> bool:
+    return time is not None and seconds_since(time, store.now()) > team.silence

@@ -34,16 +34,20 @@ def define(
         InvalidValue: The name is not valid, or an operation or the parent role does not exist.
         AlreadyExists: A role has the same name in another case.
     """
-    at = require(store, team_name, caller, "define-role", name)
-    team, caller = at.team, at.caller
-    _check_name(name, team)
-    parent = _parent(name, extends, team, caller)
-    _check_operations([*(allow or ()), *(deny or ())])
+    standing = require(store, team_name, caller, "define-role", name)
+    _refuse_name(name, standing.team)
+    parent = _parent(name, extends, standing.team, standing.caller)
+    for operation in (*(allow or ()), *(deny or ())):
+        if operation not in roles.operations():
+            raise errors.InvalidValue(
+                f"there is no operation {operation!r}", f"Operations: {', '.join(roles.operations())}."
+            )
     definition: RoleDefinition = {
         "extends": parent,
-        "skill": [text.one_line(s, "skill", text.MAX_SKILL) for s in skills or ()],
+        "skill": [text.one_line(skill, "skill", text.MAX_SKILL) for skill in skills or ()],
+        "allow": list(allow or ()),
+        "deny": list(deny or ()),
     }
-    definition["allow"], definition["deny"] = list(allow or ()), list(deny or ())
     if description:
         definition["description"] = text.checked(description, "description")
     if workflow:
@@ -53,11 +57,12 @@ def define(
         return team.having(roles={**team.roles, name: definition})
 
     update(store, team_name, TEAM, team_name, edit)
-    history.note(store, team_name, caller.name, "role defined", role=name, extends=parent)
+    history.note(store, team_name, standing.name, "role defined", role=name, extends=parent)
     return definition
 
 
-def _check_name(name: str, team: Team) -> None:
+def _refuse_name(name: str, team: Team) -> None:
+    """Refuse a name that is not valid, that a built-in role has, or that differs from another only in case."""
     names.check_name(name, "role")
     if name.lower() in (*roles.BUILT_IN, *roles.ALIASES):
         raise errors.InvalidValue(f"{name} is a built-in role", "Choose another name.")
@@ -67,17 +72,11 @@ def _check_name(name: str, team: Team) -> None:
 
 
 def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
-    """Return the role that *name* shall extend. It must not be a leader, or the role itself through others."""
+    """Return the role that the role *name* is to extend. It must not lead to the leader's role, to a role that is not
+    defined, or back to the role itself.
+    """
     parent = roles.known_role(extends, team, caller.config)
     line = roles.lineage(parent, team, caller.config)
     if line[-1] in (LEADER, roles.LOST) or name in line:
         raise errors.InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or one of their roles.")
     return parent
-
-
-def _check_operations(said: list[str]) -> None:
-    for name in said:
-        if name not in roles.operations():
-            raise errors.InvalidValue(
-                f"there is no operation {name!r}", f"Operations: {', '.join(roles.operations())}."
-            )

@@ -23,8 +23,8 @@ SILENCE = 900
 
 
 class Member(Record):
-    """One agent of a team. It is kept after it left, so that its name is not used again. *launcher* is the process that
-    started it.
+    """An agent of a team. It stays in the file after it left, so that its name is not given to another agent.
+    *launcher* is the process that started it.
     """
 
     agent_id: Name
@@ -43,7 +43,7 @@ class Member(Record):
 
     @property
     def active(self) -> bool:
-        """Whether it is a member now: it neither left nor was shut down."""
+        """Whether the agent is a member now: it neither left nor was shut down."""
         return self.left_at is None
 
 
@@ -82,12 +82,11 @@ class Team(Record):
         return self.having(copied_to=None, state_before=None, copy_=None)
 
     def find(self, agent: str) -> Member | None:
-        """Return the member of that name, also one that left."""
-        found = next((member for member in self.members if member.agent_id == agent), None)
-        return self._leader_left_out() if found is None and agent == self.leader else found
+        """Return the member of that name, also one that left; None if there never was one."""
+        return next((member for member in self.roster() if member.agent_id == agent), None)
 
     def member(self, agent: str) -> Member | None:
-        """Return the active member of that name."""
+        """Return the active member of that name; None if there is none."""
         found = self.find(agent)
         return found if found and found.active else None
 
@@ -104,26 +103,21 @@ class Team(Record):
         return ", ".join([*self.active_names(), *more]) or "none has joined yet"
 
     def roster(self) -> list[Member]:
-        """Return all present and former members in the order of joining, always with the leader."""
-        first = self._leader_left_out()
-        return [*([first] if first else []), *self.members]
-
-    def _leader_left_out(self) -> Member | None:
-        """Return the leader if a hand-written file does not list it among the members."""
+        """Return all present and former members in the order of joining. The leader is always among them, even if a
+        hand-written file does not list it.
+        """
         if self.leader == HUMAN or any(member.agent_id == self.leader for member in self.members):
-            return None
-        return Member(agent_id=self.leader, role=LEADER, joined_at=self.created_at)
+            return list(self.members)
+        return [Member(agent_id=self.leader, role=LEADER, joined_at=self.created_at), *self.members]
 
     def grants_to(self, agent: str, operation: str) -> bool:
-        """Whether the human allowed the operation for good."""
+        """Whether the human allowed the agent the operation for good."""
         return any(grant.agent == agent and grant.operation == operation for grant in self.grants)
 
     def with_member(self, member: Member) -> Team:
-        """Return the team with that member, added or in place of the one with its name."""
-        others = [old for old in self.members if old.agent_id != member.agent_id]
-        if len(others) < len(self.members):
-            return self.having(members=[member if old.agent_id == member.agent_id else old for old in self.members])
-        return self.having(members=[*self.members, member])
+        """Return the team with that member, in place of an old member of that name, or else added at the end."""
+        members = {old.agent_id: old for old in self.members}
+        return self.having(members=list({**members, member.agent_id: member}.values()))
 
     @property
     def secure(self) -> bool:
@@ -143,22 +137,26 @@ def get(store: Store, team: str) -> Team:
     """Return the team of that name.
 
     Raises:
-        TeamNotFound: There is none; the hint names those that there are.
+        TeamNotFound: There is none; the hint names the team that was probably meant, or all teams.
         DamagedRecord: Its file is damaged.
     """
     try:
         return store.get(team, TEAM, team)[0]
     except errors.NotFound:
-        raise errors.TeamNotFound(f"there is no team {team!r}", _existing(store.teams(), team)) from None
+        names = store.teams()
+        hint = f"Teams: {', '.join(names[:20])}." if names else "Create it: teams spawn-team NAME"
+        if meant := nearest(team, names):
+            hint = f"Did you mean {meant}?"
+        raise errors.TeamNotFound(f"there is no team {team!r}", hint) from None
 
 
 def is_member(store: Store, team: Team, name: str) -> bool:
-    """Whether it is an active member now. It may have joined after *team* was read."""
+    """Whether the agent of that name is an active member now. It may have joined after *team* was read."""
     return bool(team.member(name) or get(store, team.name).member(name))
 
 
 def all_of(store: Store, problems: list[errors.TeamsError]) -> Iterator[Team]:
-    """Return all teams by name. Errors of damaged ones are appended to *problems*."""
+    """Yield all teams by name. Errors of damaged ones are appended to *problems*."""
     for name in store.teams():
         try:
             yield get(store, name)
@@ -166,39 +164,36 @@ def all_of(store: Store, problems: list[errors.TeamsError]) -> Iterator[Team]:
             problems.append(problem)
 
 
-def _existing(known: list[str], team: str) -> str:
-    """Return the hint for an unknown team: the one that was probably meant, else all teams."""
-    if meant := nearest(team, known):
-        return f"Did you mean {meant}?"
-    return f"Teams: {', '.join(known[:20])}." if known else "Create it: teams spawn-team NAME"
+def nearest(name: str, known_names: Sequence[str]) -> str:
+    """Return the known name that was probably meant by the unknown *name*; empty if that is not clear."""
+    from difflib import get_close_matches  # its import takes long, and only refusals need it
 
-
-def nearest(word: str, known: Sequence[str]) -> str:
-    """Return the known name that was probably meant by an unknown one; empty if that is not clear."""
-    from difflib import get_close_matches  # dear, and wanted by refusals alone
-
-    same = [name for name in known if name.lower() == word.lower()]
-    return next(iter(same or get_close_matches(word, known, 1, 0.75)), "")
+    same = [known for known in known_names if known.lower() == name.lower()]
+    matches = same or get_close_matches(name, known_names, n=1, cutoff=0.75)
+    return matches[0] if matches else ""
 
 
 def get_recipient(team: Team, name: str) -> str:
     """Return the name of the active member that *name* means; `leader` means the leader.
 
     Raises:
-        AgentNotFound: There is none; the hint names those that there are.
+        AgentNotFound: There is none; the hint names the active members.
     """
-    if name == "human" or team.member(name):
+    if name == HUMAN or team.member(name):
         return name
     if name == "leader":
         return team.leader
-    gone = team.find(name)
-    meant = nearest(name, team.active_names()) if gone is None else ""
-    how = "" if gone is None else f": it was shut down ({gone.stopped_by})" if gone.stopped_by else ": it left"
-    hint = f"Did you mean {meant}? " if meant else ""
-    if gone and gone.child_of:
-        how, hint = f": its task for {gone.child_of} is done", f"{gone.child_of} has its last answer: ask there. "
+    why, hint = "", ""
+    former = team.find(name)
+    if former is None:
+        if meant := nearest(name, team.active_names()):
+            hint = f"Did you mean {meant}? "
+    elif former.child_of:
+        why, hint = f": its task for {former.child_of} is done", f"{former.child_of} has its last answer: ask there. "
+    else:
+        why = f": it was shut down ({former.stopped_by})" if former.stopped_by else ": it left"
     raise errors.AgentNotFound(
-        f"team {team.name} has no active member {name!r}{how}", f"{hint}Members: {team.names_in_words(HUMAN)}."
+        f"team {team.name} has no active member {name!r}{why}", f"{hint}Members: {team.names_in_words(HUMAN)}."
     )
 
 
