@@ -21,9 +21,9 @@ def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None
     """Note a change after it was made, and call the functions of extensions that act after it; errors are ignored.
     *what* is the operation in the past tense.
     """
-    given = {key: value for key, value in details.items() if value not in (None, "", [])}
+    details = {key: value for key, value in details.items() if value not in (None, "", [])}
     try:
-        entry = {"at": teams.now(store), "actor": actor, "what": what, **given}
+        entry = {"at": teams.now(store), "actor": actor, "what": what, **details}
         store.journal(team, entry)
         for extension, act in extensions.after(what):
             _call(store, team, entry, extension, act)
@@ -40,9 +40,8 @@ def _call(store: Store, team: str, entry: dict[str, Any], extension: str, act: C
         store.journal(team, {"at": teams.now(store), "actor": SYSTEM, "what": "extension failed", **details})
 
 
-_OLDER = 100
-"""After so many old changes in a row no new one is expected. Clocks differ a little."""
-_A_FEW = 10
+_MANY_OLDER, _FEW_OLDER = 100, 10
+"""After so many older changes in a row no newer one is expected. The clocks of machines differ a little."""
 
 
 def since(store: Store, team: str, moment: datetime | None) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -56,39 +55,41 @@ def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
     """Yield the changes after that time, newest first. A few older ones in between, from a slower clock, do not end the
     search.
     """
-    found = _newest_first(store, team, lambda entry: str(entry.get("at", "")) > time, _A_FEW)
-    return (entry for _, entry in found)
+    for _, entry in _newest_first(store, team, lambda entry: str(entry.get("at", "")) > time, _FEW_OLDER):
+        yield entry
 
 
 def newest(store: Store, team: str, moment: datetime | None, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
-    """Return the newest *limit* changes (None is all) from *moment* on, oldest first, each with its position. No more
-    is read than needed.
+    """Return the newest *limit* changes (None is all) from *moment* on (None is the beginning), oldest first, each with
+    its position. No more is read than needed.
     """
     if moment is None and limit is None:
         return list(store.history(team))
-    found: list[tuple[int, dict[str, Any]]] = []
-    for each in _newest_first(store, team, lambda entry: moment is None or is_since(entry, moment), _OLDER):
-        found.append(each)
-        if len(found) == limit:
+    newest_first: list[tuple[int, dict[str, Any]]] = []
+    for change in _newest_first(store, team, lambda entry: moment is None or is_since(entry, moment), _MANY_OLDER):
+        newest_first.append(change)
+        if len(newest_first) == limit:
             break
-    return found[::-1]
+    return newest_first[::-1]
 
 
 def _newest_first(
-    store: Store, team: str, is_new: Callable[[dict[str, Any]], bool], most_older: int
+    store: Store, team: str, is_wanted: Callable[[dict[str, Any]], bool], most_older: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the new changes with their positions, until `_OLDER` old ones in a row come before them."""
-    older = 0
+    """Yield the wanted changes with their positions, newest first, until *most_older* other changes in a row come."""
+    older_in_a_row = 0
     for position, entry in store.history(team, backwards=True):
-        if is_new(entry):
-            older = 0
+        if is_wanted(entry):
+            older_in_a_row = 0
             yield position, entry
-        elif (older := older + 1) == most_older:
+            continue
+        older_in_a_row += 1
+        if older_in_a_row == most_older:
             return
 
 
-def moment(word: str, now: datetime) -> datetime:
-    """Return the time that *word* means: a time, `today`, or how long ago. A time without an offset is in this
+def moment(text: str, now: datetime) -> datetime:
+    """Return the moment that *text* means: a time, `today`, or how long ago. A time without an offset is in this
     machine's zone.
 
     Raises:
@@ -96,40 +97,35 @@ def moment(word: str, now: datetime) -> datetime:
     """
     from datetime import datetime, timedelta
 
-    number = word[:-1]
+    number, unit = text[:-1], text[-1:]
     try:
-        if word[-1:] in ("s", "m", "h", "d") and number.isascii() and number.isdigit() and len(number) < 10:
-            return now - timedelta(seconds=seconds_in(word))
-        said = datetime.fromisoformat(f"{now.astimezone():%Y-%m-%d}" if word == "today" else word)
-        return said if said.tzinfo else said.astimezone()
+        if unit in ("s", "m", "h", "d") and number.isascii() and number.isdigit() and len(number) < 10:
+            return now - timedelta(seconds=seconds_in(text))
+        time = datetime.fromisoformat(f"{now.astimezone():%Y-%m-%d}" if text == "today" else text)
+        return time if time.tzinfo else time.astimezone()
     except (ValueError, OverflowError):
         raise errors.InvalidValue(
-            f"{word!r} is not a valid time", "Write 2026-01-25T23:00:00Z, 2026-01-25, today, or 90s, 10m, 2h, 1d."
+            f"{text!r} is not a valid time", "Write 2026-01-25T23:00:00Z, 2026-01-25, today, or 90s, 10m, 2h, 1d."
         ) from None
 
 
 def is_since(entry: dict[str, Any], moment: datetime) -> bool:
-    """Whether the change was made at that moment or later."""
-    return _at(entry) >= moment
-
-
-def _at(entry: dict[str, Any]) -> datetime:
-    from datetime import UTC, datetime
-
+    """Whether the change was made at that moment or later. A change whose time can't be read counts as older."""
     try:
-        return parse_rfc3339(str(entry.get("at")))
+        return parse_rfc3339(str(entry.get("at"))) >= moment
     except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
+        return False
 
 
 def line(entry: dict[str, Any]) -> str:
     """Return the entry in words: `bob: task claimed task-1`."""
-    said = [_words(key, value) for key, value in entry.items() if key not in ("at", "actor", "what", "title", "claim")]
-    what = str(entry.get("what")).replace("task kept for ", "task assigned to ")
-    return f"{entry.get('actor')}: {what} {' '.join(said)}".rstrip()
+    hidden_keys = ("at", "actor", "what", "title", "claim")
+    details = [_in_words(key, value) for key, value in entry.items() if key not in hidden_keys]
+    what = str(entry.get("what")).replace("task kept for ", "task assigned to ")  # older versions wrote `kept`
+    return f"{entry.get('actor')}: {what} {' '.join(details)}".rstrip()
 
 
-def _words(key: str, value: Any) -> str:
+def _in_words(key: str, value: Any) -> str:
     """Return a detail of an entry in words."""
     if value is True:
         return key
@@ -145,15 +141,17 @@ def _words(key: str, value: Any) -> str:
 
 
 def closed_by(store: Store, team: str) -> str | None:
-    """Return who last closed the team; None if unknown."""
+    """Return who last closed the team; None if that is not known."""
     entries = store.history(team, backwards=True)
     return next((entry.get("actor") for _, entry in entries if entry.get("what") == "team closed"), None)
 
 
-def of_closed(store: Store, team: str, came_to: str = "") -> errors.WrongState:
-    """Return the refusal of a change in a closed team: who closed it, and what its tasks *came to*."""
+def of_closed(store: Store, team: str, tasks_in_brackets: str = "") -> errors.WrongState:
+    """Return the error for a change in a closed team: it says who closed the team, and how many tasks were completed if
+    *tasks_in_brackets* says so.
+    """
     by = closed_by(store, team)
     return errors.WrongState(
-        f"team {team} is closed{f', by {by}' if by else ''}{came_to}",
+        f"team {team} is closed{f', by {by}' if by else ''}{tasks_in_brackets}",
         f"To reopen it (leader or human): teams restore-team {team}. Else you are done.",
     )

@@ -23,51 +23,56 @@ _STRENGTH = ("allow", "ask", "deny")
 
 
 def verdict(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Return `allow`, `ask` or `deny`: the stricter of the team's and the user's rule, else the default of the
-    operation.
+    """Return `allow`, `ask` or `deny`: the stricter of the team's and the user's rule. If there is no rule, the default
+    of the operation decides.
 
     A rule for the role itself counts before one for a role that it extends, and that before `*`. The user's rule for
     the tool `*` covers operations that the user does not name. Deny is stricter than ask, and ask than allow, so no
     team gives back what the user took.
     """
-    allowed = may(operation)
+    roles_by_default = may(operation)
     if role == HUMAN:
-        return "allow" if HUMAN in allowed else "deny"
+        return "allow" if HUMAN in roles_by_default else "deny"
     line = lineage(role, team, config)
     if line[-1] == LOST and is_change(operation) and operation != "leave-team":
         return "deny"
-    by_team = _nearest(line, operation, team.roles if team else {}, {})
-    by_user = _said_by_user(line, operation, config) if config else ""
-    said = [word for word in (by_team, by_user) if word]
-    if said:
-        return max(said, key=_STRENGTH.index)
-    return "allow" if line[-1] in (LOST, *allowed) else "deny"
+    by_team = _nearest_rule(line, operation, team.roles if team else {}, {})
+    by_user = ""
+    if config:
+        tools = config.permission.get("tool", {})
+        by_user = _nearest_rule(line, operation, config.agent, by_role(tools.get(operation, {})))
+        by_user = by_user or _nearest_rule(line, operation, {}, by_role(tools.get("*", {})))
+    decisions = [decision for decision in (by_team, by_user) if decision]
+    if decisions:
+        return max(decisions, key=_STRENGTH.index)
+    return "allow" if line[-1] in (LOST, *roles_by_default) else "deny"
 
 
-def _said_by_user(line: list[str], operation: str, config: Config) -> str:
-    tools = config.permission.get("tool", {})
-    said = _nearest(line, operation, config.agent, by_role(tools.get(operation, {})))
-    return said or _nearest(line, operation, {}, by_role(tools.get("*", {})))
+def by_role(rule: Mapping[str, str] | str) -> dict[str, str]:
+    """Return the rule as a table of decisions by role. A single decision is for all roles, `*`."""
+    return {"*": rule} if isinstance(rule, str) else dict(rule)
 
 
-def by_role(said: Mapping[str, str] | str) -> dict[str, str]:
-    """Return the rules by role. A single word is a rule for all roles."""
-    return {"*": said} if isinstance(said, str) else dict(said)
-
-
-def _nearest(line: list[str], operation: str, roles: Mapping[str, RoleDefinition], rules: Mapping[str, str]) -> str:
-    """Return the entry of the first role in *line* that has one, else the entry of `*`."""
-    for name in [*line, "*"]:
-        said = [decision for key, decision in rules.items() if ALIASES.get(key, key) == name]
-        if name in roles:
-            said += [word for word in ("allow", "deny") if operation in roles[name].get(word, ())]  # type: ignore[operator]
-        if said:
-            return max(said, key=_STRENGTH.index)
+def _nearest_rule(
+    line: list[str], operation: str, definitions: Mapping[str, RoleDefinition], rules: Mapping[str, str]
+) -> str:
+    """Return the decision on the operation for the first role in *line* that has one, by its definition or by the
+    *rules* by role, else the decision for `*`; empty if there is none.
+    """
+    for role in [*line, "*"]:
+        decisions = [decision for name, decision in rules.items() if ALIASES.get(name, name) == role]
+        if role in definitions:
+            definition = definitions[role]
+            decisions += [word for word in ("allow", "deny") if operation in definition.get(word, ())]  # type: ignore[operator]
+        if decisions:
+            return max(decisions, key=_STRENGTH.index)
     return ""
 
 
 def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
-    """Return the role and the roles that it extends, down to a built-in one, or to `LOST` if one is not defined."""
+    """Return the role and the roles that it extends, directly and through others. The last is a built-in role, or
+    `LOST` if one of them is not defined.
+    """
     line = [role]
     while line[-1] not in BUILT_IN:
         definition = definition_of(line[-1], team, config)
@@ -79,7 +84,7 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
 
 
 def definition_of(role: str, team: Team | None, config: Config | None) -> RoleDefinition | None:
-    """Return the definition of the role by the team, else by the user."""
+    """Return the definition of the role by the team, else by the user; None if there is none."""
     for table in _role_tables(team, config):
         if role in table:
             return table[role]
@@ -91,7 +96,7 @@ def _role_tables(team: Team | None, config: Config | None) -> list[dict[str, Rol
 
 
 def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:
-    """Return the skills of a member: those of its role and its parent roles, and its specialty."""
+    """Return the skills of a member: those of its role and of the roles that this extends, and its own `--type`."""
     skills = {member.agent_type} if member.agent_type else set()
     for role in lineage(member.role, team, config):
         definition = definition_of(role, team, config)
@@ -104,33 +109,32 @@ def about(member: Member, team: Team, config: Config | None) -> str:
     if member.role in BUILT_IN:
         return ""
     definition = definition_of(member.role, team, config)
-    said = definition.get("description", "").rstrip(".") if definition else ""
-    described = f": {said}" if said else ""
-    skills = sorted(skills_of(member, team, config))
-    knows = f" Your skills: {', '.join(skills)}." if skills else ""
-    follows = definition.get("workflow") if definition else None
-    how = f" You follow the workflow {follows}: teams list-workflows has its file." if follows else ""
-    return f"Your role: {member.role}{described}.{knows}{how}"
+    description = definition.get("description", "").rstrip(".") if definition else ""
+    sentence = f"Your role: {member.role}: {description}." if description else f"Your role: {member.role}."
+    if skills := sorted(skills_of(member, team, config)):
+        sentence += f" Your skills: {', '.join(skills)}."
+    if workflow := definition.get("workflow") if definition else None:
+        sentence += f" You follow the workflow {workflow}: teams list-workflows has its file."
+    return sentence
 
 
-def role_for(word: str, team: Team | None, config: Config | None) -> str | None:
-    """Return the role that *word* names: a built-in one, an alias, or a defined one; None if there is none."""
-    word = ALIASES.get(word, word)
-    known = word in BUILT_IN or definition_of(word, team, config)
-    return word if known else None
+def role_for(name: str, team: Team | None, config: Config | None) -> str | None:
+    """Return the role of that name, which may be an alias of a built-in role; None if there is none."""
+    role = ALIASES.get(name, name)
+    return role if role in BUILT_IN or definition_of(role, team, config) else None
 
 
-def known_role(word: str, team: Team, config: Config | None) -> str:
-    """Return the role that *word* names.
+def known_role(name: str, team: Team, config: Config | None) -> str:
+    """Return the role of that name, as `role_for` does.
 
     Raises:
-        InvalidValue: There is none; the hint names those that there are.
+        InvalidValue: There is none; the hint names all roles.
     """
-    role = role_for(word, team, config)
+    role = role_for(name, team, config)
     if role is None:
-        defined = [name for table in _role_tables(team, config) for name in table]
-        known = ", ".join([*BUILT_IN, *sorted(set(defined))])
-        raise errors.InvalidValue(f"there is no role {word!r}", f"Roles: {known}. To add one: teams define-role")
+        defined = {name for table in _role_tables(team, config) for name in table}
+        all_roles = ", ".join([*BUILT_IN, *sorted(defined)])
+        raise errors.InvalidValue(f"there is no role {name!r}", f"Roles: {all_roles}. To add one: teams define-role")
     return role
 
 
@@ -226,16 +230,16 @@ _READS = {
     "usage",
     "whoami",
 }
-"""The commands that only look, which everybody may, members or not, also in a closed team."""
+"""The commands that only read. Everybody may run them, members or not, and also in a closed team."""
 _BY_WORD = {"everybody": EVERYBODY, "members": MEMBERS, "workers": WORKERS, "leaders": LEADERS, "reads": EVERYBODY}
 """The roles that the tables of extensions mean."""
 
 
 def may(operation: str) -> tuple[str, ...]:
-    """Return the roles that may do the operation.
+    """Return the roles that may do the operation if no rule says otherwise.
 
     Raises:
-        LookupError: It is in no table: that is a bug, and nothing may be done under its name.
+        LookupError: The operation is in no table: that is a bug, and nobody may do it.
     """
     if operation in _READS:
         return EVERYBODY

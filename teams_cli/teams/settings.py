@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Setting:
-    """One setting: its default, and its allowed values: *choices*, any name, any text (*prose*), or a number between a
-    least and a greatest. A number of *seconds* may be given with a unit.
+    """One setting: its default, and its allowed values: one of the *choices*, any *name*, any text (*prose*), or else a
+    number from *least* to *most*. A number of *seconds* may be given with a unit.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Setting:
         self.seconds = seconds
         self.prose = prose
         self.files = files
-        """Whether it is patterns of files in the repository, with spaces between."""
+        """Whether the value is patterns of files in the repository, with spaces between."""
         self.of_person = of_person
-        """Whether only the person may set it: it is a command that is run for them, or what is done in their name."""
+        """Whether only the human may set it: it is a command that runs for the human, or acts in the human's name."""
         self.least = least
         self.most = most
 
@@ -221,23 +221,23 @@ def known(key: str) -> Setting:
     """Return the setting of that name.
 
     Raises:
-        InvalidValue: There is none; the hint names those that there are.
+        InvalidValue: There is none; the hint names the setting that was probably meant, or all settings.
     """
-    if found := find(key):
-        return found
-    meant = next((name for name in every() if _plain(name) == _plain(key)), None)
+    if setting := find(key):
+        return setting
+
+    def letters(name: str) -> str:
+        return "".join(letter for letter in name.lower() if letter.isalnum())
+
+    meant = next((name for name in every() if letters(name) == letters(key)), None)
     hint = f"Did you mean {meant}?" if meant else f"Settings: {', '.join(every())}."
     raise errors.InvalidValue(f"there is no setting {key!r}", hint)
 
 
-def _plain(key: str) -> str:
-    return "".join(letter for letter in key.lower() if letter.isalnum())
-
-
 def known_of_person(key: str) -> bool:
-    """Whether only the person may change the setting."""
-    found = find(key)
-    return found is not None and found.of_person
+    """Whether there is a setting of that name that only the human may change."""
+    setting = find(key)
+    return setting is not None and setting.of_person
 
 
 def lands_by_itself(team: Team) -> bool:
@@ -246,10 +246,10 @@ def lands_by_itself(team: Team) -> bool:
 
 
 def refuse_persons(key: str, caller: Caller) -> None:
-    """Refuse an agent that changes a setting of the person.
+    """Refuse an agent that changes a setting that only the human may change.
 
     Raises:
-        NotAllowed: It is, and the caller is an agent.
+        NotAllowed: It is such a setting, and the caller is an agent.
     """
     if known_of_person(key) and not caller.is_human:
         raise errors.NotAllowed(
@@ -272,7 +272,7 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
         if team.settings.get(key) == value:
             return team
         changed = team.having(settings={**team.settings, key: value})
-        return owing(changed, *_told(changed, caller.name)) if key == RULES else changed
+        return owing(changed, *_notices_of_rules(changed, caller.name)) if key == RULES else changed
 
     before, team = update(store, team_name, TEAM, team_name, edit)
     if before is not team:
@@ -280,12 +280,14 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
     return value
 
 
-def _told(team: Team, by: str) -> list[Owed]:
-    """Return the notices of the team's new rules for every other member."""
+def _notices_of_rules(team: Team, by: str) -> list[Owed]:
+    """Return the notices of the team's new rules to all members but *by*, who set them."""
     body = f"{by} set the rules of the team:\n{team.settings[RULES]}"
-    event, others = os.urandom(6).hex(), [name for name in team.active_names() if name != by]
+    uid = f"rules-{os.urandom(6).hex()}"
     return [
-        Owed(to=n, message=body, uid=f"rules-{event}~{n}", by=by, about=RULES, event="rules-changed") for n in others
+        Owed(to=name, message=body, uid=f"{uid}~{name}", by=by, about=RULES, event="rules-changed")
+        for name in team.active_names()
+        if name != by
     ]
 
 
@@ -298,20 +300,21 @@ def of_user(config: Config) -> dict[str, Value]:
     """Return the user's values, with which a new team starts.
 
     Raises:
-        DamagedRecord: One of them is not a setting, or has a value that is not valid; names it.
+        DamagedRecord: One of them is not a setting, or has a value that is not valid; the error names it.
     """
-    return {key: _of_user(key, value) for key, value in config.settings.items()}
-
-
-def _of_user(key: str, value: Value) -> Value:
-    try:
-        return known(key).parse(key, "false" if value is False else str(value))
-    except errors.InvalidValue as wrong:
-        raise errors.DamagedRecord(f"config.json: settings.{key}: {wrong.message}", wrong.hint) from None
+    values = {}
+    for key, value in config.settings.items():
+        try:
+            values[key] = known(key).parse(key, "false" if value is False else str(value))
+        except errors.InvalidValue as wrong:
+            raise errors.DamagedRecord(f"config.json: settings.{key}: {wrong.message}", wrong.hint) from None
+    return values
 
 
 def effective(team: Team | None, config: Config) -> list[dict[str, Any]]:
-    """Return each setting with its value and source: `team`, `user` or `default`."""
+    """Return each setting with its value and source: `team`, `user` or `default`. With *team* None, these are the
+    values with which a new team starts.
+    """
     rows = []
     for key, setting in every().items():
         row: dict[str, Any] = {"key": key, "value": setting.default, "source": "default", "help": setting.help}
