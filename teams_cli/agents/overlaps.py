@@ -276,7 +276,7 @@ class ConflictWatch:
                 conflicts[target] = self._compare_with_tip(snapshots, own, target, tip)
         present = {target, *(tree.agent for tree in others)}
         conflicts = {name: places for name, places in conflicts.items() if places and name in present}
-        presence.note_conflicts(self.store, self.team, self.agent, conflicts)
+        presence.note_facts(self.store, self.team, self.agent, conflicts=conflicts or None)
         last.write(head, {**states, target: tip})
 
     def _compare_with_others(self, snapshots: Snapshots, own: Tree, others: list[Tree]) -> dict[str, str]:
@@ -317,7 +317,8 @@ class ConflictWatch:
         base, commit = _base_and_snapshot(snapshots, own)
         files = snapshots.files(own.worktree, base, commit) if base else []
         changing = [snapshots.region(own.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
-        presence.note_changing(self.store, self.team, self.agent, [*changing, *files[_MOST_PARSED:_MOST_FILES]])
+        changed = [*changing, *files[_MOST_PARSED:_MOST_FILES]]
+        presence.note_facts(self.store, self.team, self.agent, changing=changed or None)
 
 
 class _LastComparison:

@@ -347,7 +347,7 @@ class Call:
         new = [rule for rule in rules if rule not in explained]
         if new:
             rules_known = [*explained, *new]
-            self.once_shown(lambda: presence.note_explained(self.store, self.team, self.agent, rules_known))
+            self.once_shown(lambda: presence.note_facts(self.store, self.team, self.agent, explained=rules_known))
         return new
 
     def settle(self, team: str = "") -> None:

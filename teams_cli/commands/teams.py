@@ -94,7 +94,7 @@ def _join(
     if token:
         document["token"] = token
     # The caller is a member by now, whether or not the rules can be read.
-    call.try_to(lambda: presence.note_explained(call.store, call.team, member.agent_id, None))
+    call.try_to(lambda: presence.note_facts(call.store, call.team, member.agent_id, explained=None))
     if rules := call.try_to(lambda: settings.value(call.load_team(), settings.RULES)):
         document["rules"] = rules
     if claim:

@@ -70,11 +70,6 @@ class Inbox(Record):
     def find_open(self, number: int) -> Open | None:
         return next((entry for entry in self.open if entry.number == number), None)
 
-    def is_unread(self, number: int) -> bool:
-        """Whether that message has arrived and is unread."""
-        entry = self.find_open(number)
-        return entry is not None and entry.read_at is None
-
     def named(self) -> list[int]:
         """Return the numbers of the messages that the inbox names one by one."""
         return [

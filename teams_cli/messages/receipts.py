@@ -38,21 +38,17 @@ def expect(store: Store, team: str, sent: Message) -> None:
     upsert(store, team, AGENT, sent.from_, Agent(agent=sent.from_), change)
 
 
-def recipients_to_acknowledge(store: Store, team: str, message: Message) -> list[str]:
-    """Return the recipients of the message who have not handled it."""
-    return [
-        name
-        for name in message.recipients or [message.to]
-        if not inboxes.is_handled(inboxes.load_with_new(store, team, name), message.number)
-    ]
-
-
 def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
     """Return the overdue messages of the sender as JSON, each with the recipients who have not handled it."""
     numbers = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     rows = []
     for message in store.fetch(team, MESSAGE, numbers, []) if numbers else ():
-        if names := recipients_to_acknowledge(store, team, message):
+        names = [
+            name
+            for name in message.recipients or [message.to]
+            if not inboxes.is_handled(inboxes.load_with_new(store, team, name), message.number)
+        ]
+        if names:
             rows.append({"id": message.id, "ackBy": message.ack_by, "waitsFor": names})
     return rows
 

@@ -417,10 +417,7 @@ def _with_owner(store: Store, task: Task, owner: str, standing: Standing, force:
     assigning.refuse_unskilled(team, task, owner, standing.caller.config)
     if not force:
         refuse_taking(store, team, task, standing.caller, f"teams update-task {task.id} --owner {owner}")
-    now = teams.now(store)
-    claimed = task.having(status=IN_PROGRESS, owner=owner, claimed_at=now, claim=task.claim + 1)
-    claimed = claimed.noted(now, owner, "claimed", f"handed over by {standing.name}")
-    return leases.with_full_lease(store, team, claimed)
+    return leases.claimed_by(store, team, task, owner, f"handed over by {standing.name}")
 
 
 def _refuse_no_assigner(task: Task, standing: Standing) -> None:

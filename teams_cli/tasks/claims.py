@@ -69,11 +69,7 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
         _refuse_unready(store, team, free, caller)
         # This must precede the claim: if the caller's former process has ended, its new claim would end at once.
         presence.forget_ended_process(store, team.name, caller.name)
-        now = teams.now(store)
-        claimed = free.having(
-            status=IN_PROGRESS, owner=caller.name, assignee=None, claimed_at=now, claim=free.claim + 1
-        )
-        claimed = leases.with_full_lease(store, team, claimed.noted(now, caller.name, "claimed"))
+        claimed = leases.claimed_by(store, team, free, caller.name)
         return claimed if expiry_reason else _with_notice_to_former_owner(team, claimed)
 
     before, task = update(store, team.name, TASK, seen.id, change)

@@ -50,6 +50,13 @@ def with_full_lease(store: Store, team: Team, task: Task) -> Task:
     return with_lease(store, task, lease_seconds(team))
 
 
+def claimed_by(store: Store, team: Team, task: Task, owner: str, reason: str | None = None) -> Task:
+    """Return the task in progress by the member *owner*, under a new claim, with a note of it."""
+    now = teams.now(store)
+    claimed = task.having(status=IN_PROGRESS, owner=owner, assignee=None, claimed_at=now, claim=task.claim + 1)
+    return with_full_lease(store, team, claimed.noted(now, owner, "claimed", reason))
+
+
 def with_lease(store: Store, task: Task, seconds: float) -> Task:
     """Return the task with a lease that ends in so many seconds."""
     epoch, now = store.steady()

@@ -48,7 +48,10 @@ class Plan(Record):
     def numbered(self, **numbers: Any) -> Plan:
         """Return the plan with its number, and with a notice to the leader that names it."""
         plan = self.having(**numbers)
-        return plan.having(owed=[_proposal_notice(plan, notice.to) for notice in self.owed or ()] or None)
+        for_task = f" for {plan.task}" if plan.task else ""
+        body = f"{plan.from_} proposes {plan.id}{for_task}: teams show-plan {plan.id}"
+        notices = [notice.having(message=body, uid=f"proposed-{plan.id}", about=plan.id) for notice in plan.owed or ()]
+        return plan.having(owed=notices or None)
 
 
 PLAN: Kind[Plan] = Kind("plan", Plan, numbered=True, logins="plan")
@@ -85,7 +88,8 @@ def propose(
     if plan is not None:  # its author repeats a command whose answer was lost
         store.confirm(team_name, PLAN, plan.id)
     else:
-        notice = Owed(to=standing.team.leader, message="", uid="")  # `numbered` fills in its text
+        # `Plan.numbered` completes the notice, once the plan has a number.
+        notice = Owed(to=standing.team.leader, message="", uid="", type="plan", by=author, event=events.PLAN_PROPOSED)
         plan, _ = store.create(team_name, PLAN, None, draft.having(owed=[notice]))
         history.note(store, team_name, author, "plan proposed", plan=plan.id, task=plan.task)
     deliver(store, team_name, PLAN, plan)
@@ -98,19 +102,6 @@ def _open_equal(store: Store, draft: Plan) -> Plan | None:
         if (plan.from_, plan.plan, plan.task, plan.revises) == (draft.from_, draft.plan, draft.task, draft.revises):
             return plan
     return None
-
-
-def _proposal_notice(plan: Plan, to: str) -> Owed:
-    for_task = f" for {plan.task}" if plan.task else ""
-    return Owed(
-        to=to,
-        message=f"{plan.from_} proposes {plan.id}{for_task}: teams show-plan {plan.id}",
-        uid=f"proposed-{plan.id}",
-        type="plan",
-        by=plan.from_,
-        about=plan.id,
-        event=events.PLAN_PROPOSED,
-    )
 
 
 def get(store: Store, team: str, plan_ref: str) -> Plan:

@@ -217,27 +217,16 @@ def note_sign_of_life(
     return upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)[1]
 
 
-def note_changing(store: Store, team: str, name: str, files: list[str]) -> None:
-    """Note the files that the agent changes in its worktree."""
-    _note(store, team, name, changing=files or None)
+def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
+    """Note facts about the agent, such as the files that it changes, by the names of the record's fields. None forgets
+    what was noted.
+    """
 
-
-def note_conflicts(store: Store, team: str, name: str, conflicts: dict[str, str]) -> None:
-    """Note with whose work the agent's work conflicts, and where."""
-    _note(store, team, name, conflicts=conflicts or None)
-
-
-def _note(store: Store, team: str, name: str, **facts: Any) -> None:
     def change(agent: Agent) -> Agent:
         return agent if all(getattr(agent, key) == fact for key, fact in facts.items()) else agent.having(**facts)
 
     if change(known := load(store, team, name)) is not known:
         upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
-
-
-def note_explained(store: Store, team: str, name: str, rules: list[str] | None) -> None:
-    """Note which rules were explained to the agent. None forgets them, for an agent that joins again."""
-    _note(store, team, name, explained=rules)
 
 
 def note_completing(store: Store, team: str, name: str, task: str | None) -> None:
@@ -285,11 +274,6 @@ def is_gone(agent: Agent) -> bool:
     from teams_cli.processes import has_ended
 
     return has_ended(agent.pid, agent.pid_started, agent.pid_boot) is True
-
-
-def note_turn(store: Store, team: str, name: str, runs: bool) -> None:
-    """Note whether a turn of the agent's client runs."""
-    _note(store, team, name, in_turn=runs or None)
 
 
 def is_in_turn(agent: Agent) -> bool:

@@ -234,12 +234,6 @@ def known(key: str) -> Setting:
     raise errors.InvalidValue(f"there is no setting {key!r}", hint)
 
 
-def known_of_person(key: str) -> bool:
-    """Whether there is a setting of that name that only the human may change."""
-    setting = find(key)
-    return setting is not None and setting.of_person
-
-
 def lands_by_itself(team: Team) -> bool:
     """Whether completed tasks are queued to land at once. The setting belongs to the extension for landing."""
     return team.settings.get("landing") == "completed"
@@ -251,7 +245,8 @@ def refuse_persons(key: str, caller: Caller) -> None:
     Raises:
         NotAllowed: It is such a setting, and the caller is an agent.
     """
-    if known_of_person(key) and not caller.is_human:
+    setting = find(key)
+    if setting and setting.of_person and not caller.is_human:
         raise errors.NotAllowed(
             f"{key} acts in the name of the human, who alone may set it",
             f"The human sets it: teams set {key} VALUE --as {HUMAN}",

@@ -199,7 +199,8 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: Once
     mailbox = inboxes.Mailbox(store, team.name, name)
     inbox, messages = mailbox.inbox, mailbox.open_messages()
     # Other mail asks for something, or tells of the end of a task, which is shown elsewhere in the brief.
-    notices = [m for m in messages if m.from_ == SYSTEM and m.type in ("notice", "plan") and inbox.is_unread(m.number)]
+    new = inbox.unread_numbers()
+    notices = [m for m in messages if m.from_ == SYSTEM and m.type in ("notice", "plan") and m.number in new]
     needless = [
         notice
         for notice in notices

@@ -125,7 +125,7 @@ def test_a_turn_that_runs_is_a_sign_of_life_as_long_as_its_process_is_there(cli:
     cli.ok("claim-task", "1", agent="bob")
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as client:
         presence.register_process(cli.store(), "alpha", "bob", client.pid)
-        presence.note_turn(cli.store(), "alpha", "bob", runs=True)
+        presence.note_facts(cli.store(), "alpha", "bob", in_turn=True)
         silent(cli, since=rfc3339(later(cli.store().now(), -3000)))
         assert cli("claim-task", "1", agent="ann").status == 11
         assert not cli.store().get("alpha", TASK, "task-1")[0].in_grace

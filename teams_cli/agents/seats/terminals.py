@@ -163,7 +163,7 @@ def note_report(
 
     before, terminal = update(store, team, TERMINAL.also_closed, agent, change)
     if before.state != terminal.state:
-        presence.note_turn(store, team, agent, terminal.state in IN_TURN)
+        presence.note_facts(store, team, agent, in_turn=terminal.state in IN_TURN or None)
     return terminal
 
 

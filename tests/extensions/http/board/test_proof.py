@@ -80,8 +80,8 @@ def test_what_is_in_work_and_in_the_queue_is_beside_the_tasks(cli: Cli, page: Pa
     landed(cli)
     task, revision = cli.store().get(ALPHA, TASK, "task-2")
     cli.store().replace(ALPHA, TASK, "task-2", task.having(grace_until=task.lease_until), revision)
-    presence.note_changing(cli.store(), ALPHA, "bob", ["door.py:Door.shut"])
-    presence.note_conflicts(cli.store(), ALPHA, "bob", {"mia": "door.py Door.shut"})
+    conflicts = {"mia": "door.py Door.shut"}
+    presence.note_facts(cli.store(), ALPHA, "bob", changing=["door.py:Door.shut"], conflicts=conflicts)
     for words in ("completed after", "changes door.py:Door.shut", "conflicts with mia in door.py Door.shut"):
         page.reads("#card-task-2", words)
     page.reads("#card-task-2 .lease", "grace period")
