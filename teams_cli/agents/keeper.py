@@ -341,9 +341,9 @@ class Keeper:
         """Record the session id that the client printed, if the client makes its ids itself."""
         session_id = output.session_id_in(self.profile, printed)
         if session_id and sessions.is_session_id(session_id):
-            self.session = self.session.having(session_id=session_id, session_known_request=True)
+            self.session = self.session.having(session_id=session_id, session_known=True)
             sessions.note_started_here(self.store, self.team, self.session)
-            self._update(lambda session: session.having(session_id=session_id, session_known_request=True))
+            self._update(lambda session: session.having(session_id=session_id, session_known=True))
 
     def _start_requested_agents(self) -> None:
         """Start the agents that the client asked for inside its sandbox, where nothing can be started."""
