@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.messages.notices import deliver, settle_request
+from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import id_of
 from teams_cli.records.records import Owed, Record, owing
 from teams_cli.store.contract import Kind, Store
@@ -275,7 +275,7 @@ def _finish_approval(store: Store, team: Team, shutdown: Shutdown) -> tuple[Shut
     except errors.TeamsError:
         approved, released = as_decided(shutdown, team), []
     deliver(store, team.name, TEAM, team)
-    settle_request(store, team.name, agent, key)
+    close_requests(store, team.name, agent, key)
     return approved, released
 
 
@@ -303,7 +303,7 @@ def reject(store: Store, team_name: str, caller: Caller | None, ref: str | None,
     if before is not rejected:
         history.note(store, team_name, rejected.agent, "shutdown rejected", shutdown=rejected.id, reason=reason)
     deliver(store, team_name, SHUTDOWN, rejected)
-    settle_request(store, team_name, rejected.agent, rejected.id)
+    close_requests(store, team_name, rejected.agent, rejected.id)
     return rejected
 
 

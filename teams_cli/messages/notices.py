@@ -56,23 +56,24 @@ def send_owed_by(store: Store, team: str, kind: Kind[R], key: str) -> None:
 
     The change is made durable first: its writer may have been killed before it was on the disk.
     """
+    record: R | None = None
     try:
-        record, _ = store.get(team, kind, key)
+        record = store.get(team, kind, key)[0]
     except errors.NotFound:
-        return store.correct_hints(team, kind, [key])
+        pass
     except errors.TeamsError:
-        return None
-    if not getattr(record, "owed", None):  # the change that was to owe it was not made
-        return store.correct_hints(team, kind, [key])
+        return
+    if record is None or not getattr(record, "owed", None):  # the change that was to owe notices was not made
+        store.correct_hints(team, kind, [key])
+        return
     try:
         store.confirm(team, kind, key)
     except errors.TeamsError:
-        return None
+        return
     deliver(store, team, kind, record)
-    return None
 
 
-def settle_request(store: Store, team: str, agent: str, about: str) -> None:
+def close_requests(store: Store, team: str, agent: str, about: str) -> None:
     """Mark the messages as handled that asked the agent for something that is done: see `reading.close_requests`."""
     from teams_cli.messages import reading  # a large module, which the most frequent commands do not need
 

@@ -6,7 +6,7 @@ from teams_cli import errors, text
 from teams_cli.clock import later, length, rfc3339, seconds_since
 from teams_cli.messages import events
 from teams_cli.messages.notices import deliver
-from teams_cli.names import HUMAN, check_name, id_of
+from teams_cli.names import HUMAN, check_name
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import jitter, update
@@ -256,7 +256,7 @@ def heartbeat(
         return leases.with_lease(store, task, lease_length)
 
     if task_ref is not None:
-        task_ids = [tasks.get(store, team_name, id_of(task_ref, "task")).id]
+        task_ids = [tasks.get(store, team_name, task_ref).id]
     else:
         task_ids = [task.id for task in tasks.labelled(store, team_name, IN_PROGRESS) if task.owner == name]
     presence.forget_ended_process(store, team_name, name)
@@ -279,13 +279,10 @@ _MAX_SKIPPED = 8
 
 
 def claim_next(
-    store: Store,
-    team_name: str,
-    caller: Caller | None,
-    wanted: Callable[[Task], bool] | None = None,
+    store: Store, team_name: str, caller: Caller | None, wanted: Callable[[Task], bool] | None = None
 ) -> Task:
     """Claim the best ready task for the caller, among those that are *wanted*: by priority, then tasks that touch
-    nothing another has in progress, then the oldest.
+    nothing that another agent has in progress, then the oldest.
 
     Expired claims are released first.
 

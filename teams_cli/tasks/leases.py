@@ -9,7 +9,7 @@ from __future__ import annotations
 from teams_cli import clock, errors
 from teams_cli.clock import later, rfc3339, seconds_since, time_of_day
 from teams_cli.messages import events
-from teams_cli.messages.notices import deliver, settle_request
+from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import SYSTEM
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
@@ -193,7 +193,7 @@ def end_grace(store: Store, team: Team, before: Task, task: Task) -> None:
     """If the change from *before* to *task* ended a grace period, close the notices that asked for a sign of life."""
     if before.in_grace and not task.in_grace:
         for name in {before.owner or "", team.leader}:
-            settle_request(store, team.name, name, f"{_LEASE}{task.id}")
+            close_requests(store, team.name, name, f"{_LEASE}{task.id}")
 
 
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:

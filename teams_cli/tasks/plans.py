@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.messages import events
-from teams_cli.messages.notices import deliver, settle_request
+from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import id_of
 from teams_cli.records.records import Owed, Record, owing
 from teams_cli.store.contract import Kind, Store
@@ -192,7 +192,7 @@ def _decide(
     if before is not plan:
         history.note(store, team_name, name, f"plan {status}", plan=plan.id, note=note or feedback)
     deliver(store, team_name, PLAN, plan)
-    settle_request(store, team_name, name, plan.id)
+    close_requests(store, team_name, name, plan.id)
     return plan
 
 

@@ -8,7 +8,7 @@ import os
 
 from teams_cli import errors, text
 from teams_cli.messages import events
-from teams_cli.messages.notices import deliver, settle_request
+from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import HUMAN
 from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
@@ -67,7 +67,7 @@ def review(
 
     before, task = update(store, team_name, TASK, tasks.get(store, team_name, task_ref).id, change)
     deliver(store, team_name, TASK, task)
-    settle_request(store, team_name, standing.name, task.id)
+    close_requests(store, team_name, standing.name, task.id)
     if before is not task:
         what = "task completed" if accept else "task rejected"
         history.note(

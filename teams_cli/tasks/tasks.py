@@ -179,10 +179,11 @@ class Task(Record):
         else:
             kind, recipient, status, waits_for = "ready", task.assignee, "pending", task.blocked_by
         try:
-            blockers = [get(store, team, key) for key in waits_for]
+            blockers = [get(store, team, task_id) for task_id in waits_for]
         except errors.TeamsError:  # a missing or unreadable task counts as open
             return None
-        if task.status != status or recipient != notice.to or any(task.status != "completed" for task in blockers):
+        has_open_blocker = any(blocker.status != "completed" for blocker in blockers)
+        if task.status != status or recipient != notice.to or has_open_blocker:
             return None
         # If the last blockers are completed at the same moment, each of them owes the notice. The uid is the same for
         # all of them, and another one after a blocker was claimed again, so the notice is sent once.
