@@ -82,9 +82,9 @@ class Inbox(Record):
         """Return the highest number of a message that the inbox knows."""
         return max([self.up_to, *self.named()])
 
-    def unread_numbers(self) -> set[int]:
-        """Return the numbers of the unread messages."""
-        return {entry.number for entry in self.open if entry.read_at is None}
+    def unread(self, quiet: bool = False) -> list[int]:
+        """Return the numbers of the unread messages. With *quiet*, also of those that only inform."""
+        return [entry.number for entry in self.open if entry.read_at is None and (quiet or not entry.quiet)]
 
 
 INBOX: Kind[Inbox] = Kind("inbox", Inbox, key="agent", logins="own")
@@ -120,7 +120,7 @@ class Mailbox:
 
     def unread(self, quiet: bool = False) -> list[int]:
         """Return the numbers of the agent's unread messages. With *quiet*, also of those that only inform."""
-        return unread_in(self.inbox, quiet)
+        return self.inbox.unread(quiet)
 
     def open_messages(self) -> list[Message]:
         """Return the messages that are not handled, oldest first."""
@@ -286,12 +286,7 @@ def _is_behind(inbox: Inbox, number: int) -> bool:
 
 def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int]:
     """Return the numbers of the agent's unread messages. With *quiet*, also of those that only inform."""
-    return unread_in(load_with_new(store, team, agent), quiet)
-
-
-def unread_in(inbox: Inbox, quiet: bool = False) -> list[int]:
-    """Return the numbers of the unread messages that the inbox names. With *quiet*, also of those that only inform."""
-    return [entry.number for entry in inbox.open if entry.read_at is None and (quiet or not entry.quiet)]
+    return load_with_new(store, team, agent).unread(quiet)
 
 
 def documents(messages: list[Message], inbox: Inbox) -> list[dict[str, Any]]:
@@ -335,7 +330,7 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
         if _knows_later_messages(inbox):
             counts[agent] = len(unread(store, team, agent))
         else:
-            counts[agent] = len(unread_in(inbox))
+            counts[agent] = len(inbox.unread())
             positions[agent] = inbox.up_to
     if not positions:
         return counts

@@ -60,7 +60,7 @@ class Selection:
     def pick(self, messages: list[Message], inbox: Inbox) -> list[Message]:
         """Return the messages to show, oldest first. If there are too many, those already read are left out first."""
         picked = self.wanted(messages)
-        unread = inbox.unread_numbers()
+        unread = set(inbox.unread(quiet=True))
         if not self.handled:
             # The sort is stable, so the unread ones come first, and both parts stay in their order.
             picked.sort(key=lambda message: message.number not in unread)
@@ -127,7 +127,7 @@ def _reading(selection: Selection, messages: list[Message], before: Inbox, after
     """
     picked = selection.pick(messages, before)
     reading = Reading(inboxes.documents(picked, after))
-    unread = before.unread_numbers()
+    unread = set(before.unread(quiet=True))
     for document, message in zip(reading, picked, strict=True):
         if not selection.handled and message.number not in unread:
             document["readBefore"] = True

@@ -199,7 +199,7 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: Once
     mailbox = inboxes.Mailbox(store, team.name, name)
     inbox, messages = mailbox.inbox, mailbox.open_messages()
     # Other mail asks for something, or tells of the end of a task, which is shown elsewhere in the brief.
-    new = inbox.unread_numbers()
+    new = set(inbox.unread(quiet=True))
     notices = [m for m in messages if m.from_ == SYSTEM and m.type in ("notice", "plan") and m.number in new]
     needless = [
         notice
@@ -209,7 +209,7 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: Once
     ]
     news = _fitting([notice for notice in notices if notice not in needless])
     seen = {message.number for message in [*news, *needless]}
-    unread = [number for number in inboxes.unread_in(inbox) if number not in seen]
+    unread = [number for number in inbox.unread() if number not in seen]
     if seen and is_open:
         once_shown(lambda: mailbox.mark_read(seen))
     asking = [message for message in messages if steps.expects_answer(message.to_document(), team.leader)]
