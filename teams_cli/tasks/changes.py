@@ -151,11 +151,11 @@ def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> Task:
     """
     team, config = standing.team, standing.caller.config
     changed = _changed(store, task, edit, standing)
-    if edit.status == "completed" != task.status:
+    if edit.status == "completed" and task.status != "completed":
         edit.unseen_editor = editing.unseen_by(store, team, task, standing.name)
     notices_of_edit = editing.notices(task, changed, edit, standing.name)
     notices_of_newer_work: list[Owed] = []
-    if task.status == IN_REVIEW == changed.status and task is not changed:
+    if changed is not task and task.status == changed.status == IN_REVIEW:
         from teams_cli.tasks import reviews
 
         notices_of_edit = reviews.of_edit(team, changed, config, notices_of_edit)
@@ -431,27 +431,28 @@ def _notices_of_status_and_owner(store: Store, before: Task, task: Task, edit: E
     """
     team, name = standing.team, standing.name
     label = f"{task.id} ({task.title})"
+    is_newly_completed = task.status == "completed" and before.status != "completed"
     notices: list[Owed] = []
-    if task.status == "completed" != before.status:
+    if is_newly_completed:
         notices += assigning.ready_notices(store, team, task)
     if task.status == IN_PROGRESS and task.owner and task.owner != before.owner:
         body = f"{name} gave you {label}: teams show-task {task.id}"
         notices.append(task.notice(task.owner, body, "task-given", "given", by=name))
         if before.owner not in (None, name) and team.member(before.owner or ""):
             notices.append(leases.loss_notice(before, f"{name} gave it away", f"; {task.owner} has it now", name))
-    if before.status == IN_REVIEW != task.status and task.status not in FINISHED:
+    if before.status == IN_REVIEW and task.status not in (IN_REVIEW, *FINISHED):
         from teams_cli.tasks import reviews
 
         notices += reviews.withdrawn(team, before, task, standing.caller.config, name)
-    if task.status == IN_REVIEW != before.status:
+    if task.status == IN_REVIEW and before.status != IN_REVIEW:
         from teams_cli.tasks import reviews
 
         notices += reviews.asked(team, task, standing.caller.config)
-    if task.status == "failed" != before.status and team.leader != name:
+    if task.status == "failed" and before.status != "failed" and team.leader != name:
         why = tasks.after_colon(task, task.why_ended or task.result) or f": teams show-task {task.id}"
         body = f"{label} failed by {name}{why}"
         notices.append(task.notice(team.leader, body, "task-failed", "failed", by=name, about=task.id))
-    if task.status == "completed" != before.status and team.leader != name and not task.of_a_run:
+    if is_newly_completed and team.leader != name and not task.of_a_run:
         remark = ", checked" if task.checked and task.checked["status"] == 0 else ""
         kind: MessageType = "info"
         if edit.unseen_editor:

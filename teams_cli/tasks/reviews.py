@@ -176,7 +176,7 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
     """
     label = f"{task.id} ({task.title})"
     notices = []
-    if task.owner == before.owner != by:
+    if task.owner == before.owner and task.owner != by:
         body = f"{label} is yours again, withdrawn from review by {by}: teams show-task {task.id}"
         notices.append(task.notice(task.owner or "", body, "task-back", "back", by=by))
     elif task.owner is None and before.owner not in (None, by) and team.member(before.owner or ""):
