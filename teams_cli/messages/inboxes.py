@@ -388,8 +388,8 @@ def _held_to(inbox: Inbox, last: int, believed: bool) -> Inbox:
         return inbox
     position = inbox.up_to
     if position > last:
-        known = inbox.named()
-        position = max((number for number in known if number <= last), default=last if known else 0)
+        named = inbox.named()
+        position = max((number for number in named if number <= last), default=last if named else 0)
     if believed:
         return inbox.having(up_to=position)
     return inbox.having(

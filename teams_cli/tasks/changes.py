@@ -51,9 +51,9 @@ class Edit:
         self.status = status
         self.result = result
         self.fields = {key: value for key, value in fields.items() if value is not None}
-        self.block = [id_of(word, "task") for word in block or ()]
-        self.unblock = [id_of(word, "task") for word in unblock or ()]
-        self.after = [id_of(word, "task") for word in after or ()]
+        self.block = [id_of(task_ref, "task") for task_ref in block or ()]
+        self.unblock = [id_of(task_ref, "task") for task_ref in unblock or ()]
+        self.after = [id_of(task_ref, "task") for task_ref in after or ()]
         self.owner = owner
         self.claim = claim
         self.reason = reason

@@ -26,12 +26,12 @@ _STATUS_OF_LABEL = {**{status: status for status in FINISHED}, **dict.fromkeys(_
 
 
 class Overview:
-    """The tasks that were read, in *found*, and the ids of the *unread* ones by label."""
+    """The tasks that were read, in *tasks_read*, and the ids of the *unread* ones by label."""
 
-    def __init__(self, found: Sequence[Task], unread: Mapping[str, Collection[str]]) -> None:
-        self.found = list(found)
+    def __init__(self, tasks_read: Sequence[Task], unread: Mapping[str, Collection[str]]) -> None:
+        self.tasks_read = list(tasks_read)
         self._unread = unread
-        self._statuses = {task.id: task.status for task in found}
+        self._statuses = {task.id: task.status for task in tasks_read}
         self._unread_statuses: dict[str, str] | None = None
 
     def status_of(self, task_id: str) -> str:
@@ -47,7 +47,7 @@ class Overview:
     @property
     def counts(self) -> dict[str, int]:
         """The number of tasks by status, as `tasks.count` returns it."""
-        counts = tasks.count(self.found)
+        counts = tasks.count(self.tasks_read)
         for label, task_ids in self._unread.items():
             counts[_STATUS_OF_LABEL[label]] += len(task_ids)
         return counts
@@ -59,19 +59,19 @@ class Overview:
 
     @property
     def ready(self) -> list[Task]:
-        """The pending tasks in `found` that have no open blocker."""
-        pending = (task for task in self.found if task.status == "pending")
+        """The pending tasks in `tasks_read` that have no open blocker."""
+        pending = (task for task in self.tasks_read if task.status == "pending")
         return [task for task in pending if not dependencies.open_blockers(task, self.status_of)]
 
     @property
     def stuck(self) -> list[str]:
         """The ids of the pending tasks that can never become ready, by number."""
         ended = [task_id for label in ("failed", "cancelled") for task_id in self._unread.get(label, ())]
-        return sorted(dependencies.stuck_tasks(self.found, ended), key=TASK.number_in)
+        return sorted(dependencies.stuck_tasks(self.tasks_read, ended), key=TASK.number_in)
 
     def changed(self, change: Callable[[Task], Task]) -> Overview:
-        """Return the overview with *change* applied to each task in `found`."""
-        return Overview([change(task) for task in self.found], self._unread)
+        """Return the overview with *change* applied to each task in `tasks_read`."""
+        return Overview([change(task) for task in self.tasks_read], self._unread)
 
 
 def completed_in_brackets(store: Store, team: str) -> str:
@@ -93,7 +93,7 @@ def settled(
         return None
     if has_unlanded_task(store, team):
         return None
-    if _is_about_to_land(store, team, known.found):
+    if _is_about_to_land(store, team, known.tasks_read):
         if alarm:
             alarm.ring_in(_QUEUED_WITHIN)
         return None
@@ -123,15 +123,15 @@ def has_unlanded_task(store: Store, team: str) -> bool:
     )
 
 
-def _is_about_to_land(store: Store, team: str, found: Sequence[Task]) -> bool:
+def _is_about_to_land(store: Store, team: str, tasks_read: Sequence[Task]) -> bool:
     """Whether a task was completed a moment ago, so that its landing may not be in the queue yet. In a large team such
-    a task is not among the tasks that were *found*, but in the history.
+    a task is not among the *tasks_read*, but in the history.
     """
     from teams_cli.teams import settings, teams
 
     if not settings.lands_by_itself(teams.get(store, team)):
         return False
-    if any(task.completed_at and not task.landing and _is_recent(store, task.completed_at) for task in found):
+    if any(task.completed_at and not task.landing and _is_recent(store, task.completed_at) for task in tasks_read):
         return True
     queued = set()
     for _, entry in store.history(team, backwards=True):
@@ -172,7 +172,7 @@ def overview(store: Store, team: str) -> Overview:
     trusted_labels = _STATUS_OF_LABEL if is_one_free else FINISHED
     unread = {label: labels.pop(label) for label in trusted_labels if label in labels}
     label_of_id = {task_id: label for label, task_ids in labels.items() for task_id in task_ids}
-    found = [task for task, _ in store.scan(team, TASK, [], label_of_id)]
-    if wrongly_labelled := [task.id for task in found if tasks.label_of(task) != label_of_id[task.id]]:
+    tasks_read = [task for task, _ in store.scan(team, TASK, [], label_of_id)]
+    if wrongly_labelled := [task.id for task in tasks_read if tasks.label_of(task) != label_of_id[task.id]]:
         store.correct_hints(team, TASK, wrongly_labelled)
-    return Overview(found, unread)
+    return Overview(tasks_read, unread)

@@ -54,17 +54,17 @@ def load(root: str, environ: Mapping[str, str]) -> Config:
     Raises:
         DamagedRecord: The file is not valid; the error names the field.
     """
-    own = own_of(root)
+    config = own_of(root)
     directory = opencode_directory(root, environ)
     if not any(os.path.exists(f"{directory}/{name}") for name in OPENCODE_FILES):
-        return own
+        return config
     from teams_cli.teams import opencode_rules
 
-    permission, agent = opencode_rules.read(directory)
-    if not permission and not agent:
-        return own
-    tools = opencode_rules.laid_over(permission, own.permission.get("tool", {}))
-    return own.having(permission={"tool": tools}, agent={**agent, **own.agent})
+    rules, agents = opencode_rules.read(directory)
+    if not rules and not agents:
+        return config
+    tools = opencode_rules.laid_over(rules, config.permission.get("tool", {}))
+    return config.having(permission={"tool": tools}, agent={**agents, **config.agent})
 
 
 def own_of(root: str) -> Config:

@@ -89,8 +89,8 @@ def get(store: Store, team: str, key: str) -> Page:
     """
     page = find(store, team, key)
     if page is None or not page.is_there:
-        known = ", ".join(found.key for found in all_of(store, team, [])[:20])
-        hint = f"Pages: {known}." if known else "Create it: teams share KEY TEXT"
+        keys = ", ".join(page.key for page in all_of(store, team, [])[:20])
+        hint = f"Pages: {keys}." if keys else "Create it: teams share KEY TEXT"
         raise PageNotFound(f"team {team} has no page {key}", hint)
     return page
 
@@ -103,8 +103,8 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[P
 def unseen(store: Store, team: str, agent: str) -> list[Page]:
     """Return the pages that others changed since the agent looked at them or was notified, newest first."""
     seen = presence.load(store, team, agent).pages or {}
-    found = [page for page in all_of(store, team, []) if page.author != agent and seen.get(page.key) != page.version]
-    return sorted(found, key=lambda page: page.updated_at, reverse=True)
+    changed = [page for page in all_of(store, team, []) if page.author != agent and seen.get(page.key) != page.version]
+    return sorted(changed, key=lambda page: page.updated_at, reverse=True)
 
 
 def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[Page]:

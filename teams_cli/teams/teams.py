@@ -87,8 +87,8 @@ class Team(Record):
 
     def member(self, agent: str) -> Member | None:
         """Return the active member of that name; None if there is none."""
-        found = self.find(agent)
-        return found if found and found.active else None
+        member = self.find(agent)
+        return member if member and member.active else None
 
     def inside_clients(self) -> list[str]:
         """Return the agents that run inside other agents' clients. Each is a member as long as it works."""

@@ -129,7 +129,7 @@ def _own_tasks(
     """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim. The first task
     is shown with its description until the caller has claimed one.
     """
-    own = [task for task in overview.found if task.status == IN_PROGRESS and task.owner == caller.name]
+    own = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
     rows = work.rows_of(store, team, own, proposed)
     has_claimed = bool(agent.explained)  # the rules are explained with the first claim
     if own and not has_claimed:

@@ -203,14 +203,14 @@ class Leading:
         if not idle:
             return {}
         names = {member.agent_id for member in idle}
-        ended = [task.updated_at for task in overview.found if task.owner in names and task.status != "pending"]
+        ended = [task.updated_at for task in overview.tasks_read if task.owner in names and task.status != "pending"]
         claimed = [task.claimed_at for task in in_progress]
         since = max(filter(None, [*claimed, *ended, *(member.joined_at for member in idle)]))
         if (left := _IDLE - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(left)
             return {}
         pending = overview.counts["pending"] - len(overview.stuck)
-        alone = [t.id for t in in_progress if len(dependencies.waiting_for([t.id], overview.found)) == pending]
+        alone = [t.id for t in in_progress if len(dependencies.waiting_for([t.id], overview.tasks_read)) == pending]
         key = f"idle:{'-'.join(alone[:1] or [task.id for task in in_progress])}"
         if key in told:
             return {key: None}
@@ -293,7 +293,7 @@ class _Silences:
         It does so if members are *idle* until the task is done, or if most tasks wait for the task and the owner has
         been silent for most of a lease.
         """
-        waiting = sorted(dependencies.waiting_for([task.id], overview.found), key=tasks.TASK.number_in)
+        waiting = sorted(dependencies.waiting_for([task.id], overview.tasks_read), key=tasks.TASK.number_in)
         left = length(max(leases.seconds_left(self.store, task), 1.0))
         seconds = self.seconds[task.id]
         text = f"its owner {task.owner} has been silent for {length(seconds)}; the claim expires in {left}"
@@ -310,7 +310,7 @@ def _without(task: Task, overview: Overview) -> str:
     """Return the command with which the team continues without a task whose owner is silent. It unblocks the waiting
     task that has the fewest blockers.
     """
-    behind = [each for each in overview.found if each.status == "pending" and task.id in each.blocked_by]
+    behind = [each for each in overview.tasks_read if each.status == "pending" and task.id in each.blocked_by]
     blockers = {each.id: [one.id for one in dependencies.open_blockers(each, overview.status_of)] for each in behind}
     first = min(behind, key=lambda each: (len(blockers[each.id]), tasks.TASK.number_in(each.id))).id
     unblocked = " ".join(f"--unblock {key}" for key in blockers[first])

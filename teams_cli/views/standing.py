@@ -69,7 +69,7 @@ def _work(store: Store, team: Team, but: str, leads: bool) -> str:
         counts = overview.counts
         is_going_on = counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)
         rest = "no other task is left" if is_going_on and not counts["pending"] else ""
-    return "; ".join(filter(None, (_in_progress(store, team, in_progress, overview.found), rest)))
+    return "; ".join(filter(None, (_in_progress(store, team, in_progress, overview.tasks_read), rest)))
 
 
 def _in_progress(store: Store, team: Team, in_progress: list[Task], others: Sequence[Task] = ()) -> str:

@@ -120,7 +120,7 @@ def as_counted(store: FileStore) -> tuple[dict[str, int], list[str], int]:
 
 def test_many_are_counted_without_reading_those_that_need_no_look(store: FileStore) -> None:
     assert as_counted(store) == as_read(store)
-    assert len(overviews.overview(store, ALPHA).found) == 7  # in progress, in review, waiting, asking for a skill
+    assert len(overviews.overview(store, ALPHA).tasks_read) == 7  # in progress, in review, waiting, asking for a skill
 
 
 def test_the_index_of_an_older_version_is_brought_up_to_date(store: FileStore) -> None:
@@ -131,4 +131,4 @@ def test_the_index_of_an_older_version_is_brought_up_to_date(store: FileStore) -
     for mark in (index / "free-normal").iterdir():
         mark.rename(index / "pending-normal" / mark.name)
     assert as_counted(store) == as_read(store)
-    assert len(overviews.overview(store, ALPHA).found) == 7
+    assert len(overviews.overview(store, ALPHA).tasks_read) == 7
