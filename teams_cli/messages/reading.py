@@ -67,7 +67,7 @@ class Selection:
         if self.limit:
             picked = picked[: self.limit]
         if self.room:
-            # Only these are shown with their text; of those read before, a line each is shown.
+            # Only these are shown with their text. A message that was read before needs only a line.
             with_text = [message for message in picked if self.handled or message.number in unread]
             picked = fitting(with_text, self.room) + [message for message in picked if message not in with_text]
         return sorted(picked, key=lambda message: message.number)

@@ -29,7 +29,7 @@ _ANY_DIRECTORIES, _ANY_CHARACTERS, _ONE_CHARACTER = "**", "*", "?"
 
 
 def touches(task: Task, path: str) -> bool:
-    """Whether the task touches the file of that path, from the top of the repository."""
+    """Whether the task may touch a file of that path, from the top of the repository. The path may be a pattern."""
     return any(meet(pattern, path) for pattern in task.touches or ())
 
 
