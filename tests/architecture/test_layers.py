@@ -216,7 +216,8 @@ def test_nothing_reads_the_home_when_told_where_to_look(tmp_path: Path) -> None:
 def test_where_the_teams_are_kept(tmp_path: Path) -> None:
     """A flag beats `TEAMS_HOME` beats `XDG_CONFIG_HOME`, which beats the home; a relative one of these is ignored."""
     home = tmp_path / "home"
-    environ = {"PATH": os.environ["PATH"], "HOME": str(home), "TEAMS_AGENT_ID": "lea"}
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE.parent), "HOME": str(home)}
+    environ["TEAMS_AGENT_ID"] = "lea"
     xdg, below = tmp_path / "xdg", "opencode/opencode-teams"
     for more, flags, root in [
         ({}, [], home / ".config" / below),
