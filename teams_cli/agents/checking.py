@@ -96,11 +96,14 @@ def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit
     """
     if task.owner == standing.name and not place.as_it_is:
         task_changes.refuse_finishing(store, standing, task, edit)
-        editing.refuse_unseen(store, standing.team, task, standing.name)
+        editing.refuse_unseen(store, standing.team, task, standing.name, edit.options)
         _refuse_unshared(store, standing, task, place.directory, edit.options)
     if task.check is not None:
         edit.checked = _check_or_refuse(store, standing, task, edit, place)
         edit.claim = task.claim
+        if task.owner == standing.name:  # somebody may have edited the task while the check ran
+            now = tasks.get(store, standing.team.name, task.id)
+            editing.refuse_unseen(store, standing.team, now, standing.name, edit.options)
     if task.review_by:
         edit.submitted = edit.checked.commit if edit.checked else _current_commit(store, standing, place)
 

@@ -6,7 +6,7 @@ from teams_cli import errors, text
 from teams_cli.agents import sessions
 from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import Table, age, present
-from teams_cli.commands.task_documents import landed_line
+from teams_cli.commands.task_documents import landed_line, words_of_claimed
 from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.names import each_name, is_id, is_number
@@ -86,20 +86,28 @@ def _say_next_step(call: Call) -> None:
         call.try_to(call.show_next_step)
 
 
-def _review(call: Call, task: str, accept: bool, reject: str | None) -> Any:
+def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool, wait: float | None) -> Any:
     if accept == (reject is not None):
         raise errors.WrongUsage(
             "give either --accept or --reject", "Write: teams review-task ID --accept, or with --reject WHY"
         )
-    from teams_cli.commands import completing, task_documents
+    from teams_cli.commands import claims, completing, task_documents, updates
 
+    updates.refuse_wait_alone(next, wait)
     if accept:
         completing.note_completing(call, task)
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
     to_document = completing.landed_too if reviewed.status == "completed" else task_documents.to_document
     document = to_document(call, reviewed)
+    if next:
+        return claims.after(call, document, wait)
     call.try_to(call.show_next_step)
     return document
+
+
+def words_of_reviewed(task: dict[str, Any]) -> Parts:
+    """Show the task that was reviewed, and the one that the caller claimed next."""
+    return [*landed_line(task), *(words_of_claimed(task["claimed"]) if "claimed" in task else ())]
 
 
 def _request(call: Call, to: list[str], reason: str | None) -> Any:
@@ -192,10 +200,13 @@ COMMANDS = table(
         TASK,
         switch("--accept", "Accept the work."),
         option("--reject", "Reject the work, for this reason.", metavar="WHY", text=True),
+        switch("--next", "Then claim the next task.", seldom=True),
+        option("--wait", "With --next: how long to wait for a task.", metavar="SECONDS", seldom=True),
         doc=reviews.review,
-        words=landed_line,
+        words=words_of_reviewed,
         answers=Task,
-        held="task accept reject",
+        traits="long sleeps",
+        held="task accept reject next wait",
         example='review-task 7 --reject "the tests cover nothing"',
         also={
             "review": "",

@@ -181,11 +181,12 @@ def _show(call: Call, task: str, short: bool) -> Any:
 
         call.try_to(lambda: editing.note_shown(call.store, call.team, current, call.agent, call.once_shown))
         if current.status == IN_REVIEW:
-            from teams_cli.tasks import reviews
+            from teams_cli.tasks import claims, reviews
             from teams_cli.views import steps
 
             if reviews.reviews(team, current, call.agent, call.known_caller.config):
-                call.next_step = steps.review(current.id)
+                works = claims.may_claim(team, call.known_caller)
+                call.next_step = steps.review(current.id, works)
     return document
 
 

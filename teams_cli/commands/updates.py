@@ -33,8 +33,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
     files = values.pop("evidence")
     if next and values["status"] not in ("completed", "failed"):
         raise errors.WrongUsage("--next needs --status completed or failed", "To claim a task: teams claim-task --next")
-    if wait is not None and not (next and wait >= 0):
-        raise errors.WrongUsage("--wait needs --next, and seconds from 0", "To wait for a task: teams wait --claim")
+    refuse_wait_alone(next, wait)
     edit = changes.Edit(
         block=list(values.pop("blocked_by")),
         unblock=list(values.pop("unblock")),
@@ -49,6 +48,12 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
         return _updated(call, task, edit, files, next, wait)
     with Attempt(call, "update-task", task, edit.append) as edit.uid:
         return _updated(call, task, edit, files, next, wait)
+
+
+def refuse_wait_alone(next: bool, wait: float | None) -> None:
+    """Raises WrongUsage: `--wait` stands without `--next`, or is negative."""
+    if wait is not None and not (next and wait >= 0):
+        raise errors.WrongUsage("--wait needs --next, and seconds from 0", "To wait for a task: teams wait --claim")
 
 
 def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: bool, wait: float | None) -> Any:

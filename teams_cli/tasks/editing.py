@@ -158,9 +158,9 @@ def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> t
     return mailbox, numbers.intersection(mailbox.unread(quiet=True))
 
 
-def refuse_unseen(store: Store, team: Team, task: Task, owner: str) -> None:
+def refuse_unseen(store: Store, team: Team, task: Task, owner: str, options: str) -> None:
     """Refuse once, with the difference, to complete a task whose description another member changed since the owner
-    last saw it.
+    last saw it. The error has the command that completes the task, with these *options*.
 
     Raises:
         Conflict: There is such a change. The error shows it, so the owner has seen it now.
@@ -169,7 +169,8 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str) -> None:
     if not any("description" in (note.changed or ()) for note in edits):
         return
     if unseen := read_unseen(store, team.name, owner, _uid_prefix("edited", task)):
-        hint = "If your work has it, complete the task again."
+        again = f"teams update-task {task.id} --status completed --result TEXT{options}"
+        hint = f"If your work lacks it, add it first; then: {again}"
         raise errors.Conflict(f"you have not seen this change: {unseen}", hint)
 
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from teams_cli.teams.config import Config
     from teams_cli.teams.permission import Caller
 
+_DESCRIPTION = 600
+"""Characters of the description that the request to review the task has."""
+
 
 def review(
     store: Store, team_name: str, caller: Caller | None, task_ref: str, accept: bool, why: str | None = None
@@ -129,9 +132,18 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
         reviewers = [HUMAN]
     else:
         reviewers = [name for name in team.active_names() if reviews(team, task, name, config)] or [team.leader]
-    body = f"{task.id} ({task.title}) by {task.owner} waits for your review: teams show-task {task.id}{_result(task)}"
-    notice = task.notice("", body, "review-asked", "review", by=task.owner or "", about=task.id)
-    return [notice.having(to=name, uid=f"{notice.uid}~{name}") for name in reviewers]
+    commit = f", commit {task.submitted[:10]}" if task.submitted else ""
+    head = f"{task.id} ({task.title}) by {task.owner} waits for your review{commit}"
+    described = text.clipped(task.description or "", _DESCRIPTION, f" (all of it: teams show-task {task.id})")
+    notice = task.notice("", "", "review-asked", "review", by=task.owner or "", about=task.id)
+    return [
+        notice.having(
+            to=name,
+            message=head + (f"\ntask: {described}" if described and name != task.created_by else "") + _result(task),
+            uid=f"{notice.uid}~{name}",
+        )
+        for name in reviewers
+    ]
 
 
 def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> list[Owed]:

@@ -63,7 +63,8 @@ def after_message(message: Document, leader: str | None, subject: Document | Non
         tasks, _, version = about.removeprefix("agree-").partition("~")
         return f"teams agree {tasks.replace('-', ',')} --version {version}"
     if about.startswith("task-"):
-        return review(about) if subject is not None and subject["status"] == "in_review" else None
+        works = message["to"] not in (leader, HUMAN)
+        return review(about, works) if subject is not None and subject["status"] == "in_review" else None
     if about.startswith("msg-"):
         return reply(about)
     if message.get("event") == "agent-failed":
@@ -163,9 +164,10 @@ def read_page(key: str) -> str:
     return f"teams shared {key}"
 
 
-def review(task: str) -> str:
-    """Return the commands that end the review of the task."""
-    return f"teams review-task {task} --accept, or teams review-task {task} --reject WHY"
+def review(task: str, works: bool = False) -> str:
+    """Return the commands that end the review of the task. If *works* is set, they also claim the next task."""
+    then = f" --next {_PATIENTLY}" if works else ""
+    return f"teams review-task {task} --accept{then}, or teams review-task {task} --reject WHY{then}"
 
 
 def after_landing(landing: Document, agent: str, lands_by_itself: bool) -> str:
@@ -242,7 +244,7 @@ def following(brief: Document, works: bool) -> str:
         plan = brief["proposed"][0]
         step = decide(plan["id"]) if plan["whole"] else f"teams show-plan {plan['id']}"
     elif brief["toReview"]:
-        step = review(brief["toReview"][0])
+        step = review(brief["toReview"][0], works)
     elif brief["myTasks"]:
         step = work(brief)
     elif brief["readyForMe"]:

@@ -114,6 +114,23 @@ def test_a_result_that_was_kept_is_that_of_who_said_it(shop: Shop) -> None:
 
 
 @pytest.mark.slow
+def test_an_edit_during_the_check_refuses_the_completion_once(shop: Shop, tmp_path: Path) -> None:
+    shop.create("t", "--check", f"touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do sleep 0.05; done")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "2")
+    completing = ("update-task", "1", "--status", "completed", "--next")
+    with shop.cli.start(*completing, agent="bob", cwd=shop.trees["bob"]) as checking:
+        until(lambda: (tmp_path / "begun").exists())
+        shop.cli.ok("update-task", "1", "--append", "Count from 1.", agent="lea")
+        (tmp_path / "go").touch()
+        error = checking.communicate()[1].decode()
+    assert checking.returncode == 11 and "you have not seen this change: lea edited task-1 (t): added: Count" in error
+    assert shop.task()["status"] == "in_progress"
+    shop.ok("bob", *completing)
+    assert shop.task()["status"] == "completed"
+
+
+@pytest.mark.slow
 def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Path) -> None:
     """Several may work in the main checkout: the commit alone counts there, and is tried in a tree of its own."""
     shop.trees["bob"] = shop.main

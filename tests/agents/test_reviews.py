@@ -90,13 +90,28 @@ def test_a_reviewer_may_have_yet_to_join(shop: Shop) -> None:
     assert "waits for your review" in str(shop.cli.ok("read-messages", agent="zoe"))
 
 
+def test_a_reviewer_is_asked_with_the_task_and_goes_on_to_its_own_next_task(shop: Shop) -> None:
+    shop.create("t", "--review-by", "mia", "--description", "Count the words.")
+    shop.create("u", "--for", "mia")
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "first", "1")
+    shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "done")
+    commit = git(shop.trees["bob"], "rev-parse", "HEAD")[:10]
+    request = f"task-1 (t) by bob waits for your review, commit {commit}\ntask: Count the words.\nresult: done"
+    assert request in [message["message"] for message in shop.cli.ok("read-messages", agent="mia")]
+    assert shop.at("mia", "review-task", "1", "--accept", "--wait", "1").returncode == 2
+    answer = shop.ok("mia", "review-task", "1", "--accept", "--next", "--wait", "540").splitlines()
+    assert answer[:2] == ["task-1: completed by bob: t", "task-2: in_progress by mia: u"]
+
+
 def test_an_edit_during_the_review_is_for_its_owner_and_its_reviewer(shop: Shop) -> None:
     """The owner is shown how to hand in what it changes then, and the reviewer how to end the review."""
     shop.create("t", "--review-by", "mia")
     shop.ok("bob", "claim-task", "1")
     shop.write(shop.trees["bob"], "first", "1")
     shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "a long result " * 20)
-    steps = "next: teams review-task task-1 --accept, or teams review-task task-1 --reject WHY"
+    then = " --next --wait 540"
+    steps = f"next: teams review-task task-1 --accept{then}, or teams review-task task-1 --reject WHY{then}"
     assert f"(msg-1) ({steps.removeprefix('next: ')})" in shop.at("mia", "whoami").stderr
     assert steps in shop.ok("mia", "show-task", "1") and steps not in shop.ok("bob", "show-task", "1")
     edited = shop.cli("update-task", "1", "--append", "Count from 1.", agent="lea")

@@ -60,7 +60,7 @@ def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli
     refused = cli(*end, agent="bob")
     assert refused.status == 11 and refused.stderr.startswith(
         "teams: you have not seen this change: lea edited task-1 (a): added: With separators\n"
-        "  If your work has it, complete the task again.\n"
+        "  If your work lacks it, add it first; then: teams update-task task-1 --status completed --result TEXT\n"
     )
     assert cli(*end, agent="bob").stdout.startswith("task-1: completed by bob: a\n")
     cli.ok("show-task", "2", agent="bob")
