@@ -226,7 +226,7 @@ def take_over(
 
     Raises:
         AgentNotFound: `teams` started no such agent.
-        WrongState: Nobody can take its place; says why.
+        WrongState: Nobody can take its place; the message says why.
     """
     was_paused = sitting.session_to_continue(store, team, ending.started(store, team, agent), client).state == "paused"
     try:

@@ -440,7 +440,7 @@ def refuse_occupied(store: Store, team: str, directory: str) -> None:
     """Refuse to remove a directory if an agent or a process works in it or below it.
 
     Raises:
-        Conflict: Somebody does; names them.
+        Conflict: Somebody works there; the message says who.
     """
     if occupants := list(dict.fromkeys([*_agents_in(store, team, directory), *_processes_in(directory)])):
         raise errors.Conflict(
@@ -511,7 +511,7 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", drafts: Sequ
 
 
 def _delete_directory(path: str) -> None:
-    """Delete the directory, also the files below it that are protected against that."""
+    """Delete the directory, and also the files below it that are write-protected."""
 
     def unprotect_and_repeat(function: Callable[..., Any], failed_path: str, _: object) -> None:
         with suppress(OSError):
