@@ -94,7 +94,8 @@ class Worker:
                 claimed = insist(lambda: claims.claim_next(self.store, self.team, self.caller, wanted=is_suitable))
             except errors.NothingReady:
                 presence.note_sign_of_life(self.store, self.team, self.name, every=_SEEN_EVERY)
-                return conditions.all_settled(self.store, self.team).look(pace.Alarm()) is not None
+                all_settled = conditions.all_settled(self.store, self.team)
+                return all_settled.look(self.store, self.team, pace.Alarm()) is not None
             return True
 
         pace.sleep_until(self.store, self.team, paced(has_claimed_or_all_settled), None)

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     Look = Callable[[Alarm], Document | None]
 
 
-_ALIVE = 2.0
-_REQUEST = 30.0
+_NEXT_LOOK = 2.0
+"""Seconds until the lander of a landing is looked at again."""
+_NEXT_LOOK_AT_REQUEST = 30.0
 """Seconds until a pull request is looked at again."""
 
 
@@ -39,8 +40,9 @@ class Condition:
 
     *look* returns a document if the condition holds, else None. It also sets the alarm for the time at which the
     condition may come true without a change. *topics* are the topics of changes after which it may hold. *name* is its
-    key in JSON. *what* is its wording in text, empty for a condition that the caller did not ask for. *stands*
-    describes the situation when the wait times out, and *in_vain* is the advice then.
+    key in JSON. *what* is its wording in text, empty for a condition that the caller did not ask for. When the wait
+    times out, *state* describes what was waited for, and *advice* is a sentence about what to do. Unless *while_open*
+    is cleared, the wait also ends when the team is closed.
     """
 
     def __init__(
@@ -49,15 +51,28 @@ class Condition:
         what: str,
         topics: Collection[str],
         look: Look,
-        stands: Callable[[], str] = str,
-        in_vain: str = "Wait longer, or look: teams brief",
+        state: Callable[[], str] = str,
+        advice: str = "Wait longer, or look: teams brief",
+        while_open: bool = True,
     ) -> None:
         self.name = name
         self.what = what
         self.topics = frozenset({"team", *topics})
-        self.look = look
-        self.stands = stands
-        self.in_vain = in_vain
+        self._look = look
+        self.state = state
+        self.advice = advice
+        self._while_open = while_open
+
+    def look(self, store: Store, team: str, alarm: Alarm) -> Document | None:
+        """Return the document of the condition if it holds, else None.
+
+        Raises:
+            WrongState: The condition does not hold and needs an open team, but the team is closed.
+        """
+        document = self._look(alarm)
+        if document is None and self._while_open:
+            overviews.refuse_closed(store, teams.get(store, team))
+        return document
 
 
 def wait(
@@ -72,41 +87,41 @@ def wait(
 
     Raises:
         WaitRanOut: None held within *timeout* seconds.
+        WrongState: The team is closed, and a condition needs an open team.
     """
     alarm = Alarm()
-    held: list[str] = []
+    fulfilled: list[str] = []
     news: Document = {}
 
     def ready() -> bool:
         for condition in conditions:
-            if (document := condition.look(alarm)) is not None:
-                held.append(condition.name)
+            if (document := condition.look(store, team, alarm)) is not None:
+                fulfilled.append(condition.name)
                 news.update(document)
-        return bool(held)
+        return bool(fulfilled)
 
     topics = frozenset().union(*(condition.topics for condition in conditions))
     asked_for = [condition.what for condition in conditions if condition.what]
     try:
-        came = sleep_until(store, team, ready, timeout, topics, alarm, say)
+        if not sleep_until(store, team, ready, timeout, topics, alarm, say):
+            ran_out = f"timed out after {length(timeout or 0.0)} waiting for {' or '.join(asked_for)}"
+            raise errors.WaitRanOut(ran_out, _hint_after_timeout(conditions))
     except Ended as ended:
-        ended.hint = _in_vain(conditions)
+        ended.hint = _hint_after_timeout(conditions)
         raise
-    if not came:
-        ran_out = f"timed out after {length(timeout or 0.0)} waiting for {' or '.join(asked_for)}"
-        raise errors.WaitRanOut(ran_out, _in_vain(conditions))
-    return {**news, "because": held} if len(asked_for) > 1 else news
+    return {**news, "because": fulfilled} if len(asked_for) > 1 else news
 
 
-def _in_vain(conditions: Sequence[Condition]) -> str:
+def _hint_after_timeout(conditions: Sequence[Condition]) -> str:
     """Describe, for a wait that timed out, the state of what was waited for, as far as that can be read, and the next
     step.
     """
     sentences = []
     for condition in conditions:
         with suppress(errors.TeamsError):
-            if state := condition.stands():
+            if state := condition.state():
                 sentences.append(f"{state}.")
-    return " ".join([*sentences, conditions[0].in_vain])
+    return " ".join([*sentences, conditions[0].advice])
 
 
 def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
@@ -119,32 +134,14 @@ def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
         from teams_cli.tasks.landings import LANDING
 
         kinds.append(LANDING)
-    ends = [(kind, str(news[kind.name]["id"])) for kind in kinds if kind.name in news]
+    subjects = [(kind, str(news[kind.name]["id"])) for kind in kinds if kind.name in news]
     with suppress(errors.TeamsError):
-        owing = store.owing(team) if ends else []
-        for kind, key in ends:
+        owing = store.owing(team) if subjects else []
+        for kind, key in subjects:
             if (kind.name, key) in owing:
                 notices.send_owed_by(store, team, kind, key)
             mailbox = inboxes.Mailbox(store, team, agent)
-            mail = mailbox.open_messages()
-            mailbox.mark_read({each.number for each in mail if each.about == key and each.only_informs})
-
-
-def _while_open(store: Store, team: str) -> Callable[[Look], Look]:
-    """Return a decorator for functions that look whether a condition holds. The decorated function raises WrongState if
-    the condition does not hold and the team is closed.
-    """
-
-    def decorate(look: Look) -> Look:
-        def look_in_time(alarm: Alarm) -> Document | None:
-            document = look(alarm)
-            if document is None:
-                overviews.refuse_closed(store, teams.get(store, team))
-            return document
-
-        return look_in_time
-
-    return decorate
+            mailbox.mark_read({m.number for m in mailbox.open_messages() if m.about == key and m.only_informs})
 
 
 def team_there(store: Store, team: str, again: str) -> Condition:
@@ -158,16 +155,14 @@ def team_there(store: Store, team: str, again: str) -> Condition:
             return None
         return {"team": team}
 
-    return Condition("team", f"team {team}", (), look, in_vain=f"Nobody has created it yet. Keep waiting: {again}")
+    advice = f"Nobody has created it yet. Keep waiting: {again}"
+    return Condition("team", f"team {team}", (), look, advice=advice, while_open=False)
 
 
 def task_finished(store: Store, team: str, key: str) -> Condition:
-    """Return the condition that the task is completed, failed or cancelled. If the team is closed before, looking at
-    the condition raises WrongState.
-    """
+    """Return the condition that the task is completed, failed or cancelled."""
     task_id = tasks.get(store, team, key).id
 
-    @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:
         team_now = teams.get(store, team)
         task = leases.current(store, team_now, tasks.get(store, team, task_id))
@@ -178,32 +173,31 @@ def task_finished(store: Store, team: str, key: str) -> Condition:
     return Condition("task", f"the end of {task_id}", topics, look, lambda: standing.of_task(store, team, task_id))
 
 
-def landing_over(store: Store, team: str, key: str, go_on: Callable[[], object]) -> Condition:
+def landing_over(store: Store, team: str, key: str, start_lander: Callable[[], object]) -> Condition:
     """Return the condition that the landing has ended and its outcome is recorded in its task, or that its pull request
     was opened since the wait began.
 
-    *go_on* starts the lander, which may have been killed.
+    *start_lander* starts the lander, which may have been killed.
     """
     from teams_cli.tasks import landings
 
     settled = extensions.needed("a landing of the task", "--landing", "landing")
-    begun = landings.get(store, team, key)
-    landing_id = begun.id
+    at_begin = landings.get(store, team, key)
+    landing_id = at_begin.id
 
-    @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:
         landing = settled(store, teams.get(store, team), landings.get(store, team, landing_id))
         if not landing.returned:
-            go_on()
-            alarm.ring_in(_REQUEST if landing.url else _ALIVE)
-        is_news = landing.returned or (landing.url and not begun.url)
+            start_lander()
+            alarm.ring_in(_NEXT_LOOK_AT_REQUEST if landing.url else _NEXT_LOOK)
+        is_news = landing.returned or (landing.url and not at_begin.url)
         return {"landing": landings.to_document(landing)} if is_news else None
 
-    def stands() -> str:
+    def state() -> str:
         return f"{landing_id} is {landings.get(store, team, landing_id).state}"
 
     topics = [f"landing/{landing_id}"]
-    return Condition("landing", f"the end of {landing_id}", topics, look, stands)
+    return Condition("landing", f"the end of {landing_id}", topics, look, state)
 
 
 def all_settled(store: Store, team: str) -> Condition:
@@ -211,7 +205,6 @@ def all_settled(store: Store, team: str) -> Condition:
     was cancelled.
     """
 
-    @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:
         settled = overviews.settled(store, team, alarm=alarm)
         if settled is None:
@@ -225,7 +218,6 @@ def plan_decided(store: Store, team: str, key: str) -> Condition:
     """Return the condition that the plan is approved or rejected."""
     plan_id = plans.get(store, team, key).id
 
-    @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:
         plan = plans.get(store, team, plan_id)
         return {"plan": plan.to_document()} if plan.status != "proposed" else None
@@ -237,7 +229,6 @@ def plan_decided(store: Store, team: str, key: str) -> Condition:
 def message_there(store: Store, team: str, agent: str) -> Condition:
     """Return the condition that the agent has an unread message."""
 
-    @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:
         numbers = inboxes.unread(store, team, agent)
         return {"unread": [f"msg-{number}" for number in numbers]} if numbers else None
@@ -248,7 +239,6 @@ def message_there(store: Store, team: str, agent: str) -> Condition:
 def task_ready(store: Store, team: str, caller: Caller) -> Condition:
     """Return the condition that there is a task which the caller can claim."""
 
-    @_while_open(store, team)
     def look(alarm: Alarm) -> Document | None:
         team_now = teams.get(store, team)
         claims.release_lost(store, team_now, alarm)
@@ -265,16 +255,17 @@ def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown)
     from teams_cli.views.facts import settled_key
 
     def look(alarm: Alarm) -> Document | None:
-        role = standing_of(teams.get(store, team), caller)
-        counts = overviews.counts_if_ended(store, team, alarm) if role and not (role.leads or caller.is_human) else None
-        key = settled_key(counts) if counts else ""
-        if not key or key in presence.load(store, team, caller.name).told:
+        standing = standing_of(teams.get(store, team), caller)
+        if standing is None or standing.leads or caller.is_human:
+            return None
+        counts = overviews.counts_if_ended(store, team, alarm)
+        if not counts or (key := settled_key(counts)) in presence.load(store, team, caller.name).told:
             return None
         fresh, place = presence.Agent(agent=caller.name), presence.AGENT.also_closed
         once_shown(lambda: upsert(store, team, place, caller.name, fresh, lambda a: a.having(told=[*a.told, key])))
         return {"settled": overviews.DONE}
 
-    return Condition("settled", "", tasks.FREED, look)
+    return Condition("settled", "", tasks.FREED, look, while_open=False)
 
 
 def agent_done(store: Store, team: str, name: str) -> Condition:
@@ -292,8 +283,11 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
         claims.release_lost(store, teams.get(store, team), alarm)
         return None if work.held_by(store, team, name) else {"agent": name}
 
+    def state() -> str:
+        return standing.of_agent(store, team, name)
+
     topics = {f"session/{name}", *tasks.FREED}
-    return Condition("agent", f"the end of {name}'s work", topics, look, lambda: standing.of_agent(store, team, name))
+    return Condition("agent", f"the end of {name}'s work", topics, look, state, while_open=False)
 
 
 def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[str, str]:
