@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 _SESSION, _PAGE = "session", "page"
 """Kinds of records that many teams have none of. The modules for them are imported only if there are any."""
-_PAGES = 5
-_MOST = 20
+_MOST_PAGES = 5
+_MOST_MESSAGES = 20
 """Messages that are shown at a time. The others end the next wait."""
 _HELD = "held"
-"""The kind of the fact that the caller owns a task."""
+"""The kind of the fact that the caller has a task in progress."""
 
 
 class Wanted:
@@ -77,9 +77,9 @@ def wait(
 ) -> Document:
     """Block until there is something new that concerns the caller. Return all of it, with the next command.
 
-    Messages are shown in full, and marked as read *once told*. A caller in no team waits until there is one to join. If
-    several agents wait for work, each is offered another task. *tend* is called before each look, for changes that no
-    topic announces.
+    Messages are shown in full, and marked as read *once_shown*. A caller in no team waits until there is one to join.
+    If several agents wait for work, each is offered another task. *tend* is called before each look, for changes that
+    no topic announces. *again* is the command that waits longer.
 
     Raises:
         WaitRanOut: Nothing happened within *timeout* seconds.
@@ -98,7 +98,7 @@ def wait(
 
     try:
         if not sleep_until(store, team, ready, timeout, lookout.topics, lookout.alarm, say):
-            news.update(lookout.look_at_the_rest(timeout or 0.0))
+            news.update(lookout.news_after_timeout(timeout or 0.0))
     except (Ended, errors.WaitRanOut) as ended:
         from teams_cli.views import conditions
 
@@ -134,7 +134,7 @@ class Lookout:
         self.once_shown = once_shown
         self.wanted = wanted
         self.alarm = Alarm()
-        self.queue: dict[str, float] = {}
+        self.offer_times: dict[str, float] = {}
         self._notes: list[Callable[[], object]] = []
         """The functions that note the last look, called after its answer was shown."""
         self._must_announce_wait = waits
@@ -166,7 +166,7 @@ class Lookout:
         upsert(self.store, self.team, place, name, presence.Agent(agent=name), lambda agent: agent.having(**fields))
 
     def _facts(self, team: Team, kinds: Collection[str] = ()) -> Facts:
-        return Facts(self.store, team, self.caller, self.alarm, self.queue, kinds)
+        return Facts(self.store, team, self.caller, self.alarm, self.offer_times, kinds)
 
     def before_sleep(self, say: Callable[[str], None] | None) -> None:
         """Before the first sleep, notify the agents whose answer the caller waits for, and let a leader know if there
@@ -183,8 +183,8 @@ class Lookout:
         self._has_slept = True
         with suppress(errors.TeamsError):
             work.notify_of_blocked(self.store, self.team, self.caller.name)
-        if say and (nobody := standing.of_nobody(self.store, self.team, self.caller)):
-            say(f"teams: {nobody}")
+        if say and (hint := standing.hint_if_alone(self.store, self.team, self.caller)):
+            say(f"teams: {hint}")
 
     def topics(self) -> frozenset[str]:
         """Return the topics of changes that may concern the caller."""
@@ -196,7 +196,9 @@ class Lookout:
             return frozenset(topics)
         facts = self._facts(team)
         if facts.leads or self.caller.is_human:
-            topics |= {"plan", *({"question"} if self.caller.is_human else ())}
+            topics.add("plan")
+        if self.caller.is_human:
+            topics.add("question")
         topics.update(f"task/{key}" for key in facts.held())
         if facts.leads or team.member(name):  # also for a member with a task, which may end meanwhile
             topics |= tasks.FREED
@@ -213,7 +215,7 @@ class Lookout:
             return {}
         name = self.caller.name
         is_stranger = not (self.caller.is_human or team.member(name))
-        self._refuse_shut_out(team, is_stranger)
+        self._refuse_excluded(team, is_stranger)
         if is_stranger:
             text = f"team {team.name} exists, and {name} is not a member"
             return _with_next([fact("team", team.name, text, steps.join(team.name, name))], [], lambda: steps.WAIT)
@@ -234,7 +236,7 @@ class Lookout:
         news = _with_next(happened, messages, lambda: work.next_step(self.store, team, self.caller))
         return {**news, "moreMessages": self._unshown} if self._unshown else news
 
-    def _refuse_shut_out(self, team: Team, is_stranger: bool) -> None:
+    def _refuse_excluded(self, team: Team, is_stranger: bool) -> None:
         """Refuse a caller that was shut down or may not read messages, and anybody if the team is closed."""
         if not is_stranger:
             require(self.store, self.team, self.caller, "read-messages")
@@ -250,7 +252,9 @@ class Lookout:
         facts, mailbox = self._facts(team, kinds), self._mailbox()
         if not mailbox.unread(quiet=True):
             self._announce_wait(facts)
-        happened = self._unreported(facts, agent, bool(mailbox.unread())) + (self._pages() if _PAGE in kinds else [])
+        happened = self._unreported(facts, agent, bool(mailbox.unread()))
+        if _PAGE in kinds:
+            happened += self._pages()
         if any(each["what"] in ("settled", "completed") for each in happened):
             # The messages on the ended tasks are sent first, so that the results come in the same answer.
             for kind, key in self.store.owing(self.team):
@@ -258,15 +262,14 @@ class Lookout:
                     notices.send_owed_by(self.store, self.team, tasks.TASK, key)
         if any(each["what"] != "ready" for each in happened):  # a message that says the same may have come meanwhile
             mailbox = self._mailbox()
-        reported = {each["id"] for each in happened if each["what"] != _HELD}
-        messages = self._mail(team, mailbox, reported, agent, bool(facts.held()))
+        subjects = {each["id"] for each in happened if each["what"] != _HELD}
+        messages = self._mail(team, mailbox, subjects, agent, bool(facts.held()))
         if not (happened or messages):
             self._announce_wait(facts)
         return happened, messages
 
-    def look_at_the_rest(self, waited: float) -> Document:
-        """When the wait has timed out, return the news that did not end it, with a description of the state of the
-        work.
+    def news_after_timeout(self, waited: float) -> Document:
+        """Return the news that did not end the wait, which has timed out, with a description of the state of the work.
 
         Raises:
             WaitRanOut: There is no such news, or the caller *waited* no time.
@@ -276,45 +279,45 @@ class Lookout:
         if not ((self.wanted.needed or self.wanted.for_work) and waited):
             raise ran_out
         anything = Wanted(False, self.wanted.claims_ready, self.wanted.completed)
-        rest = Lookout(self.store, self.team, self.caller, self.once_shown, anything).look()
-        if not rest:
+        news = Lookout(self.store, self.team, self.caller, self.once_shown, anything).look()
+        if not news:
             raise ran_out
         from teams_cli.views import standing
 
-        return {**rest, "standing": standing.in_words(self.store, self.team, self.caller)}
+        return {**news, "standing": standing.in_words(self.store, self.team, self.caller)}
 
     def _mailbox(self) -> inboxes.Mailbox:
         return inboxes.Mailbox(self.store, self.team, self.caller.name)
 
     def _mail(
-        self, team: Team, mailbox: inboxes.Mailbox, reported: set[str], agent: presence.Agent, is_busy: bool
+        self, team: Team, mailbox: inboxes.Mailbox, subjects: set[str], agent: presence.Agent, is_busy: bool
     ) -> list[Document]:
         """Return the unread messages in full, as many as are shown at a time.
 
-        A message is left out if it is outdated, if a *reported* fact says the same, or if it asks for nothing and
-        another answer showed it whole.
+        A message is left out if it is outdated, if a fact about one of the *subjects* says the same, or if it asks for
+        nothing and another answer showed it whole.
         """
-        name, numbers = self.caller.name, mailbox.unread(quiet=True)[:_MOST]
+        name, numbers = self.caller.name, mailbox.unread(quiet=True)[:_MOST_MESSAGES]
         if not numbers:
             return []
-        expects_ends = self.wanted.needed and work.expects_ends(self.store, self.team, name)
-        if self.wanted.needed and not expects_ends:  # the last may have ended after the mailbox was read
+        awaits_shutdowns = self.wanted.needed and work.awaits_shutdowns(self.store, self.team, name)
+        if self.wanted.needed and not awaits_shutdowns:  # the last may have ended after the mailbox was read
             mailbox = self._mailbox()
-            numbers = mailbox.unread(quiet=True)[:_MOST]
+            numbers = mailbox.unread(quiet=True)[:_MOST_MESSAGES]
         unread = mailbox.messages(numbers)
-        if not reported and len(unread) < _MOST and self._can_wait(team, unread, expects_ends, is_busy):
+        if not subjects and len(unread) < _MOST_MESSAGES and self._can_wait(team, unread, awaits_shutdowns, is_busy):
             return []
         messages = fitting(unread)
         # The message of a plan may come after the wait that reported it.
-        reported = reported | {key.removeprefix(PLAN) for key in agent.told if key.startswith(PLAN)}
+        subjects = subjects | {key.removeprefix(PLAN) for key in agent.told if key.startswith(PLAN)}
         shown = []
         for message in messages:
             step = self._step(team, message)
             if step == steps.reply(message.id) and mail.is_settled(self.store, self.team, message):
                 step = None
             was_shown = step is None and mail.was_shown(agent, message)
-            says_no_more = message.from_ == SYSTEM and message.about in reported
-            if not (was_shown or says_no_more or mail.is_outdated(self.store, self.team, name, message)):
+            repeats_a_fact = message.from_ == SYSTEM and message.about in subjects
+            if not (was_shown or repeats_a_fact or mail.is_outdated(self.store, self.team, name, message)):
                 shown.append({**message.to_document(), "next": step})
         read = set(numbers) - {message.number for message in unread[len(messages) :]}
         self._unshown = len(mailbox.unread(quiet=True)) - len(read)
@@ -325,53 +328,57 @@ class Lookout:
         subject = mail.subject_of(self.store, self.team, message.about or "")
         return steps.after_message(message.to_document(), team.leader, subject)
 
-    def _can_wait(self, team: Team, messages: list[Message], expects_ends: bool, is_busy: bool) -> bool:
+    def _can_wait(self, team: Team, messages: list[Message], awaits_shutdowns: bool, is_busy: bool) -> bool:
         """Whether none of the messages is a reason to end the wait."""
+
+        def may_ask(message: Message) -> bool:
+            if message.type == "broadcast":  # which may ask for something in any words
+                return not message.fyi
+            return self._step(team, message) is not None
+
         asking = [message for message in messages if not mail.is_for_later(self.store, self.team, message)]
-        if self.wanted.for_work and not is_busy:  # a broadcast may ask for something in any words
-            asking = [m for m in asking if (not m.fyi if m.type == "broadcast" else self._step(team, m) is not None)]
-        return not asking or (self.wanted.needed and work.can_wait(asking, expects_ends))
+        if self.wanted.for_work and not is_busy:
+            asking = list(filter(may_ask, asking))
+        return not asking or (self.wanted.needed and work.can_wait(asking, awaits_shutdowns))
 
     def _unreported(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Document]:
         """Return the facts that hold now and were not reported since they became true."""
-        told = facts.still_reported(agent, but_ready=self.wanted.claims_ready)
-        present = self._present(facts, told, agent) | self._held(facts, told, has_mail)
-        unreported = {key: shown for key, shown in present.items() if key not in told and shown}
-        offer = facts.offer if any(shown["what"] == "ready" for shown in unreported.values()) else None
-        noted = set(present)
-        if offer:
+        reported = facts.still_reported(agent, ready_again=self.wanted.claims_ready)
+        present = self._present(facts, reported, agent) | self._held(facts, reported, has_mail)
+        if facts.offer:
             # Noted before it is shown, so that the others that wait leave the task to the caller.
-            self._note_agent(offered=offer, offered_at=teams.now(self.store))
-            if facts.is_offered_to_another():
-                left = {key for key in present if key.startswith(work.READY)} - told
-                noted, offer = noted - left, None
+            self._note_agent(offered=facts.offer, offered_at=teams.now(self.store))
+            if facts.must_leave_offer():
+                facts.offer = None
                 self._note_agent(offered=None, offered_at=None)
-                unreported = {key: shown for key, shown in unreported.items() if key not in left}
-        if unreported or {key for key in agent.told if not mail.is_message(key)} != noted:
-            self._notes.append(lambda: self._note_shown(sorted(noted), offer))
-        return list({shown["id"]: shown for shown in unreported.values()}.values())
+                left_to_another = {key for key in present if key.startswith(work.READY)} - reported
+                present = {key: shown for key, shown in present.items() if key not in left_to_another}
+        unreported = [shown for key, shown in present.items() if shown and key not in reported]
+        if unreported or {key for key in agent.told if not mail.is_message(key)} != set(present):
+            self._notes.append(lambda: self._note_shown(sorted(present), facts.offer))
+        return list({shown["id"]: shown for shown in unreported}.values())
 
-    def _present(self, facts: Facts, told: set[str], agent: presence.Agent) -> FactsByKey:
+    def _present(self, facts: Facts, reported: set[str], agent: presence.Agent) -> FactsByKey:
         """Return the facts that hold now, in the order of the answer."""
         if not (facts.leads or self.caller.is_human or self.wanted.completed):
-            return facts.overdue(agent) | facts.ready(told) | facts.done(told)
-        from teams_cli.views.leading import Leading  # loads what members never hear of
+            return facts.overdue(agent) | facts.ready(reported) | facts.done(reported)
+        from teams_cli.views.leading import Leading  # loads modules that other members do not need
 
         leading = Leading(facts, self.alarm, self.wanted.completed)
-        completed = facts.overdue(agent) | leading.completed(told)
-        return completed | facts.ready(told) | facts.done(told) | leading.present(told)
+        completed = facts.overdue(agent) | leading.completed(reported)
+        return completed | facts.ready(reported) | facts.done(reported) | leading.present(reported)
 
-    def _held(self, facts: Facts, told: set[str], has_mail: bool) -> FactsByKey:
+    def _held(self, facts: Facts, reported: set[str], has_mail: bool) -> FactsByKey:
         """Return the fact that the caller has a task in progress although it wants to claim one.
 
         The fact is reported once, because the caller may wait for something that nobody knows of. It is not reported
         with mail, which may be what the caller waits for.
         """
-        reported: FactsByKey = {key: None for key in told if key.startswith(work.HELD)}
+        reported_held: FactsByKey = {key: None for key in reported if key.startswith(work.HELD)}
         if not self.wanted.claims_ready or has_mail or not (facts.works and facts.held()):
-            return reported
+            return reported_held
         held = work.held_task(self.store, facts.team, self.caller.name)
-        return reported if held is None else {held.key: fact(_HELD, held.task.id, held.text, held.step)}
+        return reported_held if held is None else {held.key: fact(_HELD, held.task.id, held.text, held.step)}
 
     def _note_shown(self, keys: list[str], offer: str | None) -> None:
         """Record the facts that the agent was shown, in place of earlier ones, and the *offer* of a ready task. Of the
@@ -381,8 +388,8 @@ class Lookout:
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
 
         def change(agent: presence.Agent) -> presence.Agent:
-            messages = list(filter(mail.is_message, agent.told))[-_MOST:]
-            return agent.having(told=[*keys, *messages], **offered)
+            message_ids = list(filter(mail.is_message, agent.told))[-_MOST_MESSAGES:]
+            return agent.having(told=[*keys, *message_ids], **offered)
 
         upsert(self.store, self.team, presence.AGENT, name, fresh, change)
 
@@ -393,15 +400,15 @@ class Lookout:
         from teams_cli.teams import pages
 
         changed = pages.unshown(self.store, self.team, self.caller.name, self._notes.append)
-        happened = [fact("page", page.key, page.headline, steps.read_page(page.key)) for page in changed[:_PAGES]]
-        if len(changed) > _PAGES:
-            happened.append(fact("page", "", f"{len(changed) - _PAGES} more pages changed", "teams shared"))
+        happened = [fact("page", page.key, page.headline, steps.read_page(page.key)) for page in changed[:_MOST_PAGES]]
+        if len(changed) > _MOST_PAGES:
+            happened.append(fact("page", "", f"{len(changed) - _MOST_PAGES} more pages changed", "teams shared"))
         return happened
 
 
-def _with_next(happened: list[Document], messages: list[Document], otherwise: Callable[[], str]) -> Document:
-    """Return the news with the first next command that a message or fact names, else with the one that *otherwise*
+def _with_next(happened: list[Document], messages: list[Document], default_step: Callable[[], str]) -> Document:
+    """Return the news with the first next command that a message or fact names, else with the one that *default_step*
     returns.
     """
-    named = [each["next"] for each in [*messages, *happened] if each["next"]]
-    return {"happened": happened, "messages": messages, "next": named[0] if named else otherwise()}
+    steps_named = [each["next"] for each in [*messages, *happened] if each["next"]]
+    return {"happened": happened, "messages": messages, "next": steps_named[0] if steps_named else default_step()}

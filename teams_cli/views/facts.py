@@ -35,14 +35,14 @@ SHUTDOWN = "shutdown"
 PLAN = "plan:"
 """The beginning of the key of a fact about a plan."""
 _TITLE = 60
-_IN_SIGHT = 10
+_FEW = 10
 """Ready tasks that are looked at. More are only if all new ones among them are left to others."""
-_BEYOND = f"{work.READY}more:"
+_MORE = f"{work.READY}more:"
 """The beginning of the key of the fact that more tasks are ready; the position of the last one looked at follows."""
 _MANY_CHANGES = 100
 """Changes after which ready tasks are reported again, instead of searching all of them for a claim of the agent."""
 _TURN = 0.1
-"""The seconds between the looks of agents that wait for work, so that each is told of another task."""
+"""The seconds between the looks of agents that wait for work, so that each is offered another task."""
 _TO_LEAVE = 1.0
 """Seconds that an agent waits for another that was offered the same task to leave it."""
 
@@ -61,8 +61,8 @@ class Facts:
     """Finds the facts that hold now and concern the caller. It sets the *alarm* for facts that become true only because
     time passes.
 
-    *queue* has, for each ready task that was left to other agents first, the time from which the caller may be offered
-    it. *kinds* are kinds of records that the team has.
+    *offer_times* has, for the key of each ready task that was left to other agents first, the time from which the
+    caller may be offered it. *kinds* are kinds of records that the team has.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class Facts:
         team: Team,
         caller: Caller,
         alarm: Alarm,
-        queue: dict[str, float],
+        offer_times: dict[str, float],
         kinds: Collection[str] = (),
     ) -> None:
         self.store = store
         self.team = team
         self.caller = caller
         self.alarm = alarm
-        self.queue = queue
+        self.offer_times = offer_times
         self.kinds = kinds
         standing = standing_of(team, caller)
         self.leads = standing is not None and standing.leads
@@ -89,6 +89,7 @@ class Facts:
         self._ready: list[Task] = []
         self._idle: list[Agent] | None = None
         self._waiting: list[str] = []
+        """The names of the idle agents that wait for work."""
 
     def overdue(self, agent: Agent) -> FactsByKey:
         """Return a fact for each message of the caller that was not acknowledged in time. *agent* is the caller's
@@ -100,37 +101,35 @@ class Facts:
 
         if (seconds := receipts.next_due(self.store, self.team.name, self.caller.name)) is not None:
             self.alarm.ring_after(seconds)
-        rows = receipts.overdue(self.store, self.team.name, self.caller.name)
-        return {
-            f"overdue:{row['id']}": fact(
-                "overdue", row["id"], receipts.in_words(row), f"teams show-message {row['id']}"
-            )
-            for row in rows
-        }
+        facts: FactsByKey = {}
+        for row in receipts.overdue(self.store, self.team.name, self.caller.name):
+            step = f"teams show-message {row['id']}"
+            facts[f"overdue:{row['id']}"] = fact("overdue", row["id"], receipts.in_words(row), step)
+        return facts
 
     def held(self) -> list[str]:
         """Return the ids of the tasks that the caller has in progress."""
-        in_progress = tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS)
-        return [task.id for task in in_progress if task.owner == self.caller.name]
+        return [task.id for task in work.held_by(self.store, self.team.name, self.caller.name)]
 
-    def still_reported(self, agent: Agent, but_ready: bool = False) -> set[str]:
-        """Return the keys of the facts that need not be reported to the agent again.
+    def still_reported(self, agent: Agent, ready_again: bool = False) -> set[str]:
+        """Return the keys of the facts that need not be reported to the agent again. *agent* is the caller's record.
 
-        Ready tasks are reported again once the agent may have claimed one, and after many changes; with *but_ready*,
+        Ready tasks are reported again once the agent may have claimed one, and after many changes; with *ready_again*,
         always.
         """
         ready = {key for key in agent.told if key.startswith(work.READY)}
-        if ready and (but_ready or self._may_have_taken_one(ready, agent.ready_at or "")):
+        if ready and (ready_again or self._may_have_claimed(ready, agent.ready_at or "")):
             return set(agent.told) - ready
         return set(agent.told)
 
-    def _may_have_taken_one(self, told: set[str], since: str) -> bool:
+    def _may_have_claimed(self, reported_ready: set[str], since: str) -> bool:
         """Whether the caller may have become the owner of a task since the time *since*, at which the ready tasks with
-        the keys *told* were reported to it.
+        the keys *reported_ready* were reported to it.
         """
-        gone = told - {work.ready_key(task) for task in self._in_sight()}
-        if any(self._has_claimed(work.task_of_key(key), since) for key in gone if not key.startswith(_BEYOND)):
-            return True
+        still_ready = {work.ready_key(task) for task in self._best_ready(_FEW)}
+        for key in reported_ready - still_ready:
+            if not key.startswith(_MORE) and self._has_claimed(work.task_of_key(key), since):
+                return True
         from teams_cli.teams import history
 
         changes = enumerate(history.later(self.store, self.team.name, since), 1)
@@ -155,7 +154,7 @@ class Facts:
         is_given = entry.get("to") == name or (what == "task rejected" and entry.get("owner") == name)
         return is_given or (what == "task claimed" and actor == name)
 
-    def _in_sight(self, most: int = _IN_SIGHT) -> list[Task]:
+    def _best_ready(self, most: int) -> list[Task]:
         """Return the best *most* tasks that the caller can claim, and one more if there are more."""
         if self._unread_ready is None:
             self._unread_ready = claims.ready_for(self.store, self.team, self.caller, self.alarm)
@@ -163,38 +162,43 @@ class Facts:
             self._ready.append(task)
         return self._ready[: most + 1]
 
-    def ready(self, told: set[str]) -> FactsByKey:
-        """Return facts about the tasks that the caller can claim. All that are not in *told* are reported as one."""
-        if not self.works or not self._in_sight() or self._is_asked_to_end():
+    def ready(self, reported: set[str]) -> FactsByKey:
+        """Return facts about the tasks that the caller can claim. All whose keys are not in *reported* have one fact
+        together.
+        """
+        if not self.works or not self._best_ready(_FEW) or self._is_asked_to_end():
             return {}
-        facts, is_left = self._ready_among(_IN_SIGHT, told)
-        if not is_left:
+        facts, are_all_left_to_others = self._facts_of_best(_FEW, reported)
+        if not are_all_left_to_others:
             return facts
-        # Each waiting agent may be told of another task, and those that it was told of a moment ago are left to it.
+        # Each other member may wait for work or have just been offered a task, and each such task is left to it.
         members = len(self.team.members)
-        return self._ready_among(max(_IN_SIGHT + members, 2 * members), told)[0]
+        return self._facts_of_best(max(_FEW + members, 2 * members), reported)[0]
 
-    def _ready_among(self, most: int, told: set[str]) -> tuple[FactsByKey, bool]:
+    def _facts_of_best(self, most: int, reported: set[str]) -> tuple[FactsByKey, bool]:
         """Return the facts about the best *most* ready tasks. Also return whether to look at more tasks: there are
         more, and all new ones among the best are left to other agents.
         """
-        ready = self._in_sight(most)
+        ready = self._best_ready(most)
         has_more = len(ready) > most
-        beyond = next((key for key in told if key.startswith(_BEYOND)), "") if has_more else ""
-        facts: FactsByKey = {key: None for key in map(work.ready_key, ready) if key in told}
-        if beyond:  # a task that others come before is out of sight, and comes back
-            facts[min(beyond, self._beyond_key(ready[-1]), key=_position)] = None
-        new = {work.ready_key(task) for task in ready if not (beyond and self._order(task) >= _position(beyond))} - told
-        free = self._not_offered(ready) if new else []
-        fresh = [task for task in free if work.ready_key(task) in new]
-        if fresh:
-            self.offer = work.ready_key(fresh[0])
-            facts |= dict.fromkeys(map(work.ready_key, fresh), self._ready_fact(fresh[0], len(free) - 1, has_more))
-        if has_more and not beyond and (fresh or not new):
-            facts[self._beyond_key(ready[-1])] = None
-        return facts, has_more and bool(new) and not fresh
+        facts: FactsByKey = {key: None for key in map(work.ready_key, ready) if key in reported}
+        unreported = [task for task in ready if work.ready_key(task) not in reported]
+        more_key = next((key for key in reported if key.startswith(_MORE)), "") if has_more else ""
+        if more_key:  # from its position on, all tasks count as reported, even if better ones hid them meanwhile
+            unreported = [task for task in unreported if self._order(task) < _position(more_key)]
+            facts[min(more_key, self._more_key(ready[-1]), key=_position)] = None
+        new_keys = {work.ready_key(task) for task in unreported}
+        claimable = self._not_left_to_others(ready) if new_keys else []
+        new = [task for task in claimable if work.ready_key(task) in new_keys]
+        if new:
+            self.offer = work.ready_key(new[0])
+            new_fact = self._ready_fact(new[0], len(claimable) - 1, has_more)
+            facts |= {work.ready_key(task): new_fact for task in new}
+        if has_more and not more_key and (new or not new_keys):
+            facts[self._more_key(ready[-1])] = None
+        return facts, has_more and bool(new_keys) and not new
 
-    def done(self, told: set[str]) -> FactsByKey:
+    def done(self, reported: set[str]) -> FactsByKey:
         """Return the fact that no work is left, for a member that does not lead."""
         if self.leads or not self.team.member(self.caller.name):
             return {}
@@ -204,7 +208,7 @@ class Facts:
         if not counts:
             return {}
         key = settled_key(counts)
-        return {key: None if key in told else fact("settled", self.team.name, overviews.DONE, "")}
+        return {key: None if key in reported else fact("settled", self.team.name, overviews.DONE, "")}
 
     def _is_asked_to_end(self) -> bool:
         if SHUTDOWN not in self.kinds:
@@ -214,8 +218,8 @@ class Facts:
         return shutdowns.is_asked_to_end(self.store, self.team, self.caller.name)
 
     def _ready_fact(self, task: Task, others: int, has_more: bool) -> Document:
-        kept = ", assigned to you," if task.assignee == self.caller.name else ""
-        text = f"{task.id}{kept} is ready: {task.title[:_TITLE]}"
+        assigned = ", assigned to you," if task.assignee == self.caller.name else ""
+        text = f"{task.id}{assigned} is ready: {task.title[:_TITLE]}"
         if others or has_more:
             text += f" (and {'at least ' if has_more else ''}{others or 1} more)"
         return fact("ready", task.id, text, steps.CLAIM)
@@ -227,55 +231,59 @@ class Facts:
         rank = 0 if task.assignee == self.caller.name else 1 + tasks.PRIORITIES.index(task.priority)
         return rank, tasks.TASK.number_in(task.id)
 
-    def _beyond_key(self, task: Task) -> str:
-        return f"{_BEYOND}{'-'.join(map(str, self._order(task)))}"
+    def _more_key(self, task: Task) -> str:
+        rank, number = self._order(task)
+        return f"{_MORE}{rank}-{number}"
 
-    def _not_offered(self, ready: list[Task]) -> list[Task]:
+    def _not_left_to_others(self, ready: list[Task]) -> list[Task]:
         """Return the tasks in *ready* that the caller may be offered, because no other idle agent was just offered
         them. The alarm is set for the end of the other offers.
         """
         if self._idle is None:
             self._idle = work.idle(self.store, self.team, self.caller.name)
-        offers = {agent.offered: left for agent in self._idle if (left := work.offer_left(self.store, agent)) > 0}
+        offers = {agent.offered: seconds for agent in self._idle if (seconds := work.offer_left(self.store, agent))}
         for task in ready:
             if (key := work.ready_key(task)) in offers:
                 self.alarm.ring_after(offers[key])
-        free = [task for task in ready if task.assignee or work.ready_key(task) not in offers]
-        if free and free[0].assignee:
-            return free
+        not_offered = [task for task in ready if task.assignee or work.ready_key(task) not in offers]
+        if not_offered and not_offered[0].assignee:
+            return not_offered
         self._waiting = [agent.agent for agent in self._idle if agent.waiting]
-        return self._in_turn(free, sum(name < self.caller.name for name in self._waiting))
+        agents_before = [name for name in self._waiting if name < self.caller.name]
+        return self._in_turn(not_offered, len(agents_before))
 
-    def _in_turn(self, free: list[Task], before: int) -> list[Task]:
-        """Return the tasks in *free* that the caller may be offered now.
+    def _in_turn(self, claimable: list[Task], before: int) -> list[Task]:
+        """Return the tasks in *claimable* that the caller may be offered now.
 
         The first *before* tasks are left to the agents that wait and come before the caller. If these do not claim
         them, the caller is offered them a moment later.
         """
-        left = free[:before]
-        for place, task in enumerate(left):
-            since = self.queue.setdefault(work.ready_key(task), time.monotonic() + _TURN * (before - place))
-            self.alarm.ring_in(since - time.monotonic())
-        late = [task for task in left if self.queue[work.ready_key(task)] <= time.monotonic()]
-        return [*free[before:], *late] if free[before:] else late
+        passed_over = []
+        for place, task in enumerate(claimable[:before]):
+            turn = time.monotonic() + _TURN * (before - place)
+            seconds = self.offer_times.setdefault(work.ready_key(task), turn) - time.monotonic()
+            self.alarm.ring_in(seconds)
+            if seconds <= 0:
+                passed_over.append(task)
+        return [*claimable[before:], *passed_over]
 
-    def is_offered_to_another(self) -> bool:
-        """Whether another agent is offered the same task at the same time, so that the caller has to leave it. This can
-        happen on a busy machine.
+    def must_leave_offer(self) -> bool:
+        """Whether the caller has to leave the task that it is offered, because another agent was offered the same task
+        at the same time. This can happen on a busy machine.
 
         Both record their offer before they look, so at least one sees the other. The agent whose name sorts first gets
         the task, once the other has left it or a second has passed.
         """
-        give_up, has_met = time.monotonic() + _TO_LEAVE, False
-        while others := self._also_offered():
-            if min(others) < self.caller.name or time.monotonic() > give_up:
+        give_up, has_waited = time.monotonic() + _TO_LEAVE, False
+        while rivals := self._others_offered_it():
+            if min(rivals) < self.caller.name or time.monotonic() > give_up:
                 self.alarm.ring_in(2 * _TO_LEAVE)  # the other may have left it as well
                 return True
-            has_met = True
+            has_waited = True
             time.sleep(_TURN / 2)
-        return has_met and not self._can_be_taken()
+        return has_waited and not self._is_offer_claimable()
 
-    def _can_be_taken(self) -> bool:
+    def _is_offer_claimable(self) -> bool:
         """Whether the offered task is still pending and unchanged."""
         try:
             task = tasks.get(self.store, self.team.name, work.task_of_key(self.offer or ""))
@@ -283,20 +291,20 @@ class Facts:
             return False
         return task.status == "pending" and work.ready_key(task) == self.offer
 
-    def _also_offered(self) -> list[str]:
+    def _others_offered_it(self) -> list[str]:
         """Return the names of the other idle agents that are offered the same task as the caller."""
         if not self._waiting:
             return []
         others = work.idle(self.store, self.team, self.caller.name)
-        return [one.agent for one in others if one.offered == self.offer and work.offer_left(self.store, one)]
+        return [agent.agent for agent in others if agent.offered == self.offer and work.offer_left(self.store, agent)]
 
 
-def _position(beyond_key: str) -> tuple[int, int]:
-    """Return the position in a key that `_beyond_key` made. If the key was edited by hand, the position is behind all
+def _position(more_key: str) -> tuple[int, int]:
+    """Return the position in a key that `_more_key` made. If the key was edited by hand, the position is behind all
     tasks.
     """
     try:
-        rank, number = map(int, beyond_key.removeprefix(_BEYOND).split("-"))
+        rank, number = map(int, more_key.removeprefix(_MORE).split("-"))
     except ValueError:
         return len(tasks.PRIORITIES) + 1, 0
     return rank, number

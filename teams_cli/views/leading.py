@@ -37,7 +37,7 @@ _LONG = 600.0
 """Seconds of silence that are reported if others have nothing to do until then. An agent that writes code is silent for
 some minutes.
 """
-_ALSO = 0.5
+_TOGETHER = 0.5
 """The part of a reported silence after which other silent owners are reported with it, instead of a while later."""
 _ABSENT = 60.0
 """Seconds after which the leader is notified that all ready tasks are assigned to members that have not joined."""
@@ -60,23 +60,21 @@ class Leading:
         self.alarm = alarm
         self.wanted = completed
 
-    def present(self, told: set[str]) -> FactsByKey:
-        """Return all facts that hold now, except for `completed`. Facts whose keys are in *told* were reported
-        before.
-        """
+    def present(self, reported: set[str]) -> FactsByKey:
+        """Return all facts that hold now, except for `completed`. *reported* are the keys of facts reported before."""
         facts: FactsByKey = {}
         if self.leads:
             overview = overviews.overview(self.store, self.team.name)
-            settled = self._settled(told, overview)
+            settled = self._settled(reported, overview)
             facts |= settled | self._plans()
             if not settled:
-                facts |= self._lost(told) | self._kept_for_absent(told, overview)
-                facts |= self._silent(told) or self._idle(told, overview)
+                facts |= self._lost(reported) | self._kept_for_absent(reported, overview)
+                facts |= self._silent(reported) or self._idle(reported, overview)
         if self.caller.is_human:
             facts |= self._questions() | self._plans()
         return facts
 
-    def completed(self, told: set[str]) -> FactsByKey:
+    def completed(self, reported: set[str]) -> FactsByKey:
         """Return the fact that as many tasks are completed as the caller waits for; empty if fewer are."""
         if self.wanted is None:
             return {}
@@ -84,19 +82,19 @@ class Leading:
         if counts["completed"] < self.wanted:
             return {}
         key = f"completed:{self.wanted}"
-        if key in told:
+        if key in reported:
             return {key: None}
         text = f"the number of tasks that you waited for is completed: {counts['completed']} of {sum(counts.values())}"
         if state := standing.in_words(self.store, self.team.name, self.caller):
             text += f". {state}"
         return {key: fact("completed", self.team.name, text, "")}
 
-    def _settled(self, told: set[str], overview: Overview) -> FactsByKey:
+    def _settled(self, reported: set[str], overview: Overview) -> FactsByKey:
         settled = overviews.settled(self.store, self.team.name, overview, self.alarm)
         if settled is None or not any(settled["taskCounts"].values()):
             return {}
         key = settled_key(settled["taskCounts"])
-        if key in told:
+        if key in reported:
             return {key: None}
         counts = ", ".join(f"{count} {status}" for status, count in settled["taskCounts"].items() if count)
         others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
@@ -114,7 +112,7 @@ class Leading:
         unread = [f"{name} ({count})" for name, count in counts.items() if count]
         return f"; unread mail: {listed(unread, _NAMED)}" if unread else ""
 
-    def _lost(self, told: set[str]) -> FactsByKey:
+    def _lost(self, reported: set[str]) -> FactsByKey:
         """Return a fact for each silent member without a task. A member that lost its task is left out, since a message
         reports that, and so is an agent that `teams` started, since its supervisor reports its end.
         """
@@ -123,108 +121,108 @@ class Leading:
         for member in self.team.members:
             if member.active and member.agent_id not in (self.caller.name, *busy) and not member.started_by:
                 agent = presence.load(self.store, self.team.name, member.agent_id)
-                since = max(filter(None, (agent.expected_at, member.joined_at)), default="")
+                since = max(agent.expected_at or "", member.joined_at or "")
                 if since and self._is_silent(agent, since):
                     key = f"lost:{member.agent_id}:{since}"
-                    facts[key] = None if key in told else self._loss(member, since)
+                    facts[key] = None if key in reported else self._lost_fact(member, since)
         return facts
 
     def _is_silent(self, agent: Agent, since: str) -> bool:
-        left = leases.lease_seconds(self.team) - seconds_since(since, self.store.now())
-        if left < 0 or presence.is_gone(agent):
+        remaining = leases.lease_seconds(self.team) - seconds_since(since, self.store.now())
+        if remaining < 0 or presence.is_gone(agent):
             return True
-        self.alarm.ring_after(left)
+        self.alarm.ring_after(remaining)
         self.alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
         return False
 
-    def _loss(self, member: Member, since: str) -> Document | None:
-        """Return the fact that the member is silent. None if it lost a task meanwhile, because of its silence or
-        because somebody released the task: the leader knows.
+    def _lost_fact(self, member: Member, since: str) -> Document | None:
+        """Return the fact that the member is silent. None if it lost a task since the time *since*, because of its
+        silence or because somebody released the task: the leader knows.
         """
         name = member.agent_id
         for task in tasks.all_of(self.store, self.team.name, []):
-            losses = (note for note in task.notes if note.what in ("expired", "released") and note.owner == name)
-            if any(note.at >= since for note in losses):
-                return None
+            for note in task.notes:
+                if note.what in ("expired", "released") and note.owner == name and note.at >= since:
+                    return None
         text = f"{name}, who has no task, was silent for {leases.lease_seconds(self.team):g} s"
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
-    def _silent(self, told: set[str]) -> FactsByKey:
+    def _silent(self, reported: set[str]) -> FactsByKey:
         """Return a fact for each silent owner for whose task others wait. A leader that waits for completed tasks is
         shown only owners whose lease is about to end.
         """
         silences = _Silences(self.store, self.team, self.caller, self.alarm, is_patient=self.wanted is not None)
         return {
             key: fact("silent", key.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
-            for key, text in silences.to_report(told).items()
+            for key, text in silences.to_report(reported).items()
         }
 
     def _in_progress(self) -> list[Task]:
         return list(tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS))
 
-    def _without_task(self, in_progress: list[Task]) -> list[Member]:
+    def _idle_members(self, in_progress: list[Task]) -> list[Member]:
         """Return the members that have no task and are not silent."""
         busy = {self.team.leader, *(task.owner for task in in_progress)}
-        free = [member for member in self.team.members if member.active and member.agent_id not in busy]
-        return [member for member in free if not presence.is_silent(self.store, self.team, member.agent_id)]
+        without_task = [member for member in self.team.members if member.active and member.agent_id not in busy]
+        return [member for member in without_task if not presence.is_silent(self.store, self.team, member.agent_id)]
 
-    def _kept_for_absent(self, told: set[str], overview: Overview) -> FactsByKey:
+    def _kept_for_absent(self, reported: set[str], overview: Overview) -> FactsByKey:
         """Return the fact that all ready tasks are assigned to agents that have not joined, while members have nothing
         to do.
         """
-        ready = overview.ready
-        kept = [task for task in ready if task.assignee and not self.team.find(task.assignee)]
-        if not kept or len(kept) < len(ready) or overview.free:
+        kept = [task for task in overview.ready if task.assignee and not self.team.find(task.assignee)]
+        if not kept or len(kept) < len(overview.ready) or overview.free:
             return {}
-        idle = self._without_task(self._in_progress())
+        idle = self._idle_members(self._in_progress())
         if not idle:
             return {}
         since = max([*(task.created_at for task in kept), *(member.joined_at or "" for member in idle)])
-        if (left := _ABSENT - seconds_since(since, self.store.now())) > 0:
-            self.alarm.ring_after(left)
+        if (remaining := _ABSENT - seconds_since(since, self.store.now())) > 0:
+            self.alarm.ring_after(remaining)
             return {}
         ids = ",".join(task.id for task in kept)
         key = f"kept:{ids}"
-        if key in told:
+        if key in reported:
             return {key: None}
         absent = listed(sorted({task.assignee or "" for task in kept}), _NAMED)
         others = listed([member.agent_id for member in idle], _NAMED)
         text = f"all ready tasks are assigned to {absent}, not in the team yet; idle: {others}"
         return {key: fact("kept", kept[0].id, text, f"teams update-task {ids} --unassign")}
 
-    def _idle(self, told: set[str], overview: Overview) -> FactsByKey:
+    def _idle(self, reported: set[str], overview: Overview) -> FactsByKey:
         """Return the fact that members have had nothing to do for a while because nothing is ready. It is shown again
         only when other tasks are in progress.
         """
         in_progress = self._in_progress()
         if not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
             return {}
-        idle = self._without_task(in_progress)
+        idle = self._idle_members(in_progress)
         if not idle:
             return {}
         names = {member.agent_id for member in idle}
         ended = [task.updated_at for task in overview.tasks_read if task.owner in names and task.status != "pending"]
         claimed = [task.claimed_at for task in in_progress]
         since = max(filter(None, [*claimed, *ended, *(member.joined_at for member in idle)]))
-        if (left := _IDLE - seconds_since(since, self.store.now())) > 0:
-            self.alarm.ring_after(left)
+        if (remaining := _IDLE - seconds_since(since, self.store.now())) > 0:
+            self.alarm.ring_after(remaining)
             return {}
         pending = overview.counts["pending"] - len(overview.stuck)
-        alone = [t.id for t in in_progress if len(dependencies.waiting_for([t.id], overview.tasks_read)) == pending]
-        key = f"idle:{'-'.join(alone[:1] or [task.id for task in in_progress])}"
-        if key in told:
+        block_all = [t.id for t in in_progress if len(dependencies.waiting_for([t.id], overview.tasks_read)) == pending]
+        key = f"idle:{'-'.join(block_all[:1] or [task.id for task in in_progress])}"
+        if key in reported:
             return {key: None}
-        cause = f"everything waits for {alone[0]}" if alone else "nothing is ready"
-        work = standing.in_words(self.store, self.team.name, self.caller)
-        text = f"{cause}; only a new task would occupy idle members. {work}"
+        cause = f"everything waits for {block_all[0]}" if block_all else "nothing is ready"
+        state = standing.in_words(self.store, self.team.name, self.caller)
+        text = f"{cause}; only a new task would occupy idle members. {state}"
         return {key: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}
 
     def _questions(self) -> FactsByKey:
-        asked = [q for q in questions.all_of(self.store, self.team.name, []) if q.open and HUMAN in q.waiting_for]
-        return {
-            f"question:{q.id}": fact("question", q.id, f"{q.id} from {q.from_}: {q.question}", steps.answer(q.id))
-            for q in asked
-        }
+        facts: FactsByKey = {}
+        for asked in questions.all_of(self.store, self.team.name, []):
+            if asked.open and HUMAN in asked.waiting_for:
+                text = f"{asked.id} from {asked.from_}: {asked.question}"
+                facts[f"question:{asked.id}"] = fact("question", asked.id, text, steps.answer(asked.id))
+        return facts
 
     def _plans(self) -> FactsByKey:
         facts: FactsByKey = {}
@@ -248,39 +246,44 @@ class _Silences:
         self.team = team
         self.caller = caller
         self.late = _LATE * leases.lease_seconds(team)
+        """The seconds of silence after which a silence is reported the second time."""
         self.first = self.late if is_patient else min(self.late, _LONG)
-        self.silent = {task.id: task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS)}
-        self.seconds = {key: self._silence(task) for key, task in self.silent.items()}
+        """The seconds of silence after which a silence is reported the first time, at most *late*."""
+        self.in_progress = list(tasks.labelled(store, team.name, tasks.IN_PROGRESS))
+        self.seconds = {task.id: self._silence(task) for task in self.in_progress}
         for seconds in self.seconds.values():
-            if ahead := [end - seconds for end in (self.first, self.late) if end > seconds]:
-                alarm.ring_after(ahead[0])
+            if seconds < self.late:
+                next_report = self.first if seconds < self.first else self.late
+                alarm.ring_after(next_report - seconds)
 
     def _silence(self, task: Task) -> float:
         """Return for how many seconds nothing was heard of the owner of the task. Time for which the owner had
         announced its silence is not counted.
         """
-        lease = leases.lease_seconds(self.team)
-        return min(standing.silence(self.store, self.team, task), lease - leases.seconds_left(self.store, task))
+        since_renewal = leases.lease_seconds(self.team) - leases.seconds_left(self.store, task)
+        return min(standing.silence(self.store, self.team, task), since_renewal)
 
-    def to_report(self, told: set[str]) -> dict[str, str | None]:
+    def to_report(self, reported: set[str]) -> dict[str, str | None]:
         """Return a sentence for each silence to report, by the key of its fact. The value is None for keys that need no
-        sentence, because they are in *told* or another key has the sentence.
+        sentence, because they are in *reported* or another key has the sentence.
         """
-        keys = {key: self._keys(task) for key, task in self.silent.items()}
-        reported: dict[str, str | None] = {key: None for own in keys.values() for key in own if key in told}
-        due = [key for key in self.silent if self.seconds[key] >= self.first and keys[key][-1] not in told]
+        keys_of = {task.id: self._keys(task) for task in self.in_progress}
+        report: dict[str, str | None] = {key: None for keys in keys_of.values() for key in keys if key in reported}
+        due = [t for t in self.in_progress if self.seconds[t.id] >= self.first and keys_of[t.id][-1] not in reported]
         if not due:
-            return reported
+            return report
         overview = overviews.overview(self.store, self.team.name)
         idle = [agent.agent for agent in work.idle(self.store, self.team, self.caller.name)]
-        texts = {key: self._text(self.silent[key], overview, idle) for key in due}
+        texts = {task.id: self._text(task, overview, idle) for task in due}
         if any(texts.values()):
-            early = [key for key in self.silent if self.seconds[key] >= _ALSO * self.first]
-            also = [key for key in early if not told.intersection(keys[key])]
-            texts |= {key: self._text(self.silent[key], overview, idle) for key in also}
-        for key in (key for key, text in texts.items() if text):
-            reported |= {**dict.fromkeys(keys[key]), keys[key][-1]: texts[key]}
-        return reported
+            for task in self.in_progress:
+                if self.seconds[task.id] >= _TOGETHER * self.first and not reported.intersection(keys_of[task.id]):
+                    texts[task.id] = self._text(task, overview, idle)
+        for task_id, text in texts.items():
+            if text:
+                report |= dict.fromkeys(keys_of[task_id])
+                report[keys_of[task_id][-1]] = text
+        return report
 
     def _keys(self, task: Task) -> list[str]:
         """Return the keys of the silence of the task's owner: one from its beginning, and a second once it is late."""
@@ -294,24 +297,26 @@ class _Silences:
         been silent for most of a lease.
         """
         waiting = sorted(dependencies.waiting_for([task.id], overview.tasks_read), key=tasks.TASK.number_in)
-        left = length(max(leases.seconds_left(self.store, task), 1.0))
+        expires_in = length(max(leases.seconds_left(self.store, task), 1.0))
         seconds = self.seconds[task.id]
-        text = f"its owner {task.owner} has been silent for {length(seconds)}; the claim expires in {left}"
+        text = f"its owner {task.owner} has been silent for {length(seconds)}; the claim expires in {expires_in}"
         if idle and not (overview.free or overview.ready):
             text += f"; idle: {listed(idle, _FEW)}"
             if waiting:
-                return f"{task.id} blocks {listed(waiting, _FEW)}; {text} ({_without(task, overview)})"
+                return f"{task.id} blocks {listed(waiting, _FEW)}; {text} ({_how_to_unblock(task, overview)})"
             return "" if overview.counts["pending"] else f"{task.id} blocks all others; {text}"
         blocks_most = seconds >= self.late and len(waiting) > 1 and 2 * len(waiting) > overview.counts["pending"]
         return f"{task.id} blocks {len(waiting)} tasks; {text}" if blocks_most else ""
 
 
-def _without(task: Task, overview: Overview) -> str:
-    """Return the command with which the team continues without a task whose owner is silent. It unblocks the waiting
-    task that has the fewest blockers.
+def _how_to_unblock(task: Task, overview: Overview) -> str:
+    """Return the command with which the team continues without a task whose owner is silent. It removes all blockers of
+    the waiting task that has the fewest.
     """
-    behind = [each for each in overview.tasks_read if each.status == "pending" and task.id in each.blocked_by]
-    blockers = {each.id: [one.id for one in dependencies.open_blockers(each, overview.status_of)] for each in behind}
-    first = min(behind, key=lambda each: (len(blockers[each.id]), tasks.TASK.number_in(each.id))).id
-    unblocked = " ".join(f"--unblock {key}" for key in blockers[first])
-    return f"to continue without it: teams update-task {first} {unblocked}"
+    choices = []
+    for waiting in overview.tasks_read:
+        if waiting.status == "pending" and task.id in waiting.blocked_by:
+            blockers = [blocker.id for blocker in dependencies.open_blockers(waiting, overview.status_of)]
+            choices.append((len(blockers), tasks.TASK.number_in(waiting.id), waiting.id, blockers))
+    _, _, task_id, blockers = min(choices)
+    return f"to continue without it: teams update-task {task_id} {' '.join(f'--unblock {key}' for key in blockers)}"

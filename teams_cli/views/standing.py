@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 
-_NAMED = 3
+_MOST_NAMED = 3
 """Tasks that are named: those whose owners are silent longest."""
 _SILENT = 60.0
 """Seconds of silence that are worth a word."""
-_NOBODY = "no member has joined yet (teams join-team, or teams run-agent)"
+_NOBODY_JOINED = "no member has joined yet (teams join-team, or teams run-agent)"
 
 
 def in_words(store: Store, team_name: str, caller: Caller) -> str:
@@ -33,12 +33,13 @@ def in_words(store: Store, team_name: str, caller: Caller) -> str:
     try:
         team = teams.get(store, team_name)
         standing = standing_of(team, caller)
-        return _work(store, team, caller.name, leads=caller.is_human or (standing is not None and standing.leads))
+        leads = caller.is_human or (standing is not None and standing.leads)
+        return _state_of_work(store, team, caller.name, leads)
     except errors.TeamsError:  # the end of the wait is reported all the same
         return ""
 
 
-def of_nobody(store: Store, team_name: str, caller: Caller) -> str:
+def hint_if_alone(store: Store, team_name: str, caller: Caller) -> str:
     """Return a hint for a leader that there is no other member to wait for. It is empty if there is one, and for other
     callers.
     """
@@ -47,34 +48,34 @@ def of_nobody(store: Store, team_name: str, caller: Caller) -> str:
     except errors.TeamsError:  # the wait itself says what is wrong
         return ""
     standing = standing_of(team, caller)
-    return _NOBODY if standing and standing.leads and not _others(team, caller.name) else ""
+    return _NOBODY_JOINED if standing and standing.leads and not _others(team, caller.name) else ""
 
 
 def of_all(store: Store, team_name: str) -> str:
     """Describe what all work on, who is silent, what is ready, and whether nobody works."""
-    return _work(store, teams.get(store, team_name), "", leads=True)
+    return _state_of_work(store, teams.get(store, team_name), "", leads=True)
 
 
-def _work(store: Store, team: Team, but: str, leads: bool) -> str:
-    """Describe who works on what, without the agent *but*. If *leads* is set, the text also says what is ready and who
-    is idle.
+def _state_of_work(store: Store, team: Team, reader: str, leads: bool) -> str:
+    """Describe who works on what, except for the agent *reader*, who reads the text; "" for nobody. If *leads* is set,
+    the text also says what is ready and who is idle.
     """
-    in_progress = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != but]
+    in_progress = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != reader]
     overview = overviews.overview(store, team.name)
+    phrases = [_in_progress(store, team, in_progress, overview.tasks_read)]
     if leads:
         in_review = [f"{task.id} ({task.review_by})" for task in tasks.labelled(store, team.name, tasks.IN_REVIEW)]
-        reviewed = f"in review: {text.listed(in_review, _NAMED)}" if in_review else ""
-        rest = "; ".join(filter(None, (reviewed, _left(store, team, but, in_progress, overview))))
+        phrases.append(f"in review: {text.listed(in_review, _MOST_NAMED)}" if in_review else "")
+        phrases.append(_ready_and_idle(store, team, reader, in_progress, overview))
     else:
-        counts = overview.counts
-        is_going_on = counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW)
-        rest = "no other task is left" if is_going_on and not counts["pending"] else ""
-    return "; ".join(filter(None, (_in_progress(store, team, in_progress, overview.tasks_read), rest)))
+        has_others_at_work = overview.counts[tasks.IN_PROGRESS] or overview.counts.get(tasks.IN_REVIEW)
+        phrases.append("no other task is left" if has_others_at_work and not overview.counts["pending"] else "")
+    return "; ".join(filter(None, phrases))
 
 
 def _in_progress(store: Store, team: Team, in_progress: list[Task], others: Sequence[Task] = ()) -> str:
     by_silence = sorted(((silence(store, team, task), task) for task in in_progress), key=lambda each: -each[0])
-    named = text.listed([_named(store, task, silent, others) for silent, task in by_silence], _NAMED)
+    named = text.listed([_task_in_words(store, task, silent, others) for silent, task in by_silence], _MOST_NAMED)
     return f"In progress: {named}" if named else ""
 
 
@@ -87,7 +88,7 @@ def of_task(store: Store, team_name: str, task_id: str) -> str:
     if task.status == tasks.IN_REVIEW:
         return f"{task.id} waits for {task.review_by}'s review"
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team_name)):
-        return f"{task.id} is blocked by {text.listed([_blocker(store, team, each) for each in blockers], _NAMED)}"
+        return f"{task.id} is blocked by {text.listed([_blocker(store, team, each) for each in blockers], _MOST_NAMED)}"
     return f"{task.id} is ready, {f'assigned to {task.assignee}' if task.assignee else 'and nobody has claimed it'}"
 
 
@@ -95,15 +96,15 @@ def _blocker(store: Store, team: Team, blocker: dependencies.Blocker) -> str:
     if blocker.status != tasks.IN_PROGRESS:
         return str(blocker)
     task = tasks.get(store, team.name, blocker.id)
-    return _named(store, task, silence(store, team, task))
+    return _task_in_words(store, task, silence(store, team, task))
 
 
 def of_plan(store: Store, team_name: str, plan_id: str) -> str:
     """Describe how long the plan has waited, and when the leader was last heard of."""
     team, plan = teams.get(store, team_name), plans.get(store, team_name, plan_id)
     waits = f"{plan.id} has waited {length(seconds_since(plan.created_at, store.now()))} for {team.leader}"
-    seen = presence.load(store, team.name, team.leader or "").last_seen
-    return f"{waits}, last heard of {length(seconds_since(seen, store.now()))} ago" if seen else waits
+    last_seen = presence.load(store, team.name, team.leader or "").last_seen
+    return f"{waits}, last heard of {length(seconds_since(last_seen, store.now()))} ago" if last_seen else waits
 
 
 def of_agent(store: Store, team_name: str, name: str) -> str:
@@ -122,55 +123,54 @@ def silence(store: Store, team: Team, task: Task) -> float:
     return seconds_since(max(last_seen or "", task.claimed_at or ""), store.now())
 
 
-def _named(store: Store, task: Task, silent: float, others: Sequence[Task] = ()) -> str:
-    """Return the id of the task with its owner, the time since the claim, how long the owner is *silent*, and how many
-    of the *others* are blocked by the task.
+def _task_in_words(store: Store, task: Task, silent: float, others: Sequence[Task] = ()) -> str:
+    """Return the id of the task with its owner, the time since the claim, for how many seconds the owner is *silent*,
+    and how many of the tasks *others* are blocked by the task.
     """
-    since = length(seconds_since(task.claimed_at, store.now())) if task.claimed_at else ""
-    behind = len(dependencies.waiting_for([task.id], others))
-    blocked = f"{behind} blocked by it" if behind else ""
-    return f"{task.id} ({', '.join(filter(None, (task.owner, since, _silent_for(silent), blocked)))})"
+    held_for = length(seconds_since(task.claimed_at, store.now())) if task.claimed_at else ""
+    blocked_count = len(dependencies.waiting_for([task.id], others))
+    blocked = f"{blocked_count} blocked by it" if blocked_count else ""
+    return f"{task.id} ({', '.join(filter(None, (task.owner, held_for, _silent_for(silent), blocked)))})"
 
 
 def _silent_for(silent: float) -> str:
     return f"silent for {length(silent)}" if silent >= _SILENT else ""
 
 
-def _left(store: Store, team: Team, but: str, in_progress: list[Task], overview: Overview) -> str:
-    """Describe the number of ready tasks, and the idle members. If nobody works, also the number of blocked tasks, and
-    the member that was last heard of.
+def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Task], overview: Overview) -> str:
+    """Describe the number of ready tasks, and the idle members. If nobody works, describe the numbers of ready and
+    blocked tasks, and the member that was last heard of.
     """
     ready = len(overview.ready) + overview.free
-    if in_progress:
-        return "; ".join(filter(None, (f"{ready} ready" if ready else "", _idle(store, team, but, in_progress))))
     blocked = overview.counts["pending"] - ready
-    if not ready + blocked:
+    if in_progress:
+        return "; ".join(filter(None, (f"{ready} ready" if ready else "", _idle(store, team, reader, in_progress))))
+    if not overview.counts["pending"]:
         return ""
     counts = [f"{number} {state}" for number, state in ((ready, "ready"), (blocked, "blocked")) if number]
-    heard = [(_heard_of(store, team, member), member.agent_id) for member in _others(team, but)]
-    last = _NOBODY
-    if heard:
-        seen, name = max(heard)
-        last = f"last seen: {name}, {length(seconds_since(seen, store.now()))} ago"
-    return f"Nobody has a task: {', '.join(counts)}; {last}"
+    last_heard = _NOBODY_JOINED
+    if others := _others(team, reader):
+        seen_at, name = max((_last_heard_of(store, team, member), member.agent_id) for member in others)
+        last_heard = f"last seen: {name}, {length(seconds_since(seen_at, store.now()))} ago"
+    return f"Nobody has a task: {', '.join(counts)}; {last_heard}"
 
 
-def _idle(store: Store, team: Team, but: str, in_progress: list[Task]) -> str:
-    """Return the members other than *but* that have no task, each with its silence if that is long; "" if there are
-    none.
+def _idle(store: Store, team: Team, reader: str, in_progress: list[Task]) -> str:
+    """Return the members other than the *reader* that have no task, each with its silence if that is long; "" if there
+    are none.
     """
     busy = {team.leader, *(task.owner for task in in_progress)}
     named = []
-    for member in _others(team, but):
+    for member in _others(team, reader):
         if member.agent_id not in busy:
-            silent = _silent_for(seconds_since(_heard_of(store, team, member), store.now()))
+            silent = _silent_for(seconds_since(_last_heard_of(store, team, member), store.now()))
             named.append(f"{member.agent_id} ({silent})" if silent else member.agent_id)
-    return f"idle: {text.listed(named, _NAMED)}" if named else ""
+    return f"idle: {text.listed(named, _MOST_NAMED)}" if named else ""
 
 
-def _others(team: Team, but: str) -> list[Member]:
-    return [member for member in team.members if member.active and member.agent_id != but]
+def _others(team: Team, name: str) -> list[Member]:
+    return [member for member in team.members if member.active and member.agent_id != name]
 
 
-def _heard_of(store: Store, team: Team, member: Member) -> str:
+def _last_heard_of(store: Store, team: Team, member: Member) -> str:
     return max(presence.load(store, team.name, member.agent_id).last_seen or "", member.joined_at or team.created_at)

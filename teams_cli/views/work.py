@@ -38,11 +38,11 @@ _TITLE = 48
 _TITLE_IN_REMINDER = 60
 _RESULT = 1200
 """Characters of a blocker's result that a row has."""
-_TO_TAKE_IT = 15.0
-"""Seconds for which a ready task is left to the agent that was told of it first. Models take about ten for a step."""
+_OFFER_LASTS = 15.0
+"""Seconds for which a ready task is left to the agent that was offered it first. Models take about ten for a step."""
 _SOON = 0.25
 """The part of a lease at the end of which its owner is warned."""
-_BACK = 50
+_MOST_SEARCHED = 50
 """Messages that are searched for a question of the owner that is not answered."""
 
 
@@ -51,11 +51,11 @@ def held_by(store: Store, team: str, name: str) -> list[Task]:
     return [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner == name]
 
 
-def rows_of(store: Store, team: Team, held: list[Task], proposed: list[Plan]) -> list[Document]:
+def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -> list[Document]:
     """Return rows for the first few of the tasks *held* by an agent: the time left, the blockers that the task waits
     for, and the state of its plan.
 
-    *proposed* are the plans of the team.
+    *all_plans* are the plans of the team.
     """
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.blocked_by}:
@@ -63,47 +63,46 @@ def rows_of(store: Store, team: Team, held: list[Task], proposed: list[Plan]) ->
             by_id[key] = tasks.get(store, team.name, key)
         except errors.TeamsError:
             continue
-    return [_row(store, team, task, by_id, proposed) for task in held[:SHOWN]]
+    return [_row(store, team, task, by_id, all_plans) for task in held[:SHOWN]]
 
 
-def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], proposed: list[Plan]) -> Document:
+def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], all_plans: list[Plan]) -> Document:
     blockers = [by_id[key] for key in task.blocked_by if key in by_id]
-    done = [blocker for blocker in blockers if blocker.status == "completed"]
-    status, plan = plan_of(task, proposed)
-    ends = leases.expires_at(store, task)
-    left = None if ends is None else max(0, round(-seconds_since(ends, store.now())))
+    status, plan_id = plan_of(task, all_plans)
+    expires_at = leases.expires_at(store, task)
+    seconds_left = None if expires_at is None else max(0, round(-seconds_since(expires_at, store.now())))
     return {
         "id": task.id,
         "title": text.clipped_line(task.title, _TITLE),
-        "leaseExpiresAt": ends,
-        "leaseSeconds": left,
-        "leaseEndsSoon": left is not None and left < leases.lease_seconds(team) * _SOON,
+        "leaseExpiresAt": expires_at,
+        "leaseSeconds": seconds_left,
+        "leaseEndsSoon": seconds_left is not None and seconds_left < leases.lease_seconds(team) * _SOON,
         "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
         "results": [
             {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}
-            for blocker in done
+            for blocker in blockers
+            if blocker.status == "completed"
         ],
         "plan": status,
-        "planId": plan,
+        "planId": plan_id,
     }
 
 
-def plan_of(task: Task, proposed: list[Plan]) -> tuple[str | None, str | None]:
+def plan_of(task: Task, all_plans: list[Plan]) -> tuple[str | None, str | None]:
     """Return the status and the id of the owner's newest plan for the task.
 
     Without a plan, the status is `required` if the task needs one; else both are None. A plan that was approved for an
-    earlier owner counts as well. *proposed* are the plans of the team.
+    earlier owner counts as well. *all_plans* are the plans of the team.
     """
-    own = [plan for plan in proposed if plan.task == task.id and plan.from_ == task.owner]
-    if own:
-        return own[-1].status, own[-1].id
-    waiting = [plan.id for plan in proposed if (plan.status, plan.from_, plan.task) == ("proposed", task.owner, None)]
-    if waiting:  # a plan for all of its work
-        return "proposed", waiting[-1]
+    for plan in reversed(all_plans):
+        if plan.task == task.id and plan.from_ == task.owner:
+            return plan.status, plan.id
+    for plan in reversed(all_plans):
+        if plan.task is None and plan.from_ == task.owner and plan.status == "proposed":  # a plan for all of its work
+            return "proposed", plan.id
     if not task.plan_required:
         return None, None
-
-    approved = plans.newest_approved(proposed, task.id)
+    approved = plans.newest_approved(all_plans, task.id)
     return (approved.status, approved.id) if approved else ("required", None)
 
 
@@ -127,7 +126,7 @@ def when_idle(store: Store, team: Team, caller: Caller) -> str:
     if standing is None or not standing.leads:
         return "" if overviews.counts_if_ended(store, team.name) else steps.when_idle(may_claim(team, caller))
     settled = overviews.settled(store, team.name)
-    if not (settled and any(settled["taskCounts"].values())) or expects_ends(store, team.name, caller.name):
+    if not (settled and any(settled["taskCounts"].values())) or awaits_shutdowns(store, team.name, caller.name):
         return steps.WAIT_TO_LEAD
     return steps.after_all(settled["stuck"])
 
@@ -153,13 +152,13 @@ def offer_left(store: Store, agent: Agent) -> float:
     """Return for how many seconds the task that was offered to the agent is still left to it. 0 if there is no offer,
     or if the time of the offer is in the future.
     """
-    left = _TO_TAKE_IT - seconds_since(agent.offered_at, store.now()) if agent.offered_at else 0.0
-    return left if 0 < left <= _TO_TAKE_IT else 0.0
+    seconds = _OFFER_LASTS - seconds_since(agent.offered_at, store.now()) if agent.offered_at else 0.0
+    return seconds if 0 < seconds <= _OFFER_LASTS else 0.0
 
 
 class Held:
-    """A task in progress that its owner can continue. It has the key of this fact, the reason, a sentence for the
-    owner, and the next command.
+    """A task in progress that its owner can continue: with the key of this fact, the reason *why* it can, a *text* for
+    the owner, and the next command *step*.
     """
 
     def __init__(self, task: Task, row: Document, step: str) -> None:
@@ -197,10 +196,11 @@ def unanswered(store: Store, team: str, name: str, since: str) -> Message | None
     """
     last = store.last(team, MESSAGE)
     asked: Message | None = None
-    for message in store.read(team, MESSAGE, None, max(0, last - _BACK), []):
+    for message in store.read(team, MESSAGE, None, max(0, last - _MOST_SEARCHED), []):
         if message.from_ == name:
-            is_open = message.type == "plain" and not message.is_closed_by_reading and message.timestamp >= since
-            asked = message if is_open and (message.ack_by or steps.asks(message.message)) else asked
+            needs_answer = message.type == "plain" and not message.is_closed_by_reading and message.timestamp >= since
+            if needs_answer and (message.ack_by or steps.asks(message.message)):
+                asked = message
         elif message.from_ != SYSTEM and name in (message.recipients or [message.to]):
             asked = None
     return asked
@@ -214,7 +214,8 @@ def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool =
     held = held_by(store, team, name)
     if only_with_task and not held:
         return
-    asked = unanswered(store, team, name, held[0].claimed_at or "" if held else "")
+    since = held[0].claimed_at or "" if held else ""
+    asked = unanswered(store, team, name, since)
     if asked is None:
         return
     for to in asked.recipients or [asked.to]:
@@ -224,29 +225,30 @@ def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool =
         )
 
 
-def can_wait(news: list[Message], expects_ends: bool) -> bool:
+def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
     """Whether the messages ask nothing of the reader: each says that a task was completed or accepted, or, with
-    *expects_ends*, that a member agreed to shut down.
+    *awaits_shutdowns*, that a member agreed to shut down.
     """
 
-    def asks(message: Message) -> bool:
+    def asks_nothing(message: Message) -> bool:
         if message.from_ != SYSTEM:
-            return True
-        if expects_ends and shutdowns.is_approval(message.about):
             return False
+        if awaits_shutdowns and shutdowns.is_approval(message.about):
+            return True
         is_completion = message.type == "info" and (message.about or "").startswith("task-")
-        return not is_completion and message.event != events.REVIEW_ACCEPTED
+        return is_completion or message.event == events.REVIEW_ACCEPTED
 
-    return not any(map(asks, news))
+    return all(map(asks_nothing, news))
 
 
-def expects_ends(store: Store, team_name: str, name: str) -> bool:
+def awaits_shutdowns(store: Store, team_name: str, name: str) -> bool:
     """Whether members that the agent *name* asked to shut down have not answered yet.
 
     The requests are read before the team. An answer that arrives in between is either still to be delivered by the
     team, or in the mail, which is read later.
     """
-    asked = [request for request, _ in store.scan(team_name, shutdowns.SHUTDOWN, []) if request.requested_by == name]
+    requests = [request for request, _ in store.scan(team_name, shutdowns.SHUTDOWN, []) if request.requested_by == name]
     team = teams.get(store, team_name)
-    is_on_its_way = any(owed.to == name and shutdowns.is_approval(owed.about) for owed in team.owed or ())
-    return is_on_its_way or any(shutdowns.as_decided(request, team).status == "requested" for request in asked)
+    if any(owed.to == name and shutdowns.is_approval(owed.about) for owed in team.owed or ()):
+        return True
+    return any(shutdowns.as_decided(request, team).status == "requested" for request in requests)

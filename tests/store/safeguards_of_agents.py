@@ -116,7 +116,7 @@ MUTANTS = [
     Mutant(
         "two told of one task",
         "../views/concerns",
-        "            if facts.is_offered_to_another():\n",
+        "            if facts.must_leave_offer():\n",
         "        if False:\n",
         "tests/views/test_turns.py",
     ),
