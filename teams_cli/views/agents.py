@@ -24,8 +24,8 @@ from teams_cli.views.course import Graph
 Row = dict[str, Any]
 
 
-_LETTERS = 50
-_REASON = 400
+_MOST_LETTERS = 50
+_MOST_OF_REASON = 400
 _FORMAL = frozenset({"notice", "info", "shutdown", "plan"})
 _ENDS = frozenset({"in_review", "completed", "failed", "cancelled", "released", "expired", "reopened"})
 _OF_SESSION = (
@@ -58,12 +58,12 @@ def rows_with(store: Store, team: Team, started: Mapping[str, Session], problems
     """Return a row for each member, with its session in *started*. A member that can't be read is left out, and the
     error is added to *problems*.
     """
-    own: dict[str, list[str]] = {}
+    tasks_of: dict[str, list[str]] = {}
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
-        own.setdefault(task.owner or "", []).append(task.id)
+        tasks_of.setdefault(task.owner or "", []).append(task.id)
     members = [member for member in team.roster() if member.active or member.stopped_by]
     unread, load = _unread_counts(store, team, members, problems), load_all(store, team.name)
-    seated = {terminal.agent: terminal for terminal in terminals.all_of(store, team.name, problems)}
+    terminal_of = {terminal.agent: terminal for terminal in terminals.all_of(store, team.name, problems)}
     rows = []
     for member in members:
         name = member.agent_id
@@ -74,8 +74,8 @@ def rows_with(store: Store, team: Team, started: Mapping[str, Session], problems
         except errors.TeamsError as problem:
             problems.append(problem)
             continue
-        session, terminal = started.get(name), seated.get(name)
-        is_busy = name in own or name in team.inside_clients()
+        session, terminal = started.get(name), terminal_of.get(name)
+        is_busy = name in tasks_of or name in team.inside_clients()
         row: Row = {
             "name": name,
             "displayName": member.agent_name,
@@ -88,7 +88,7 @@ def rows_with(store: Store, team: Team, started: Mapping[str, Session], problems
             "lastSeen": agent.last_seen or member.joined_at,
             **({"host": agent.host} if agent.host else {}),
             **({"note": agent.note} if agent.note else {}),
-            **({"tasks": own[name]} if name in own else {}),
+            **({"tasks": tasks_of[name]} if name in tasks_of else {}),
             **({"childOf": member.child_of} if member.child_of and member.active else {}),
         }
         if session:
@@ -138,36 +138,35 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, session: Se
         if session.ended:
             return "failed" if session.outcome in ("failed", "lost") else "idle"
         return "active"  # its supervisor knows more than its last command says
-    seen = agent.expected_at or member.joined_at
-    if is_gone(agent) or (seen and seconds_since(seen, store.now()) > team.silence):
+    expected_at = agent.expected_at or member.joined_at
+    if is_gone(agent) or (expected_at and seconds_since(expected_at, store.now()) > team.silence):
         return "stale"
     return "active" if is_busy else "idle"
 
 
 def trouble_of(
-    row: Row, asked: list[Question], proposed: Mapping[str, str], missed: Mapping[str, str]
+    row: Row, open_questions: list[Question], plan_by_author: Mapping[str, str], missed: Mapping[str, str]
 ) -> tuple[str | None, str | None]:
     """Return a word for the trouble of a listed agent (`waiting` if it waits for a person or an agent), and the reason.
     Either is None if there is none.
 
-    *asked* are the open questions. *proposed* has the undecided plan of each agent. *missed* is the result of the
-    function `missed`.
+    *plan_by_author* has the undecided plan of each agent. *missed* is the result of the function `missed`.
     """
     name, session = row["name"], row.get("session") or {}
     if row["state"] == "limited":
         return "limited", None
     if session.get("outcome") in ("failed", "lost") and session.get("state") == "done":
-        lost = "its process is gone" if session["outcome"] == "lost" else None
-        return session["outcome"], row.get("failure") or lost
+        reason = "its process is gone" if session["outcome"] == "lost" else None
+        return session["outcome"], row.get("failure") or reason
     if row["paused"] and row["state"] != "stopped":
         return "paused", row["pauseReason"]
     if row["state"] == "stale" and name in missed:
         return "silent", f"it had {missed[name]}, and has been silent since"
-    question = next((question for question in asked if question.from_ == name), None)
+    question = next((question for question in open_questions if question.from_ == name), None)
     if question is not None:
         return "waiting", f"{question.id} waits for an answer from {', '.join(question.waiting_for) or 'somebody'}"
-    if name in proposed and row["state"] != "stopped":
-        return "waiting", f"{proposed[name]} waits for a decision"
+    if name in plan_by_author and row["state"] != "stopped":
+        return "waiting", f"{plan_by_author[name]} waits for a decision"
     return None, None
 
 
@@ -175,17 +174,18 @@ def missed(all_tasks: list[Task]) -> dict[str, str]:
     """Return the agents whose silence matters, each with the id of the task that it has, or that it lost because it was
     silent.
     """
-    last: dict[str, tuple[str, str]] = {}
+    newest: dict[str, tuple[str, str]] = {}
+    """For each agent the time of its newest claim, and the task."""
     for task in all_tasks:
-        for agent, start, _, how in spans_of_work(task)[-1:]:
-            if how in (None, "expired") and agent and start:
-                last[agent] = max(last.get(agent, ("", "")), (start, task.id))
-    return {agent: task for agent, (_, task) in last.items()}
+        for agent, start, _, outcome in spans_of_work(task)[-1:]:
+            if outcome in (None, "expired") and agent and start:
+                newest[agent] = max(newest.get(agent, ("", "")), (start, task.id))
+    return {agent: task_id for agent, (_, task_id) in newest.items()}
 
 
 def reason(task: Task) -> str:
     """Return why the task failed; of a long explanation only the end, for which a card has room."""
-    return attempts.why_failed(task)[-_REASON:]
+    return attempts.why_failed(task)[-_MOST_OF_REASON:]
 
 
 def spans_of_work(task: Task) -> list[list[str | None]]:
@@ -210,17 +210,18 @@ def failures(graph: Graph) -> list[Row]:
     come first.
     """
     counts = graph.waiting_counts()
-    rows = [
-        {"id": task.id, "title": task.title, "status": task.status, "reason": reason(task), "waiting": waiting}
-        for task in graph.tasks.values()
-        if task.status in ("failed", "cancelled") and ((waiting := counts.get(task.id, 0)) or task.status == "failed")
-    ]
+    rows: list[Row] = []
+    for task in graph.tasks.values():
+        waiting = counts.get(task.id, 0)
+        if task.status == "failed" or (task.status == "cancelled" and waiting):
+            row = {"id": task.id, "title": task.title, "status": task.status}
+            rows.append({**row, "reason": reason(task), "waiting": waiting})
     return sorted(rows, key=lambda row: -row["waiting"])
 
 
 def letters(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Message]:
     """Return the newest open messages that agents wrote to the person. Notices, plans and requests are left out."""
     inbox = inboxes.load_with_new(store, team, HUMAN, problems)
-    numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _LETTERS :]
+    numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _MOST_LETTERS :]
     newest = store.fetch(team, messages.MESSAGE, numbers, problems) if numbers else []
-    return [message for message in newest if message.type not in _FORMAL][-_LETTERS:]
+    return [message for message in newest if message.type not in _FORMAL][-_MOST_LETTERS:]

@@ -129,9 +129,9 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
     """
     team = teams.get(store, team_name)
     all_tasks = list(tasks.all_of(store, team_name, problems))
-    asked = _open_questions(store, team_name, problems)
+    open_questions = _open_questions(store, team_name, problems)
     proposed = list(plans.all_of(store, team_name, problems, only_open=True))
-    deciding = {plan.from_: plan.id for plan in proposed}
+    plan_by_author = {plan.from_: plan.id for plan in proposed}
     missed = agents.missed(all_tasks)
     # The person's own messages, and those that ask for a receipt, are shown with how far they got.
     states = {row["id"]: row for row in reach.states_of(store, team, HUMAN, _MESSAGES_OF_FRAME)}
@@ -141,9 +141,11 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
         "state": team.state,
         "leader": team.leader,
         "course": course.course(all_tasks, parse_rfc3339(teams.now(store))),
-        "waiting": _for_person(asked, proposed, agents.letters(store, team_name, problems), all_tasks),
+        "waiting": _for_person(open_questions, proposed, agents.letters(store, team_name, problems), all_tasks),
         "failed": agents.failures(Graph(all_tasks)),
-        "agents": [_with_trouble(row, asked, deciding, missed) for row in agent_rows(store, team, problems)],
+        "agents": [
+            _with_trouble(row, open_questions, plan_by_author, missed) for row in agent_rows(store, team, problems)
+        ],
         "taskCounts": tasks.count(all_tasks),
         "tasks": _foremost(all_tasks),
         "messages": [{**message.to_json(), **states.get(message.id, {})} for message in newest],
@@ -151,28 +153,28 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
 
 
 def _with_trouble(
-    row: dict[str, Any], asked: list[Question], deciding: dict[str, str], missed: dict[str, str]
+    row: dict[str, Any], open_questions: list[Question], plan_by_author: dict[str, str], missed: dict[str, str]
 ) -> dict[str, Any]:
     """Return the agent's row with the fields `trouble` and `why`. They are None if the agent has no trouble, or there
     is no reason to name.
     """
-    trouble, why = agents.trouble_of(row, asked, deciding, missed)
+    trouble, why = agents.trouble_of(row, open_questions, plan_by_author, missed)
     return {**row, "trouble": trouble, "why": why}
 
 
 def _for_person(
-    asked: list[Question], proposed: list[Plan], letters: list[Message], all_tasks: list[Task]
+    open_questions: list[Question], proposed: list[Plan], letters: list[Message], all_tasks: list[Task]
 ) -> list[dict[str, Any]]:
     """Return a row for each question, plan, review and message that waits for the person, in this order."""
-    to_answer = sorted((one for one in asked if HUMAN in one.waiting_for), key=lambda one: one.is_abandoned)
+    to_answer = sorted((q for q in open_questions if HUMAN in q.waiting_for), key=lambda q: q.is_abandoned)
     return [
         *(
-            _waiting("question", one.id, one.from_, one.question, expiresAt=one.expires_at, leftAlone=one.is_abandoned)
-            for one in to_answer
+            _waiting("question", q.id, q.from_, q.question, expiresAt=q.expires_at, leftAlone=q.is_abandoned)
+            for q in to_answer
         ),
         *(_waiting("plan", plan.id, plan.from_, plan.plan) for plan in proposed),
         *(_waiting("review", t.id, t.owner or "", f"to review: {t.title}") for t in reviews.for_person(all_tasks)),
-        *(_waiting("message", one.id, one.from_, one.message) for one in letters),
+        *(_waiting("message", message.id, message.from_, message.message) for message in letters),
     ]
 
 
@@ -185,15 +187,16 @@ def _foremost(all_tasks: list[Task]) -> list[dict[str, Any]]:
     then those that ended, failed ones first.
     """
     status_of = dependencies.among(all_tasks)
-    by_end = sorted(all_tasks, key=lambda task: task.completed_at or "", reverse=True)
-    place = {task.id: number for number, task in enumerate(by_end)}
-    place.update((task.id, number) for number, task in enumerate(all_tasks) if task.status not in tasks.FINISHED)
+    unfinished = [task for task in all_tasks if task.status not in tasks.FINISHED]
+    finished = [task for task in all_tasks if task.status in tasks.FINISHED]
+    finished.sort(key=lambda task: task.completed_at or "", reverse=True)
 
-    def rank(task: Task) -> tuple[int, bool, int]:
+    def rank(task: Task) -> tuple[int, bool]:
         is_blocked = task.status == "pending" and bool(dependencies.open_blockers(task, status_of))
-        return _ORDER.index(task.status), is_blocked, place[task.id]
+        return _ORDER.index(task.status), is_blocked
 
-    return [dependencies.to_document(task, status_of) for task in sorted(all_tasks, key=rank)[:_TASKS_OF_FRAME]]
+    foremost = sorted([*unfinished, *finished], key=rank)[:_TASKS_OF_FRAME]
+    return [dependencies.to_document(task, status_of) for task in foremost]
 
 
 def rows(store: Store, team: Team, config: Config, finished: int, problems: Problems) -> dict[str, Rows]:
@@ -204,22 +207,20 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: Prob
     agent.
     """
     all_tasks = _current_tasks(store, team, problems)
-    asked = _open_questions(store, team.name, problems)
+    open_questions = _open_questions(store, team.name, problems)
     shown_plans = plans_of_interest(store, team, problems)
     missed = agents.missed(all_tasks)
-    deciding = {plan["from"]: plan["id"] for plan in shown_plans if plan["status"] == "proposed"}
+    plan_by_author = {plan["from"]: plan["id"] for plan in shown_plans if plan["status"] == "proposed"}
+    rows_of_agents = agent_rows(store, team, problems)
+    for row in rows_of_agents:
+        row["statusHistory"] = row["statusHistory"][-_LATEST_STATUSES:]
     return {
         "tasks": _cards(store, team, config, Graph(all_tasks), finished),
-        "agents": {
-            row["name"]: _with_trouble(
-                {**row, "statusHistory": row["statusHistory"][-_LATEST_STATUSES:]}, asked, deciding, missed
-            )
-            for row in agent_rows(store, team, problems)
-        },
-        "questions": {question.id: questions.to_document(question) for question in asked},
+        "agents": {row["name"]: _with_trouble(row, open_questions, plan_by_author, missed) for row in rows_of_agents},
+        "questions": {question.id: questions.to_document(question) for question in open_questions},
         "plans": {plan["id"]: plan for plan in shown_plans},
         "shutdowns": {request.id: request.to_json() for request in _open_shutdowns(store, team, problems)},
-        "mail": {one.id: letter(one) for one in agents.letters(store, team.name, problems)},
+        "mail": {message.id: letter(message) for message in agents.letters(store, team.name, problems)},
         "sent": {row["id"]: row for row in reach.states_of(store, team, HUMAN, _MESSAGES)},
         "landings": {landing["id"]: landing for landing in landings.of_interest(store, team.name, problems)},
         "pages": {page.key: page.to_row() for page in pages.all_of(store, team.name, problems)},
@@ -232,7 +233,7 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: Prob
 
 
 def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int) -> Rows:
-    seen = {agent.agent: agent for agent, _ in store.scan(team.name, presence.AGENT, [])}
+    agent_of = {agent.agent: agent for agent, _ in store.scan(team.name, presence.AGENT, [])}
     person = Caller(HUMAN, config=config)
     all_tasks = list(graph.tasks.values())
     waiting = graph.waiting_counts()
@@ -242,7 +243,7 @@ def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int
     for task in all_tasks:
         if task.id in shown:
             cards[task.id] = _card(task, graph, waiting.get(task.id, 0), changes.moves(team, person, task))
-            owner = seen.get(task.owner or "") if task.status == "in_progress" else None
+            owner = agent_of.get(task.owner or "") if task.status == "in_progress" else None
             if owner:  # the files that it changes, and with whose work these conflict
                 fields = {"changing": owner.changing, "conflicts": owner.conflicts}
                 cards[task.id] |= {key: value for key, value in fields.items() if value}
@@ -273,7 +274,7 @@ def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str,
         "touches": task.touches,
         "checked": check and check.brief(),
         "reviewed": task.reviewed,
-        "evidence": [one.to_json() for one in task.evidence or ()],
+        "evidence": [attachment.to_json() for attachment in task.evidence or ()],
         "landing": task.landing,
         "claim": task.claim,
         "leaseExpiresAt": task.lease_expires_at,

@@ -54,14 +54,14 @@ def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -
         return outside(store, team_name, caller)
     agent = presence.load(store, team_name, caller.name)
     overview = overviews.overview(store, team_name).changed(lambda task: leases.current(store, team, task))
-    proposed = plans.all_of(store, team_name, [])
+    all_plans = plans.all_of(store, team_name, [])
     first_look = _for_first_look(team, caller) if agent.looked_to is None else {}
     rules_shown = 0 < len(first_look.get("rules", "")) <= _RULES
     document = (
         _about_team(team, caller, overview, overviews.has_unlanded_task(store, team_name))
-        | _own_tasks(store, team, caller, agent, overview, proposed)
+        | _own_tasks(store, team, caller, agent, overview, all_plans)
         | first_look
-        | _waiting(store, team, caller, proposed, rules_shown, once_shown)
+        | _waiting(store, team, caller, all_plans, rules_shown, once_shown)
         | _since(store, team, caller, agent, once_shown)
         | _pages(store, team, caller.name, once_shown)
     )
@@ -72,9 +72,11 @@ def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -
 def outside(store: Store, team_name: str, caller: Caller, own: Sequence[str] = ()) -> Document:
     """Return the brief for a caller that is in no team, or that is in several, *own*, and named none of them."""
     all_teams = store.teams()
-    step = steps.outside(team_name, all_teams, caller.name, own)
     document: Document = {"agent": caller.name, "role": None, "team": team_name or None, "teams": all_teams}
-    return {**document, **({"memberOf": own} if own else {}), "next": step}
+    if own:
+        document["memberOf"] = own
+    document["next"] = steps.outside(team_name, all_teams, caller.name, own)
+    return document
 
 
 def _for_first_look(team: Team, caller: Caller) -> Document:
@@ -101,8 +103,9 @@ def _pages(store: Store, team: Team, name: str, once_shown: OnceShown) -> Docume
 
 
 def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> Document:
-    standing, member, stuck = standing_of(team, caller), team.find(caller.name), overview.stuck
+    standing, member = standing_of(team, caller), team.find(caller.name)
     counts = {status: count for status, count in overview.counts.items() if count}
+    can_be_done = counts.get("pending", 0) > len(overview.stuck)
     document: Document = {
         "agent": caller.name,
         "role": standing.role if standing else None,
@@ -111,10 +114,8 @@ def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> 
         "members": len(team.active_names()),
         "tasks": counts,
         "leads": bool(standing and standing.leads) or (caller.is_human and team.leader == HUMAN),
-        "going": lands
-        or bool(counts.get(IN_PROGRESS) or counts.get(IN_REVIEW))
-        or counts.get("pending", 0) > len(stuck),
-        "stuck": stuck,
+        "going": lands or bool(counts.get(IN_PROGRESS) or counts.get(IN_REVIEW)) or can_be_done,
+        "stuck": overview.stuck,
     }
     if member and member.stopped_by:
         document["stopped"] = member.stopped_by
@@ -124,13 +125,13 @@ def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> 
 
 
 def _own_tasks(
-    store: Store, team: Team, caller: Caller, agent: Agent, overview: Overview, proposed: list[Plan]
+    store: Store, team: Team, caller: Caller, agent: Agent, overview: Overview, all_plans: list[Plan]
 ) -> Document:
     """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim. The first task
     is shown with its description until the caller has claimed one.
     """
     own = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
-    rows = work.rows_of(store, team, own, proposed)
+    rows = work.rows_of(store, team, own, all_plans)
     has_claimed = bool(agent.explained)  # the rules are explained with the first claim
     if own and not has_claimed:
         more = f" (all of it: teams show-task {own[0].id})"
@@ -150,15 +151,16 @@ def _own_tasks(
 
 
 def _waiting(
-    store: Store, team: Team, caller: Caller, proposed: list[Plan], rules_shown: bool, once_shown: OnceShown
+    store: Store, team: Team, caller: Caller, all_plans: list[Plan], rules_shown: bool, once_shown: OnceShown
 ) -> Document:
     """Return the requests, mail, questions, reviews and plans that wait for the caller."""
     name, standing = caller.name, standing_of(team, caller)
     to_decide: list[Plan] = []
     if standing and (standing.leads or caller.is_human):
-        to_decide = [plan for plan in proposed if plan.status == "proposed" and plan.from_ != name]
-    shown = {settings.RULES} if rules_shown else set[str]()
-    shown |= {plan.id for plan in to_decide[:1]}
+        to_decide = [plan for plan in all_plans if plan.status == "proposed" and plan.from_ != name]
+    shown = {plan.id for plan in to_decide[:1]}
+    if rules_shown:
+        shown.add(settings.RULES)
     request = next(shutdowns.open_requests(store, team, name), None)
     asked = [q.id for q in questions.all_of(store, team.name, []) if q.open and name in q.waiting_for]
     mail_shown = _mail(store, team, name, shown, once_shown)
@@ -169,19 +171,18 @@ def _waiting(
         "toReview": _to_review(store, team, caller),
         "plans": [plan.id for plan in to_decide[:_WAITING]],
         "planCount": len(to_decide),
-        "proposed": [_proposed(plan) for plan in to_decide[:1]],
+        "proposed": [
+            {
+                "id": plan.id,
+                "from": plan.from_,
+                "task": plan.task,
+                "plan": text.clipped_line(plan.plan, _PLAN),
+                "whole": len(plan.plan) <= _PLAN,
+            }
+            for plan in to_decide[:1]
+        ],
         "shutdown": request.id if request else None,
         "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
-    }
-
-
-def _proposed(plan: Plan) -> Document:
-    return {
-        "id": plan.id,
-        "from": plan.from_,
-        "task": plan.task,
-        "plan": text.clipped_line(plan.plan, _PLAN),
-        "whole": len(plan.plan) <= _PLAN,
     }
 
 
@@ -194,7 +195,7 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: Once
     """
     is_open = team.state != "closed"
     if team.member(name) and is_open:
-        with suppress(errors.TeamsError):  # then they are shown as open
+        with suppress(errors.TeamsError):  # if they can't be closed, they are shown as open
             mail.close_settled(store, team.name, name)
     mailbox = inboxes.Mailbox(store, team.name, name)
     inbox, messages = mailbox.inbox, mailbox.open_messages()
@@ -208,10 +209,10 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: Once
         or (notice.about in shown and (notice.about == settings.RULES or events.of(notice)[0] == events.PLAN_PROPOSED))
     ]
     news = _fitting([notice for notice in notices if notice not in needless])
-    seen = {message.number for message in [*news, *needless]}
-    unread = [number for number in inbox.unread() if number not in seen]
-    if seen and is_open:
-        once_shown(lambda: mailbox.mark_read(seen))
+    read = {message.number for message in [*news, *needless]}
+    unread = [number for number in inbox.unread() if number not in read]
+    if read and is_open:
+        once_shown(lambda: mailbox.mark_read(read))
     asking = [message for message in messages if steps.expects_answer(message.to_document(), team.leader)]
     unhandled = inboxes.unanswered(inbox, asking, len(asking))
     return {
@@ -255,7 +256,7 @@ def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: O
     others = [entry for _, entry in entries if entry.get("actor") != name]
     ended = [entry for entry in others if entry.get("what") in _ENDS]
     document: Document = {
-        "finished": [_ended(entry) for entry in ended],
+        "finished": [_finished(entry) for entry in ended],
         "stale": list(dict.fromkeys(str(e["task"]) for e in others if e.get("what") == CHECK_STALE)),
         "changes": [],
         "moreChanges": len(others) - len(ended),
@@ -271,14 +272,18 @@ def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: O
     return document
 
 
-def _ended(entry: Document) -> Document:
+def _finished(entry: Document) -> Document:
     """Return a document about the task that ended, from an *entry* of the history: its owner, its status, and whether a
     review or a check confirmed it.
     """
-    by = entry.get("actor")
-    document = {"id": entry.get("task"), "by": entry.get("owner", by), "status": _ENDS[str(entry["what"])]}
-    accepted = {"acceptedBy": by} if entry.get("owner", by) != by else {}
-    return document | accepted | ({"checked": True} if entry.get("checked") else {})
+    actor = entry.get("actor")
+    owner = entry.get("owner", actor)
+    document = {"id": entry.get("task"), "by": owner, "status": _ENDS[str(entry["what"])]}
+    if owner != actor:
+        document["acceptedBy"] = actor
+    if entry.get("checked"):
+        document["checked"] = True
+    return document
 
 
 def _note_looked(store: Store, team: str, name: str, position: int) -> None:

@@ -13,10 +13,12 @@ from teams_cli.tasks.tasks import FINISHED, STATUSES, Task
 _RECENT = 20
 """The last completions, from which the pace is computed."""
 _LEAST = 3
-_LONGEST = 86_400.0
+"""The fewest completions from which the pace is computed."""
+_ONE_DAY = 86_400.0
 _SILENCE = 10.0
 """Usual intervals without a completion after which there is no pace any more."""
 _PATIENCE = 60.0
+"""The fewest seconds without a completion after which there is no pace any more."""
 
 
 class Graph:
@@ -47,11 +49,11 @@ class Graph:
     def behind(self, *keys: str) -> set[str]:
         """Return the ids of all tasks that wait for one of the tasks *keys*, directly or through other tasks."""
         reached: set[str] = set()
-        ahead = list(keys)
-        while ahead:
-            fresh = [waiting for waiting in self.waiting.get(ahead.pop(), ()) if waiting not in reached]
-            reached.update(fresh)
-            ahead += fresh
+        to_visit = list(keys)
+        while to_visit:
+            new = [waiting for waiting in self.waiting.get(to_visit.pop(), ()) if waiting not in reached]
+            reached.update(new)
+            to_visit += new
         return reached
 
     def waiting_counts(self) -> dict[str, int]:
@@ -62,9 +64,9 @@ class Graph:
         """
         order = self._in_order({*self.open_blockers, *self.dead_ends})
         bits = {key: 1 << place for place, key in enumerate(reversed(order))}
-        circles = [key for key in self.open_blockers if key not in bits]
-        bits.update({key: 1 << place for place, key in enumerate(circles, len(bits))})
-        sets = {key: sum(bits[waiting] for waiting in self.behind(key)) for key in circles}
+        in_cycles = [key for key in self.open_blockers if key not in bits]
+        bits.update({key: 1 << place for place, key in enumerate(in_cycles, len(bits))})
+        sets = {key: sum(bits[waiting] for waiting in self.behind(key)) for key in in_cycles}
         for key in reversed(order):
             sets[key] = 0
             for waiting in self.waiting.get(key, ()):
@@ -76,7 +78,7 @@ class Graph:
         return task.status == "pending" and not self.open_blockers[task.id]
 
     @property
-    def ahead(self) -> list[str]:
+    def achievable(self) -> list[str]:
         """The ids of the unfinished tasks that can still be completed."""
         return [key for key in self.open_blockers if key not in self.held_up]
 
@@ -86,7 +88,7 @@ class Graph:
         """
         longest: dict[str, int] = {}
         following: dict[str, str] = {}
-        for key in reversed(self._in_order(self.ahead)):
+        for key in reversed(self._in_order(self.achievable)):
             after = [waiting for waiting in self.waiting.get(key, ()) if waiting in longest]
             if after:
                 following[key] = max(after, key=lambda waiting: longest[waiting])
@@ -147,25 +149,26 @@ def course(all_tasks: list[Task], now: datetime) -> dict[str, Any]:
 
 def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
     """Return the fields `pace`, `estimate` and `noEstimate` of the progress. *path* is the critical path."""
-    ends = sorted(_ends(graph, now))[:_RECENT]
+    ends = sorted(_ages_of_completions(graph, now))[:_RECENT]
     pace = _pace(ends)
     document: dict[str, Any] = {"pace": pace, "estimate": None, "noEstimate": None}
-    left = len(graph.ahead)
-    if not left:
-        held = "all other tasks are blocked by failed or cancelled ones"
-        document["noEstimate"] = held if graph.open_blockers else "all tasks are settled"
-    elif not any(graph.tasks[key].status == "in_progress" for key in graph.ahead):
+    achievable = graph.achievable
+    if not graph.open_blockers:
+        document["noEstimate"] = "all tasks are settled"
+    elif not achievable:
+        document["noEstimate"] = "all other tasks are blocked by failed or cancelled ones"
+    elif not any(graph.tasks[key].status == "in_progress" for key in achievable):
         document["noEstimate"] = "nobody is working"
     elif pace is None:
         document["noEstimate"] = f"fewer than {_LEAST} tasks were completed lately"
-    elif _is_over(ends, graph):
+    elif _is_outdated(ends, graph):
         document["noEstimate"] = "nothing was completed for a long time"
     else:
-        document["estimate"] = _estimate(graph, pace, left, path)
+        document["estimate"] = _estimate(graph, pace, len(achievable), path)
     return document
 
 
-def _is_over(ends: list[float], graph: Graph) -> bool:
+def _is_outdated(ends: list[float], graph: Graph) -> bool:
     """Whether the last completion is so long ago, compared with the usual interval between two, that the pace is
     outdated. *ends* has the seconds since each recent completion, the latest first.
     """
@@ -173,11 +176,11 @@ def _is_over(ends: list[float], graph: Graph) -> bool:
     return ends[0] > max(_PATIENCE, _SILENCE * interval, 3 * _usual_length(graph))
 
 
-def _ends(graph: Graph, now: datetime) -> list[float]:
+def _ages_of_completions(graph: Graph, now: datetime) -> list[float]:
     """Return for each task that was completed within the last day the seconds since its completion."""
     moments = (t.completed_at for t in graph.tasks.values() if t.status == "completed" and t.completed_at)
     ages = (max(0.0, (now - parse_rfc3339(moment)).total_seconds()) for moment in moments)
-    return [age for age in ages if age <= _LONGEST]
+    return [age for age in ages if age <= _ONE_DAY]
 
 
 def _pace(ends: list[float]) -> dict[str, Any] | None:
@@ -190,13 +193,13 @@ def _pace(ends: list[float]) -> dict[str, Any] | None:
     return {"perHour": round(3600 * len(ends) / within, 1), "completed": len(ends), "withinSeconds": round(within)}
 
 
-def _estimate(graph: Graph, pace: dict[str, Any], left: int, path: list[str]) -> dict[str, Any]:
-    """Estimate the time until the *left* tasks are done, with its statistical error. It is at least the time for the
+def _estimate(graph: Graph, pace: dict[str, Any], task_count: int, path: list[str]) -> dict[str, Any]:
+    """Estimate the time until so many tasks are done, with its statistical error. It is at least the time for the
     critical path.
     """
-    seconds = left * pace["withinSeconds"] / pace["completed"]
+    seconds = task_count * pace["withinSeconds"] / pace["completed"]
     seconds = max(seconds, len(path) * _usual_length(graph))
-    error = pace["completed"] ** -0.5
+    error = pace["completed"] ** -0.5  # relative, of a number of independent events
     return {
         "seconds": round(seconds),
         "fromSeconds": round(seconds * (1 - error)),

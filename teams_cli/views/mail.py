@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from teams_cli import errors, text
 from teams_cli.messages import events
 from teams_cli.messages.messages import MESSAGE, Message
@@ -19,22 +21,22 @@ if TYPE_CHECKING:
     from teams_cli.teams.presence import OnceShown
     from teams_cli.teams.teams import Team
 
-_NAMED = 3
+_MOST_SHOWN = 3
 _LOSS_UIDS = (f"{SYSTEM}~lost-", f"{SYSTEM}~taken-")
 """The beginnings of the uids of notices about a task that their reader no longer has."""
-_NEAR = 32
+_FEW_NEW = 32
 """Messages whose envelopes are read. If more have come, the inbox is read, and its position is noted."""
 _LONGEST = 140
 """Characters of a notice that are shown whole. A notice that is cut is shown again by the next wait."""
 _LONGEST_EDIT = 600
 """Characters of a notice of an edit of the agent's own task that are shown whole: it has to act on it."""
-_WHOLE = 200
+_LONGEST_MAIL = 200
 """The most characters of a one-line message that the reminder shows whole, which marks it read."""
 
 
 class Reminder:
-    """A text that reminds an agent of what waits for it, empty if nothing does. *has_mail* says that there is unread
-    mail which the text does not show in full.
+    """A text that reminds an agent of what waits for it, empty if nothing does. *has_mail* says whether there is unread
+    mail that the text does not show in full.
     """
 
     def __init__(self, text: str, has_mail: bool = False) -> None:
@@ -64,72 +66,82 @@ def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown
     *last* is the number of the last message in the team. If very many messages have come since the agent last looked,
     the result is empty, and the reminder reports the losses with the other mail.
     """
-    told_to, name = agent.told_to or 0, agent.agent
-    if not 0 < last - told_to <= _NEAR:
+    shown_to, name = agent.told_to or 0, agent.agent
+    if not 0 < last - shown_to <= _FEW_NEW:
         return ""
-    envelopes = store.envelopes(team, MESSAGE, told_to)
+    envelopes = store.envelopes(team, MESSAGE, shown_to)
     numbers = sorted(number for number, uid, to in envelopes if name in to and uid.startswith(_LOSS_UIDS))
-    unseen = [m for m in store.fetch(team, MESSAGE, numbers, []) if not was_shown(agent, m)]
-    lost = [message for message in unseen if not is_outdated(store, team, name, message)]
-    if lost:
-        once_shown(lambda: _note_shown(store, team, name, told_to, {message.id for message in lost}))
-    return "\n".join(map(_in_a_line, _without_untrue(lost)))
+    notices = [
+        notice
+        for notice in store.fetch(team, MESSAGE, numbers, [])
+        if not was_shown(agent, notice) and not is_outdated(store, team, name, notice)
+    ]
+    if notices:
+        once_shown(lambda: _note_shown(store, team, name, shown_to, {notice.id for notice in notices}))
+    return "\n".join(map(_on_one_line, _true_texts(notices)))
 
 
 def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: OnceShown, last: int) -> Reminder:
     """Return a reminder of unread mail, with short messages in full, and of notices. It is empty if the agent was shown
     all of that before.
     """
-    name, told_to = agent.agent, agent.told_to or 0
-    is_near = last - told_to <= _NEAR
+    name, shown_to = agent.agent, agent.told_to or 0
+    is_near = last - shown_to <= _FEW_NEW
+    if last <= shown_to:
+        return Reminder("")
     # Most new messages are for others, or from the agent itself: then its inbox is neither read nor imported.
-    if last <= told_to or (
-        is_near and not any(name in to for _, _, to in store.envelopes(team.name, MESSAGE, told_to))
-    ):
+    if is_near and not any(name in recipients for _, _, recipients in store.envelopes(team.name, MESSAGE, shown_to)):
         return Reminder("")
     from teams_cli.messages import inboxes
 
     mailbox = inboxes.Mailbox(store, team.name, name)
     unread = mailbox.unread(quiet=True)
-    if not unread or unread[-1] <= told_to:
+    if not unread or unread[-1] <= shown_to:
         if not is_near:
             _note_shown(store, team.name, name, last, set())
         return Reminder("")
     messages = mailbox.messages(unread)
     mail = [message for message in messages if message.from_ != SYSTEM]
-    notices = [
+    new_mail = [message for message in mail if message.number > shown_to][-_MOST_SHOWN:]
+    whole_mail = {message.number for message in new_mail if _is_one_short_line(message)}
+    notices = _notices_to_show(store, team.name, agent, messages)
+    new_notices = notices[-_MOST_SHOWN:]
+    whole_notices = {notice.id for notice in new_notices if len(_on_one_line(notice.message)) <= _longest(notice)}
+
+    def note() -> None:
+        mailbox.mark_read(whole_mail)
+        _note_shown(store, team.name, name, unread[-1], whole_notices)
+
+    once_shown(note)
+    lines = [_mail_line(store, team, message) for message in new_mail]
+    if not_whole := len(mail) - len(whole_mail):
+        lines.append(f"{not_whole} unread: teams read-messages")
+    news = [
+        _with_step(store, team, notice, text.clipped(_on_one_line(body), _longest(notice), f" ({notice.id})"))
+        for body, notice in zip(_true_texts(new_notices), new_notices, strict=True)
+    ]
+    if len(notices) > _MOST_SHOWN:
+        news.append(f"{len(notices) - _MOST_SHOWN} more: teams read-messages")
+    if news:
+        lines.append("; ".join(news))
+    return Reminder("\n".join(lines), bool(not_whole))
+
+
+def _notices_to_show(store: Store, team: str, agent: presence.Agent, messages: list[Message]) -> list[Message]:
+    """Return the notices among the *messages* that the agent was not shown yet, and that it can use now."""
+    return [
         message
         for message in messages
         if message.from_ == SYSTEM
-        and message.number > told_to
+        and message.number > (agent.told_to or 0)
         and not was_shown(agent, message)
-        and not is_outdated(store, team.name, name, message)
-        and not is_for_later(store, team.name, message)
-        and not _is_offer_to_busy(store, team.name, name, message)
+        and not is_outdated(store, team, agent.agent, message)
+        and not is_for_later(store, team, message)
+        and not _is_offer_to_owner(store, team, agent.agent, message)
     ]
-    shown_notices = notices[-_NAMED:]
-    whole = {notice.id for notice in shown_notices if len(_in_a_line(notice.message)) <= _room_for(notice)}
-    shown_mail = [message for message in mail if message.number > told_to][-_NAMED:]
-    read = {message.number for message in shown_mail if _fits_in_a_line(message)}
-
-    def note() -> None:
-        mailbox.mark_read(read)
-        _note_shown(store, team.name, name, unread[-1], whole)
-
-    once_shown(note)
-    left = len(mail) - len(read)
-    news = [
-        _with_step(store, team, notice, text.clipped(_in_a_line(body), _room_for(notice), f" ({notice.id})"))
-        for body, notice in zip(_without_untrue(shown_notices), shown_notices, strict=True)
-    ]
-    if len(notices) > _NAMED:
-        news.append(f"{len(notices) - _NAMED} more: teams read-messages")
-    lines = [_mail_line(store, team, message) for message in shown_mail]
-    lines += [f"{left} unread: teams read-messages" if left else "", "; ".join(news)]
-    return Reminder("\n".join(filter(None, lines)), bool(left))
 
 
-def _without_untrue(notices: list[Message]) -> list[str]:
+def _true_texts(notices: list[Message]) -> list[str]:
     """Return the texts of the notices, without the parts that another of the notices makes untrue."""
     if len(notices) < 2:
         return [notice.message for notice in notices]
@@ -158,10 +170,10 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
         return False
     event, about = events.of(message)
     if event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_TAKEN):
-        again = _task(store, team, about)
-        if again is None or again.status != "in_progress" or again.owner != agent:
+        task = _task(store, team, about)
+        if task is None or task.status != "in_progress" or task.owner != agent:
             return False
-        return event != events.TASK_RELEASED  # which also says why
+        return event != events.TASK_RELEASED  # a notice of a release also says why
     if (message.about or "").startswith("msg-"):  # somebody waits for an answer
         from teams_cli.messages import inboxes
 
@@ -196,7 +208,7 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
     return task is not None and task.status == "pending" and _is_blocked(store, team, task)
 
 
-def _is_offer_to_busy(store: Store, team: str, agent: str, message: Message) -> bool:
+def _is_offer_to_owner(store: Store, team: str, agent: str, message: Message) -> bool:
     """Whether a notice offers a task to the agent while another task of the agent is in progress."""
     if events.of(message)[0] not in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY):
         return False
@@ -230,13 +242,13 @@ def _task(store: Store, team: str, key: str) -> Task | None:
         return None
 
 
-def _fits_in_a_line(message: Message) -> bool:
-    return len(message.message) <= _WHOLE and "\n" not in message.message
+def _is_one_short_line(message: Message) -> bool:
+    return len(message.message) <= _LONGEST_MAIL and "\n" not in message.message
 
 
 def _mail_line(store: Store, team: Team, message: Message) -> str:
     """Return a line with the whole message and the command that answers it; of a long message only the beginning."""
-    if not _fits_in_a_line(message):
+    if not _is_one_short_line(message):
         return f"{message.id} from {message.from_} begins: {message.message.lstrip()[:_LONGEST].partition(chr(10))[0]}"
     return _with_step(store, team, message, f"{message.id} from {message.from_}: {message.message}")
 
@@ -250,32 +262,30 @@ def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
     return f"{line} ({step})" if step and step not in line else line
 
 
-def _room_for(notice: Message) -> int:
-    """Return how many characters of the notice the reminder shows. An edit of the agent's own task is shown whole."""
+def _longest(notice: Message) -> int:
+    """Return how many characters of the notice the reminder shows: more for an edit of the agent's own task."""
     return _LONGEST_EDIT if events.of(notice)[0] == events.OWN_TASK_EDITED else _LONGEST
 
 
-def _in_a_line(body: str) -> str:
+def _on_one_line(body: str) -> str:
     return " ".join(body.split())
 
 
-def _note_shown(store: Store, team: str, name: str, number: int, whole: set[str]) -> None:
-    """Record that the agent was shown the messages up to *number*, and those with the ids *whole* in full. No wait ends
-    for these any more.
+def _note_shown(store: Store, team: str, name: str, number: int, whole_ids: set[str]) -> None:
+    """Record that the agent was shown the messages up to *number*, and those with the ids *whole_ids* in full. No wait
+    ends for these any more.
 
     If that cannot be written, the agent is shown the same messages again.
     """
 
     def change(agent: presence.Agent) -> presence.Agent:
-        if (agent.told_to or 0) >= number and whole.issubset(agent.told):
+        new_ids = sorted(whole_ids.difference(agent.told))
+        if (agent.told_to or 0) >= number and not new_ids:
             return agent
-        told = [*agent.told, *sorted(whole.difference(agent.told))]
-        return agent.having(told_to=max(number, agent.told_to or 0), told=told)
+        return agent.having(told_to=max(number, agent.told_to or 0), told=[*agent.told, *new_ids])
 
-    try:
+    with suppress(errors.TeamsError):
         upsert(store, team, presence.AGENT, name, presence.Agent(agent=name), change)
-    except errors.TeamsError:
-        return
 
 
 def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
@@ -307,7 +317,7 @@ def is_settled(store: Store, team: str, message: Message) -> bool:
 
 def close_settled(store: Store, team: str, agent: str) -> None:
     """Close the messages that the agent has read and whose tasks have all ended since they were sent."""
-    _close(store, team, agent, lambda message: is_settled(store, team, message))
+    _close_read(store, team, agent, lambda message: is_settled(store, team, message))
 
 
 def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
@@ -323,17 +333,17 @@ def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
             return named == {task.id}
         return message.from_ in (team.leader, HUMAN) and message.timestamp >= (task.claimed_at or "")
 
-    _close(store, team.name, agent, is_carried_out)
+    _close_read(store, team.name, agent, is_carried_out)
 
 
-def _close(store: Store, team: str, agent: str, is_done: Callable[[Message], bool]) -> None:
+def _close_read(store: Store, team: str, agent: str, is_done: Callable[[Message], bool]) -> None:
+    """Close the messages that the agent has read and for which *is_done* is true."""
     from teams_cli.messages import inboxes, reading
 
     inbox = inboxes.load(store, team, agent)
     read = [entry for entry in inbox.open if entry.read_at]
     messages = inboxes.open_messages(store, team, inbox.having(open=read), []) if read else []
-    done = {message.number for message in messages if is_done(message)}
-    if done:
+    if done := {message.number for message in messages if is_done(message)}:
         reading.mark_handled(store, team, agent, done)
 
 

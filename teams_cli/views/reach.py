@@ -20,8 +20,8 @@ from teams_cli.teams.teams import Team
 NO_MORE = "will_not_be_read"
 
 _BLOCK = 250
-
-_FURTHEST = 10_000
+"""Messages that are read at a time."""
+_MOST_SEARCHED = 10_000
 """The newest messages of the team, which are searched for those of one sender."""
 
 
@@ -83,7 +83,7 @@ def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[s
     return [{key: row[key] for key in ("id", "reach", "overdue") if key in row} for row in rows]
 
 
-def _newest_first(store: Store, team: str, window: int = _FURTHEST) -> Iterator[Message]:
+def _newest_first(store: Store, team: str, window: int = _MOST_SEARCHED) -> Iterator[Message]:
     last = store.last(team, MESSAGE)
     for end in range(last, max(0, last - window), -_BLOCK):
         yield from reversed(store.fetch(team, MESSAGE, range(max(1, end - _BLOCK + 1), end + 1), []))
@@ -113,8 +113,8 @@ def _state(store: Store, team: Team, message: Message, name: str, times: dict[st
     if _is_gone(store, team, name):
         return NO_MORE
     terminal = terminals.find(store, team.name, name)
-    woken = terminal and terminal.woken_to >= message.number and not terminal.unheard
-    return "woken" if woken else "queued"
+    is_woken = terminal and terminal.woken_to >= message.number and not terminal.unheard
+    return "woken" if is_woken else "queued"
 
 
 def _is_gone(store: Store, team: Team, name: str) -> bool:

@@ -37,20 +37,20 @@ class Wanted:
         self.words = list(dict.fromkeys(re.findall(r"[^\W_]+", query.lower())))
         self.sender = sender
         self.since = since
-        self._each = [re.compile(rf"(?<![^\W_]){word}") for word in self.words]
+        self._patterns = [re.compile(rf"(?<![^\W_]){word}") for word in self.words]
 
     def excerpt(self, text: str) -> str | None:
         """Return the part of the text around its first match, on one line; None if one of the words is missing."""
         folded = text.lower()
-        matches = [pattern.search(folded) for pattern in self._each]
+        matches = [pattern.search(folded) for pattern in self._patterns]
         if not all(matches):
             return None
         first = min(match.start() for match in matches if match)
-        if len(folded) != len(text):  # positions in one are not those in the other
+        if len(folded) != len(text):  # some letters are longer in lower case, so positions differ
             first = 0
         start, end = max(0, first - _AROUND), first + 2 * _AROUND
-        cut = " ".join(text[start:end].split())
-        return f"{'…' if start else ''}{cut}{'…' if end < len(text) else ''}"
+        excerpt = " ".join(text[start:end].split())
+        return f"{'…' if start else ''}{excerpt}{'…' if end < len(text) else ''}"
 
     def admits(self, sender: str | None, at: str | None) -> bool:
         """Whether a text that *sender* wrote at the time *at* meets the conditions on the author and the time."""
@@ -101,19 +101,18 @@ def _in_tasks(
     store: Store, team: str, wanted: Wanted, chosen: Sequence[str], problems: list[errors.TeamsError]
 ) -> Iterator[Hit]:
     for task in store.search(team, TASK, wanted.words, problems):
-        for hit in _of_task(task, wanted):
-            if hit["in"] in chosen:
-                yield hit
+        yield from (hit for hit in _in_task(task, wanted) if hit["in"] in chosen)
 
 
-def _of_task(task: Task, wanted: Wanted) -> Iterator[Hit]:
+def _in_task(task: Task, wanted: Wanted) -> Iterator[Hit]:
     body = "\n".join(filter(None, [task.title, task.description, task.prompt, task.run, *task.require]))
     if wanted.excerpt(body) is None:  # the query may be its id, which the answer shows beside the text
         body = f"{body}\n{task.id}"
-    parts: list[tuple[str, str | None, str | None, str]] = []
-    parts.append(("tasks", task.updated_at or task.created_at, task.created_by, body))
-    parts.append(("results", task.completed_at or task.updated_at, task.owner, task.result or ""))
-    parts += [("notes", note.at, note.by, note.added or note.reason or "") for note in task.notes]
+    parts: list[tuple[str, str | None, str | None, str]] = [
+        ("tasks", task.updated_at or task.created_at, task.created_by, body),
+        ("results", task.completed_at or task.updated_at, task.owner, task.result or ""),
+        *(("notes", note.at, note.by, note.added or note.reason or "") for note in task.notes),
+    ]
     for place, at, sender, text in parts:
         if wanted.admits(sender, at) and text and (excerpt := wanted.excerpt(text)):
             yield _hit(place, task.id, at, sender, excerpt, title=task.title, status=task.status)

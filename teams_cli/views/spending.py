@@ -27,20 +27,19 @@ def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) 
     turn was counted; `uncounted` is the number of turns whose client did not report tokens. The tokens of a turn for
     several tasks are divided evenly. `coordination` is the share of tokens in turns for mail alone, from 0 to 1.
     """
-    everything = budgets.all_usage(store, team.name, problems)
-    parts = [part for each in everything for turn in each.turns for part in _parts(by, each.agent, turn)]
     rows: dict[str, _Row] = {}
-    for name, share, turn in parts:
-        row = rows.setdefault(name, _Row())
-        row.add(turn, share)
-    turns = [turn for each in everything for turn in each.turns]
-    whole = _Row()
-    for turn in turns:
-        whole.add(turn, 1.0)
+    total = _Row()
+    turns = []
+    for usage in budgets.all_usage(store, team.name, problems):
+        for turn in usage.turns:
+            turns.append(turn)
+            total.add(turn, 1.0)
+            for name, share, part in _parts(by, usage.agent, turn):
+                rows.setdefault(name, _Row()).add(part, share)
     return {
         "by": by,
         "rows": [{by: name, **row.to_document()} for name, row in sorted(rows.items(), key=_most_first)],
-        "total": whole.to_document(),
+        "total": total.to_document(),
         "coordination": _coordination(turns),
         "budgets": [budget.to_document() for budget in budgets.of_team(store, team)],
     }
@@ -59,9 +58,9 @@ class _Row:
         self.seconds += share * turn.seconds
         if turn.tokens is None:
             self.uncounted += 1
-        for each in turn.tokens or ():
+        for tokens in turn.tokens or ():
             for kind in _COUNTS:
-                self.counts[kind] += share * getattr(each, kind)
+                self.counts[kind] += share * getattr(tokens, kind)
 
     def to_document(self) -> dict[str, Any]:
         counts = {**self.counts, "total": self.counts["input"] + self.counts["output"]}
@@ -81,8 +80,8 @@ def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[Part]:
         for name in names:
             yield name, 1.0 / len(names), turn
     else:
-        for name in dict.fromkeys(each.model or "unknown" for each in turn.tokens or ()) or ["unknown"]:
-            yield name, 1.0, _of_model(turn, name)
+        for model in dict.fromkeys(tokens.model or "unknown" for tokens in turn.tokens or ()) or ["unknown"]:
+            yield model, 1.0, _of_model(turn, model)
 
 
 def _of_model(turn: TurnUsage, model: str) -> TurnUsage:
@@ -93,7 +92,8 @@ def _of_model(turn: TurnUsage, model: str) -> TurnUsage:
 
 
 def _most_first(named: tuple[str, _Row]) -> tuple[float, str]:
-    return -(named[1].counts["input"] + named[1].counts["output"]), named[0]
+    name, row = named
+    return -(row.counts["input"] + row.counts["output"]), name
 
 
 def _coordination(turns: list[TurnUsage]) -> float | None:

@@ -104,8 +104,9 @@ def after_reading(
         if "readBefore" not in message and (step := after_message(message, leader, subject)):
             (answers if subject is None else decisions).append(step)
     wanted = [*decisions, *answers]
-    several = len(wanted) > 1 and is_reply(wanted[0])
-    return f"{wanted[0]}, or teams ack" if several else "".join(wanted[:1])
+    if len(wanted) > 1 and is_reply(wanted[0]):
+        return f"{wanted[0]}, or teams ack"
+    return wanted[0] if wanted else ""
 
 
 def reply(message: str) -> str:
@@ -205,8 +206,8 @@ def after_all(stuck: list[str]) -> str:
 
 def join(team: str, name: str, claim: bool = True) -> str:
     """Return the command that joins the team, and claims a task if *claim* is set."""
-    words = [team, f"--as {name}" if name else "", "--claim" if claim else "", _PATIENTLY]
-    return " ".join(["teams join-team", *filter(None, words)])
+    parts = ["teams join-team", team, f"--as {name}" if name else "", "--claim" if claim else "", _PATIENTLY]
+    return " ".join(filter(None, parts))
 
 
 def outside(team: str, teams: list[str], name: str, own: Sequence[str] = ()) -> str:
@@ -264,16 +265,15 @@ def work(brief: Document) -> str | None:
     """Return the next command for the first task in `myTasks` that waits for no other task. If all wait, return the
     command that waits for the first blocker; without tasks, None.
     """
-    waiting = [task for task in brief["myTasks"] if task["waitsFor"]]
-    for task in [task for task in brief["myTasks"] if not task["waitsFor"]][:1]:
-        if task["plan"] == "proposed":
-            return WAIT_A_WHILE
-        if task["plan"] == "rejected":
-            return revise(task["planId"], task["id"])
-        if task["plan"] == "required":
-            return propose(task["id"])
-        return complete(task["id"])
-    return f"teams wait --task {waiting[0]['waitsFor'][0]}" if waiting else None
+    held = brief["myTasks"]
+    task = next((task for task in held if not task["waitsFor"]), None)
+    if task is None:
+        return f"teams wait --task {held[0]['waitsFor'][0]}" if held else None
+    if task["plan"] == "proposed":
+        return WAIT_A_WHILE
+    if task["plan"] == "rejected":
+        return revise(task["planId"], task["id"])
+    return propose(task["id"]) if task["plan"] == "required" else complete(task["id"])
 
 
 def is_wait(step: str) -> bool:
