@@ -86,8 +86,10 @@ def holder(environ: Mapping[str, str]) -> Holder | None:
 
 
 def _environments_above() -> Iterator[dict[str, str]]:
-    """Yield the environments with which the processes above this one were started, nearest first. The last is that of a
-    background program of `teams`, if there is one: what it runs does not depend on the process that started it.
+    """Yield the environments with which the processes above this one were started, nearest first.
+
+    A background program of `teams` is the last: the agents that it runs have nothing to do with the process that
+    happened to start the program.
     """
     pid = os.getppid()
     while pid > 0:

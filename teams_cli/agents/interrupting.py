@@ -205,13 +205,15 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
         WrongState: It was stopped.
     """
     name = require(store, team_name, caller, "pause-agent", agent).caller.name
-    ending.started(store, team_name, agent)
+    ending.started(store, team_name, agent)  # refuses other agents
 
     def paused(session: Session) -> Session:
         sitting.refuse_stopped(session)
         if session.pause_asked or session.state == "paused":
             return session
-        return session.having(state="paused" if session.ended else session.state, pause_asked=f"{name} paused it")
+        asked = session.having(pause_asked=f"{name} paused it")
+        # The keeper of an agent in a turn pauses it after the turn.
+        return asked.having(state="paused") if session.ended else asked
 
     before, after = update(store, team_name, SESSION.also_closed, agent, paused)
     if before is not after:
@@ -256,15 +258,15 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
         WrongState: The agent was stopped, or taken over into a terminal.
     """
     standing = require(store, team_name, caller, "resume-agent", agent)
-    ending.started(store, team_name, agent)
+    ending.started(store, team_name, agent)  # refuses other agents
 
     def resumed(session: Session) -> Session:
         sitting.refuse_stopped(session)
         sitting.refuse_taken(session)
         unpaused = resuming.without_pause(session)
-        if session.state == "paused" and unpaused.outcome == "completed":
-            return unpaused.having(failure=None)  # that was the reason of the pause
-        return unpaused
+        # Whoever paused the agent left the reason in `failure`. A turn that failed has its own failure there.
+        is_reason_of_pause = session.state == "paused" and unpaused.outcome == "completed"
+        return unpaused.having(failure=None) if is_reason_of_pause else unpaused
 
     before, after = update(store, team_name, SESSION.also_closed, agent, resumed)
     if before is not after:

@@ -76,15 +76,19 @@ def _find_overlaps(
     """
     landing_branches = _landing_branches(store, team)
     claimed_at = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)}
+
+    def landing_order(tree: Tree) -> tuple[str, str]:
+        """Return a sort key: agents that have completed their tasks land first, then those that claimed first."""
+        return claimed_at.get(tree.agent, ""), tree.agent
+
     for pair in pairs:
-        targets = {_target_branch(tree, snapshots.main, landing_branches) for tree in pair}
-        if len(targets) > 1:
+        target, other_target = (_target_branch(tree, snapshots.main, landing_branches) for tree in pair)
+        if target != other_target:
             continue
-        tip = merging.tip_of(snapshots.main, targets.pop())
+        tip = merging.tip_of(snapshots.main, target)
         if any(snapshots.holds(tree.worktree, tip, snapshots.of(tree.worktree)) for tree in pair):
             continue
-        # An agent without a task in progress has completed it, and lands first; else the one that began first does.
-        first, second = sorted(pair, key=lambda tree: (claimed_at.get(tree.agent, ""), tree.agent))
+        first, second = sorted(pair, key=landing_order)
         commits = snapshots.of(first.worktree), snapshots.of(second.worktree)
         if places := _conflicting_places(snapshots, first.worktree, *commits):
             yield Overlap(first, second, places)

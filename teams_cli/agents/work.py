@@ -223,7 +223,7 @@ def _count_commits(work: Work, tips: Sequence[str], bases: Sequence[str]) -> int
 
 
 def _find_uncommitted(work: Work, origin: Origin) -> None:
-    """Find the changed, hidden and ignored files of a checkout."""
+    """Record in *work* the files of its checkout that are changed, ignored, or hidden from `git status`."""
     work.changed = [entry[3:] for entry in work.names(*git.STATUS)]
     work.hidden = list(hidden_by_flags(work))
     for name, rules_file in _newly_ignored(work, origin):

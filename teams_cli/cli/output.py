@@ -47,31 +47,46 @@ _ROOM_FOR_REST = 200
 
 
 def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
-    """Return the lines of the answer. If they are more than a client keeps, long texts are cut, and the command that
-    shows them whole is added. A table that is still too long loses its last rows, and a list of lines its first.
+    """Return the lines of the answer. If they are more than a client keeps, long texts are cut and rows are left out,
+    and the last line or the first says how to get the rest.
     """
     lines, is_table = _lines(command, document, words)
     if size(lines) <= _MOST or command.whole:
         return lines
     from teams_cli.text import shortened
 
-    def fits(short: Any) -> bool:
-        return size(_lines(command, short, words)[0]) <= _MOST - _ROOM_FOR_REST
-
     how_to_get_rest = rest_of(command, document)
     if isinstance(document, dict):
-        short = shortened(document, fits, (2 * MOST_LETTER, MOST_LETTER, 2_000, 500), mark)
-        lines, _ = _lines(command, short, words)
+
+        def fits(short: Any) -> bool:
+            return size(_lines(command, short, words)[0]) <= _MOST - _ROOM_FOR_REST
+
+        lines, _ = _lines(command, shortened(document, fits, _TEXT_LENGTHS, mark), words)
         return lines if any(how_to_get_rest in line for line in lines) else [*lines, how_to_get_rest]
-    lines, _ = _lines(command, shortened(document, lambda _: True, [500], mark), words)
-    kept, room = 0, _MOST - _ROOM_FOR_REST
-    for line in lines if is_table else reversed(lines):
+    lines, _ = _lines(command, shortened(document, lambda _: True, _TEXT_LENGTHS[-1:], mark), words)
+    if is_table:  # the first rows are the most important ones
+        kept = _first_that_fit(lines)
+        return [*kept, _rest_line(command, len(lines) - len(kept), how_to_get_rest)]
+    kept = _first_that_fit(lines[::-1])[::-1]  # the newest lines are the last
+    return [_rest_line(command, len(lines) - len(kept), how_to_get_rest), *kept]
+
+
+_TEXT_LENGTHS = [2 * MOST_LETTER, MOST_LETTER, 2_000, 500]
+"""The lengths in characters to which texts are cut, tried in turn."""
+
+
+def _first_that_fit(lines: list[str]) -> list[str]:
+    """Return the first lines that leave room for the line about the rest."""
+    room = _MOST - _ROOM_FOR_REST
+    for position, line in enumerate(lines):
         room -= size([line])
         if room < 0:
-            break
-        kept += 1
-    rest = f"{len(lines) - kept} more lines; a narrower list: teams help {command.name}; {how_to_get_rest}"
-    return [*lines[:kept], rest] if is_table else [rest, *lines[len(lines) - kept :]]
+            return lines[:position]
+    return lines
+
+
+def _rest_line(command: Command, count: int, how_to_get_rest: str) -> str:
+    return f"{count} more lines; a narrower list: teams help {command.name}; {how_to_get_rest}"
 
 
 def _lines(command: Command, document: Any, words: Words | None) -> tuple[list[str], bool]:

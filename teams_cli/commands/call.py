@@ -542,7 +542,8 @@ class Attempt:
             return self._begun(fresh)
 
     def _begun(self, fresh: str) -> str:
-        """The uid of the change: that of an earlier attempt without an answer, or the *fresh* one.
+        """Return the uid of the change: that of an earlier attempt which ended without an answer, or else the *fresh*
+        one.
 
         Raises:
             Busy: Nobody waits for the answer any more; a repeat may have begun.

@@ -85,7 +85,7 @@ def _worktree_refusal(
     store: Store, team: Team, agent: str, client: str, event: dict[str, Any], paths: list[str], command: str
 ) -> str:
     """Return why the agent must not write to these paths or run this command: it would leave its worktree, or the
-    worktree is no longer its own. "" if it may, as an agent without a worktree may.
+    worktree is no longer its own. "" if it may; an agent without a worktree always may.
     """
     session = sessions.find(store, team.name, agent)
     if session is None or session.ended or not session.worktree or event.get("hook_event_name") == "AfterTool":

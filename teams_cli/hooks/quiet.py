@@ -68,8 +68,8 @@ def is_prompt(raw_event: bytes) -> bool:
 
 
 def _read_up_to(path: str) -> int:
-    """Return the number of the message up to which the agent has read everything; -1 if it is unknown, or if a
-    heartbeat is due.
+    """Return the number of the message up to which the agent has read everything. Return -1 if the caller has to ask
+    the store, because the number is unknown or because it is time for a sign of life.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

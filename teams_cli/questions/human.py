@@ -81,8 +81,10 @@ def begin_showing(store: Store, question: Question) -> Question:
 
 
 def move_up(store: Store, team: str) -> None:
-    """Defer the questions in the queue to the answer that the person has just given, and let the time of the next one
-    begin. If a write fails, an asker waits longer, or the person is asked nevertheless.
+    """After the person has answered a question, defer those waiting questions whose askers are to read the answer
+    first, and begin the time limit of the next question.
+
+    If that can't be stored, an asker waits longer, or the person is asked one of these questions.
     """
     try:
         for question in in_line(store, team):

@@ -135,8 +135,9 @@ def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
 
 
 def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the values with the names of the command's parameters. A name may also be written as in files and answers,
-    unless the request has both.
+    """Return the request with the names of the command's parameters, such as `blocked_by`, in place of the names in
+    files and answers, such as `blockedBy`. If the request has both names of a parameter, the second one stays, and is
+    refused later.
     """
     names = _names_by_camel_case(name)
     renamed = {}

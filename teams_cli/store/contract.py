@@ -243,8 +243,8 @@ class Store:
         return [each for each in messages if each.number <= last], max(last, after)  # type: ignore[attr-defined]
 
     def glance(self, team: str, kind: Kind[R], agent: str, after: int) -> int | None:
-        """Return the highest number given if a quick look shows that no message above *after* is for *agent*. None
-        means that there may be such a message, and that `news` is needed.
+        """Look quickly whether the log may have a message above *after* for *agent*. Return None if it may, so that
+        `news` has to look; otherwise return the highest message number that was given.
         """
         return None
 
@@ -350,7 +350,9 @@ class Store:
         return self.clock.now()
 
     def steady(self) -> tuple[str, float]:
-        """Return the time by the store's steady clock: an epoch, and the seconds in it. Other epochs are over."""
+        """Return the time by the store's steady clock: the id of an epoch, and the seconds since the epoch began. A
+        time of another epoch can't be compared: that epoch has ended, as after a restart of the machine.
+        """
         return self.clock.steady()
 
     def close(self) -> None:

@@ -156,8 +156,9 @@ def _decoded(data: bytes, kind: Kind[R], key: str, path: str) -> R:
 
 
 def _unchanged_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
-    """Return the JSON object in a file if the file is exactly what `encode` or `encode_unnumbered` returned, perhaps
-    with its heading, and every value has the type of its field; else None.
+    """Return the JSON object in a file that this program wrote and nobody has edited; else None. The file then has the
+    bytes that `encode` or `encode_unnumbered` returned, with or without its heading, and every value has the type of
+    its field.
     """
     if not is_as_written(data):
         number = kind.number_in(key)

@@ -33,7 +33,11 @@ _MOST_SHOWN = 400
 
 
 def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
-    """Raises NotAllowed: The caller may not edit the task."""
+    """Refuse an edit of a task that the member *name* does not own. With *may_any*, the member may edit every task.
+
+    Raises:
+        NotAllowed: It is such an edit.
+    """
     if not (may_any or task.owner == name):
         raise errors.NotAllowed(
             f"{task.id} is not yours to change: it is {state_of(task)}",

@@ -183,8 +183,8 @@ def _highest_known(store: Store, team: str, key: str) -> int:
 
 
 def check(store: Store, team_name: str, caller: Caller | None, key: str, body: str | None) -> str:
-    """Refuse a wrong change of the page before anything is written, and return the author's name. *body* is the new
-    text; None removes the page.
+    """Refuse a change of the page that can't be made, before anything is written. Return the name of the caller, who is
+    the author of the new text *body*; None removes the page.
 
     Raises:
         InvalidValue: The key has another form, or the text is blank or too long.
@@ -205,10 +205,11 @@ def _changed(page: Page, name: str, body: str | None, if_version: int | None, no
     """Return the page with the text *body* by the member *name*, as its next version; the same page if the text is not
     new.
     """
-    version = page.version if page.is_there else 0
-    is_repeated = page.version and (page.text, page.author) == (body, name)
+    version = page.version if page.is_there else 0  # a removed page keeps its number
+    is_repeated = page.version > 0 and (page.text, page.author) == (body, name)
     # A repeated command names the version before its own change.
-    if if_version not in (None, version) and not (is_repeated and if_version == page.version - 1):
+    is_expected = if_version in (None, version) or (is_repeated and if_version == page.version - 1)
+    if not is_expected:
         raise StaleVersion(
             f"page {page.key} has version {version}, not {if_version}"
             + (f": {page.author} changed it" if version else ""),

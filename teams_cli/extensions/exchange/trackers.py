@@ -124,8 +124,8 @@ class Tracker:
         return wanted is None or wanted in names
 
     def _item(self, row: dict[str, Any], name: str, former_name: str) -> Item:
-        """Return the issue as an item. If the repository *name* has a *former_name*, which is in the keys of earlier
-        tasks, the item's key has it too.
+        """Return the issue as an item. If the repository *name* was renamed, its *former_name* stands in the key of the
+        item, as in the keys of the tasks that were imported before.
         """
 
         def key_of(address: str) -> str:

@@ -212,8 +212,8 @@ def _quoted(foreign: str | None) -> str:
 
 
 def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run `gh` in the repository of the landing. If the repository was moved away, run it in `/`, which is enough for
-    commands with an address.
+    """Run `gh` in the repository of the landing. If the repository was moved away, run it in `/`: a command that names
+    the pull request by its address works anywhere.
     """
     directory = landing.repository if os.path.isdir(landing.repository) else "/"
     return processes.outcome_of(["gh", *words], directory, environ)

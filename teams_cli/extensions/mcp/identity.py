@@ -28,12 +28,15 @@ class Identity:
         self._base = base
         self.watchers = Watchers(base.store)
         client = bindings.nearest_client(os.getppid())
-        self._is_below = bindings.parent_of(base.store.root, client, base.environ) is not None
-        """Whether the client runs inside the client of a member. Then the server has no agent until one joins."""
-        if self._is_below:
+        self._is_nested = bindings.parent_of(base.store.root, client, base.environ) is not None
+        """Whether the client was started inside the client of a member. Then the environment names that member, and the
+        server has no agent until one joins.
+        """
+        if self._is_nested:
             base.caller = None
-        self.agent = base.caller.name if base.caller else ""
-        self.token = base.caller.token if base.caller else ""
+        caller = base.caller
+        self.agent = caller.name if caller else ""
+        self.token = caller.token if caller else ""
         self._team = base.given_team
 
     @property
@@ -92,7 +95,7 @@ class Identity:
         """Act for the agent in whose terminal the server runs, once that agent has joined. Below a daemon do nothing,
         because several agents may share it.
         """
-        if self.agent or self._is_below or bindings.is_below(os.getppid(), bindings.DAEMON):
+        if self.agent or self._is_nested or bindings.is_below(os.getppid(), bindings.DAEMON):
             return
         binding = bindings.of_nearest_client(self._base.store.root, os.getppid())
         if binding and self._team in ("", binding.team):

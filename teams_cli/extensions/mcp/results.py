@@ -139,7 +139,7 @@ def tool_meant(name: str, names: Container[str]) -> str | None:
 
 
 def name_in_hints(command: str) -> str:
-    """Return the name of the command's tool that hints use."""
+    """Return the name by which hints call the tool of the command."""
     return _OFFERED_AS[command][0] if command in _OFFERED_AS else tool_name(command)
 
 

@@ -229,8 +229,9 @@ def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
     for letter_and_score in fields:
         status, old = letter_and_score[0], next(fields)
         path = next(fields) if status in "RC" else old
-        is_unmerged = "U" in (status, statuses.get(path, ("",))[0])
-        statuses[path] = ("U" if is_unmerged else status, old)
+        listed_before = statuses.get(path)  # git lists a path in conflict twice: as U, and as changed
+        is_in_conflict = status == "U" or (listed_before is not None and listed_before[0] == "U")
+        statuses[path] = ("U" if is_in_conflict else status, old)
     return statuses
 
 

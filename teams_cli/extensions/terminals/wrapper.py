@@ -265,13 +265,13 @@ def start_client(words: list[str], slave: int) -> tuple[int, int]:
     if leader:
         os.close(reports)
         return leader, stops
-    os.close(stops)
+    os.close(stops)  # from here on, this is the leader
     os.setsid()
     fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
     client = os.fork()
     if client == 0:
-        become_client(words, slave)
-    lead_session(client, reports)
+        become_client(words, slave)  # never returns
+    lead_session(client, reports)  # never returns
 
 
 def become_client(words: list[str], slave: int) -> NoReturn:
