@@ -48,7 +48,7 @@ Some clients print one JSON document at the end of a turn. Messages and results 
 Raises:
     AgentNotFound: `teams` started no agent of that name.
 """
-_BEFORE = """Ask whether you may finish. You may not while an agent that you spawned works, or while you have unread
+_FINISH = """Ask whether you may finish. You may not while an agent that you spawned works, or while you have unread
 messages.
 
 Raises:
@@ -83,10 +83,10 @@ def _run(call: Call, detach: bool, **options: Any) -> Any:
     except KeyboardInterrupt:
         call.say(f"{started.agent} continues: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
         raise
-    first = next(session for session in ended if session.agent == started.agent)
-    call.once_shown(lambda: settle_output(call, first))
-    document = {**result_of(call, first), "agents": [_summary(call, session) for session in ended]}
-    return Outcome(document, 0 if first.outcome == "completed" else 1)
+    session = next(session for session in ended if session.agent == started.agent)
+    call.once_shown(lambda: settle_output(call, session))
+    document = {**result_of(call, session), "agents": [_summary(call, each) for each in ended]}
+    return Outcome(document, 0 if session.outcome == "completed" else 1)
 
 
 def settle_output(call: Call, session: Session) -> None:
@@ -99,9 +99,9 @@ def _spawn(call: Call, wait: bool, **options: Any) -> Any:
     started = starting.spawn(call.store, call.team, call.caller, _request(call, **options))
     if not wait:
         return _started(started)
-    done = waking.wait_for(call.store, call.team, started.agent)
-    call.once_shown(lambda: settle_output(call, done))
-    return Outcome(result_of(call, done), 0 if done.outcome == "completed" else 1)
+    session = waking.wait_for(call.store, call.team, started.agent)
+    call.once_shown(lambda: settle_output(call, session))
+    return Outcome(result_of(call, session), 0 if session.outcome == "completed" else 1)
 
 
 def _started(session: Session) -> dict[str, Any]:
@@ -115,7 +115,7 @@ _STARTED = (
 
 
 def result_of(call: Call, session: Session) -> dict[str, Any]:
-    """The outcome and the output of the agent, as JSON; with a hint if a prompt was run as a command."""
+    """Return the outcome and the output of the agent as JSON, with a hint if a prompt was run as a command."""
     return _result(session, outputs.load(call.store, call.team, session.agent) if session.ended else None)
 
 
@@ -123,17 +123,20 @@ def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
     document = {
         "agent": session.agent,
         "outcome": session.outcome_or_state,
-        **_said(output),
+        **_last_words(output),
         "failure": session.failure,
         "exitStatus": session.exit_status,
     }
-    return document | {"hint": _NO_COMMAND} if (session.harness, session.exit_status) == ("shell", 127) else document
+    if session.harness == "shell" and session.exit_status == 127:  # the shell found no such command
+        document["hint"] = _NO_COMMAND
+    return document
 
 
-def _said(output: outputs.Output | None) -> dict[str, Any]:
+def _last_words(output: outputs.Output | None) -> dict[str, Any]:
     """Return the last words of an agent in its last turn and, if there are any, in the turns before."""
-    earlier = {"earlier": output.earlier} if output and output.earlier else {}
-    return {"output": output.text if output else None, **earlier}
+    if output is None:
+        return {"output": None}
+    return {"output": output.text, "earlier": output.earlier} if output.earlier else {"output": output.text}
 
 
 _NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a model: --harness claude, or another."
@@ -196,10 +199,10 @@ def _stop(call: Call, to: str) -> Any:
 def _resume(call: Call, to: str) -> Any:
     resumed = interrupting.resume(call.store, call.team, call.caller, to)
     woken = call.try_to(lambda: interrupting.wake(call.store, call.team, call.known_caller, resumed, call.environ))
-    return _resting(woken or resumed)
+    return _pause_state(woken or resumed)
 
 
-def _resting(session: Session) -> dict[str, Any]:
+def _pause_state(session: Session) -> dict[str, Any]:
     """Return the state of the session, and whether it is paused now or will be after its turn."""
     return {
         "agent": session.agent,
@@ -211,41 +214,41 @@ def _resting(session: Session) -> dict[str, Any]:
 def _recall(call: Call, of: str | None, output: bool) -> Any:
     team = call.load_team()
     started = {session.agent: session for session in ending.all_of(call.store, team.name, call.problems)}
-    rows = []
-    for member in team.roster():
-        if of is None or member.agent_id == of:
-            session = started.get(member.agent_id)
-            rows.append(_recalled(call, member.agent_id, session, bool(of and output)))
+    names = [member.agent_id for member in team.roster() if of in (None, member.agent_id)]
+    rows = [_past_agent(call, name, started.get(name), bool(of and output)) for name in names]
     if of is not None and not rows:
         raise errors.AgentNotFound(f"team {team.name} had no agent {of!r}", "See: teams recall")
     return {"agents": rows}
 
 
-def _recalled(call: Call, name: str, session: Session | None, output: bool) -> dict[str, Any]:
+def _past_agent(call: Call, name: str, session: Session | None, output: bool) -> dict[str, Any]:
     agent = presence.load(call.store, call.team, name)
     row: dict[str, Any] = {"name": name, "statusHistory": [entry.to_json() for entry in agent.status_history]}
     if session is None:
         return {**row, "state": None}
     row["state"] = session.outcome_or_state if session.ended else "active"
     if output:
-        row.update(_said(outputs.load(call.store, call.team, name)), failure=session.failure)
+        row.update(_last_words(outputs.load(call.store, call.team, name)), failure=session.failure)
     return row
 
 
 def _before_complete(call: Call, look: bool = False) -> Any:
-    going, unread = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
+    working, unread = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
+    may_finish = not (working or unread)
     if look:
-        document = {"agent": call.agent, "mayFinish": not (going or unread), "waitForSessions": going, "unread": unread}
-        return {**document, "resumePrompt": f"{len(unread)} unread: teams read-messages"} if unread else document
-    reasons = [f"{name} still works for you" for name in going]
-    reasons += [f"unread messages: {', '.join(unread)}"] if unread else []
-    if reasons:
+        document = {"agent": call.agent, "mayFinish": may_finish, "waitForSessions": working, "unread": unread}
+        if unread:
+            document["resumePrompt"] = f"{len(unread)} unread: teams read-messages"
+        return document
+    if not may_finish:
+        reasons = [f"{name} still works for you" for name in working]
+        reasons += [f"unread messages: {', '.join(unread)}"] if unread else []
         message = f"{call.agent} may not finish yet: {'; '.join(reasons)}"
         raise NotFinished(message, "Wait: teams read-messages --wait 60")
     return {"agent": call.agent, "mayFinish": True}
 
 
-_ORDER = (
+_PARAMETERS_TO_START = (
     argument(
         "PROMPT", "What the agent should do; with the harness `shell`, a shell command.", name="prompt", text=True
     ),
@@ -260,13 +263,13 @@ _ORDER = (
     option("--answer", "A command that answers questions for it.", metavar="COMMAND", seldom=True),
     option("--cwd", "The directory where it works.", metavar="DIR", default=".", seldom=True),
 )
-_TO = argument("AGENT", "The agent.", name="to")
+_AGENT = argument("AGENT", "The agent.", name="to")
 
 
 def words_of_run(done: dict[str, Any]) -> Parts:
     if "state" in done:
-        tree = f", in {done['worktree']} on {done['branch']}" if "worktree" in done else ""
-        return [f"{done['agent']}: started{tree} ({done['description']})"]
+        place = f", in {done['worktree']} on {done['branch']}" if "worktree" in done else ""
+        return [f"{done['agent']}: started{place} ({done['description']})"]
     lines = words_of_ended(done)
     if len(done.get("agents", ())) > 1:
         lines += ["", *(line for agent in done["agents"] for line in _summary_lines(agent))]
@@ -283,20 +286,20 @@ def words_of_ended(done: dict[str, Any]) -> Parts:
 
 def _output_lines(agent: dict[str, Any]) -> list[str]:
     """Return the last words of the agent in each of its turns, oldest first."""
-    return [line for said in (*agent.get("earlier", ()), agent.get("output")) for line in text.quoted(said)]
+    return [line for output in (*agent.get("earlier", ()), agent.get("output")) for line in text.quoted(output)]
 
 
 def _summary_lines(agent: dict[str, Any]) -> Parts:
-    tree = f", in {agent['worktree']}" if agent["worktree"] else ""
-    head = f"{agent['name']}: {agent['outcome']} after {agent['turns']} turn(s){tree} ({agent['description']})"
+    place = f", in {agent['worktree']}" if agent["worktree"] else ""
+    head = f"{agent['name']}: {agent['outcome']} after {agent['turns']} turn(s){place} ({agent['description']})"
     return [head, *(f"  → {status}" for status in agent["statusHistory"])]
 
 
 def words_of_resting(done: dict[str, Any]) -> Parts:
-    how = f"resumed ({done['state']})"
+    state = f"resumed ({done['state']})"
     if done["paused"]:
-        how = "paused" if done["state"] == "paused" else "will pause after its turn"
-    return [f"{done['agent']}: {how}"]
+        state = "paused" if done["state"] == "paused" else "will pause after its turn"
+    return [f"{done['agent']}: {state}"]
 
 
 def words_of_recalled(document: dict[str, Any]) -> Parts:
@@ -309,8 +312,8 @@ def words_of_recalled(document: dict[str, Any]) -> Parts:
 
 
 def words_of_restarted(message: dict[str, Any]) -> Parts:
-    told = f", notified by {message['id']}" if message.get("id") else ""
-    return [f"{message['to']}: restarted{told}"]
+    notified = f", notified by {message['id']}" if message.get("id") else ""
+    return [f"{message['to']}: restarted{notified}"]
 
 
 def words_of_may_finish(done: dict[str, Any]) -> Parts:
@@ -326,7 +329,7 @@ COMMANDS = table(
     Command(
         "run-agent",
         _run,
-        *_ORDER,
+        *_PARAMETERS_TO_START,
         switch("--detach", "Do not wait for the agent.", seldom=True),
         doc=_RUN,
         words=words_of_run,
@@ -338,7 +341,7 @@ COMMANDS = table(
     Command(
         "spawn",
         _spawn,
-        *_ORDER,
+        *_PARAMETERS_TO_START,
         switch("--wait", "Wait until it is done, and print its output.", seldom=True),
         doc=starting.spawn,
         words=words_of_run,
@@ -363,8 +366,8 @@ COMMANDS = table(
     ),
     Command(
         "pause-agent",
-        lambda call, to: _resting(interrupting.pause(call.store, call.team, call.caller, to)),
-        _TO,
+        lambda call, to: _pause_state(interrupting.pause(call.store, call.team, call.caller, to)),
+        _AGENT,
         doc=interrupting.pause,
         words=words_of_resting,
         held="to",
@@ -374,7 +377,7 @@ COMMANDS = table(
     Command(
         "resume-agent",
         _resume,
-        _TO,
+        _AGENT,
         doc=interrupting.resume,
         words=words_of_resting,
         held="to",
@@ -386,7 +389,7 @@ COMMANDS = table(
         lambda call, to, fresh, uid: interrupting.restart(
             call.store, call.team, call.caller, to, fresh, call.environ, uid
         ).to_json(),
-        _TO,
+        _AGENT,
         switch("--fresh", "Begin in a new session of its client."),
         option("--uid", "Your own id for this restart: repeating it has no effect.", seldom=True),
         doc=interrupting.restart,
@@ -399,7 +402,7 @@ COMMANDS = table(
     Command(
         "stop-agent",
         _stop,
-        _TO,
+        _AGENT,
         doc=interrupting.stop,
         words=words_of_ended,
         traits="long",
@@ -435,7 +438,7 @@ COMMANDS = table(
         "before-complete",
         _before_complete,
         switch("--look", "Only say what is left to do, and refuse nothing; for a hook of a client."),
-        doc=_BEFORE,
+        doc=_FINISH,
         words=words_of_may_finish,
         traits="reads",
         held="look",

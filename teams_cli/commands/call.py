@@ -49,8 +49,8 @@ class Call:
     """
 
     _conflict_watch: ConflictWatch | None = None
-    _last: int | None = None
-    """The number of the last message, once it was looked up for the answer."""
+    _last_message: int | None = None
+    """The number of the team's last message, once it was looked up for the answer."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Call:
         self.is_given_up: Callable[[], bool] = lambda: False
         """Whether nobody waits for the answer any more: the client cancelled its request, or has gone."""
         if store.on_append is None:
-            store.on_append = self._appended
+            store.on_append = self._wake_recipients
 
     @property
     def person(self) -> Person | None:
@@ -120,12 +120,11 @@ class Call:
             NoTeam: No team was named, and not exactly one is open.
         """
         if not self.given_team:
-            known = self.likely_teams()
-            if len(known) != 1:
-                hint = f"Teams: {', '.join(known[:20])}." if known else "Create one: teams spawn-team NAME"
+            likely = self.likely_teams()
+            if len(likely) != 1:
+                hint = f"Teams: {', '.join(likely[:20])}." if likely else "Create one: teams spawn-team NAME"
                 raise errors.NoTeam("say which team", f"Use --team NAME or TEAMS_TEAM. {hint}")
-            self.given_team = known[0]
-            self._team_without_name = known[0]
+            self.given_team = self._team_without_name = likely[0]
         return self.given_team
 
     def given(self, setting: str) -> str:
@@ -135,20 +134,20 @@ class Call:
 
     def in_team(self, step: str) -> str:
         """Return the step with `--team` added to its commands, if without it they would act in another team."""
-        unsaid = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
-        if "teams " not in step or not self.given_team or self.given_team in (unsaid, self._team_without_name):
+        default_team = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
+        if "teams " not in step or not self.given_team or self.given_team in (default_team, self._team_without_name):
             return step
-        if not unsaid and self.only_team() == self.given_team:
+        if not default_team and self.only_team() == self.given_team:
             return step
-        import re  # dear, and wanted by few
+        import re  # slow to import, and rarely needed
 
         from teams_cli import commands
 
-        def named(match: re.Match[str]) -> str:
+        def with_team(match: re.Match[str]) -> str:
             command = commands.every().get(match[1])
             return f"{match[0]} --team {self.given_team}" if command and command.in_team else match[0]
 
-        return re.sub(r"\bteams (?!join-team|spawn-team)([a-z]+(?:-[a-z]+)*)\b(?! --team)", named, step)
+        return re.sub(r"\bteams (?!join-team|spawn-team)([a-z]+(?:-[a-z]+)*)\b(?! --team)", with_team, step)
 
     def name_team(self, document: Any) -> None:
         """Add `--team` to the next commands in a document, and in its parts, where they need it."""
@@ -160,11 +159,14 @@ class Call:
 
     def likely_teams(self) -> list[str]:
         """Return the teams that may be meant if none is named. If several teams are open, these are the caller's."""
-        likely = self.open_teams()
-        return (len(likely) > 1 and self.own_teams(likely)) or likely
+        open_teams = self.open_teams()
+        own_teams = self.own_teams(open_teams) if len(open_teams) > 1 else []
+        return own_teams or open_teams
 
     def own_teams(self, among: list[str]) -> list[str]:
-        """Return the teams of which the caller is a member; none for the human, who is in all of them."""
+        """Return those teams *among* the named ones of which the caller is a member. The result is empty for the human,
+        who is in all of them.
+        """
         if self.caller is None or self.caller.is_human:
             return []
         return [name for name in among if (team := self._readable(name)) and team.member(self.agent)]
@@ -192,8 +194,8 @@ class Call:
 
     def name_sources(self) -> dict[str, tuple[str, str]]:
         """Return each setting of the call with its source. The source of a team that nobody named is `only`."""
-        if not self.sources["team"][0] and (only := self.only_team()):
-            return {**self.sources, "team": (only, "only")}
+        if not self.sources["team"][0] and (only_team := self.only_team()):
+            return {**self.sources, "team": (only_team, "only")}
         return self.sources
 
     @property
@@ -209,7 +211,7 @@ class Call:
 
     @property
     def workplace(self) -> str:
-        """Return the directory in which the caller works, if the call tells it, else ""."""
+        """The directory in which the caller works; "" if the call does not tell."""
         return "" if self.elsewhere else self.current_directory
 
     @property
@@ -217,7 +219,7 @@ class Call:
         """The name of the caller.
 
         Raises:
-            NoIdentity: Nobody said who calls.
+            NoIdentity: The caller gave no name.
         """
         return self.known_caller.name
 
@@ -226,14 +228,14 @@ class Call:
         """The caller, who must have a name.
 
         Raises:
-            NoIdentity: Nobody said who calls.
+            NoIdentity: The caller gave no name.
         """
         if self.caller is None:
             raise errors.NoIdentity("say who you are", permission.HOW_TO_SAY_WHO)
         return self.caller
 
     def load_team(self) -> Team:
-        """The team to act in."""
+        """Load the team to act in."""
         return teams.get(self.store, self.team)
 
     def ask_human(self, operation: str, about: str) -> bool:
@@ -255,12 +257,12 @@ class Call:
             return
         try:
             team = self.load_team()
-        except errors.TeamsError:  # the command itself says so, if it needs it
+        except errors.TeamsError:  # the command itself is refused if it needs the team
             return
         if team.roles or self.config.permission or self.config.agent:
             permission.refuse_reading(team, self.caller, command)
 
-    def _appended(self, team: str, recipients: Sequence[str], message: Any, by: str) -> None:
+    def _wake_recipients(self, team: str, recipients: Sequence[str], message: Any, by: str) -> None:
         """Resume idle recipients of a message that `teams` started, and let the waker wake those in terminals. The
         message is stored, so a failure here is only reported.
         """
@@ -268,8 +270,8 @@ class Call:
         from teams_cli.agents.seats import is_seated
 
         try:
-            seated = is_seated(self.store.root, team)
-            if seated or any(sessions.find(self.store, team, name) for name in recipients):
+            has_terminals = is_seated(self.store.root, team)
+            if has_terminals or any(sessions.find(self.store, team, name) for name in recipients):
                 from teams_cli.agents import waking
 
                 waking.wake_on_append(self.store, self.config, self.environ, self.problems)(
@@ -330,7 +332,7 @@ class Call:
     def _has_landings(self) -> bool:
         try:
             return "landing" in self.store.holds(self.team, "landing")
-        except errors.TeamsError:  # the command says so, if it concerns it
+        except errors.TeamsError:  # the command itself is refused if it needs the team
             return False
 
     def show_next_step(self) -> None:
@@ -342,12 +344,15 @@ class Call:
         self.done_text = "" if self.next_step else overviews.DONE
 
     def unexplained(self, *rules: str) -> list[str]:
-        """Return those of the rules that no answer has explained to the caller; they are noted once this one is out."""
+        """Return those of the rules that no answer has explained to the caller. They are noted as explained once this
+        answer was shown.
+        """
         explained = presence.load(self.store, self.team, self.agent).explained or []
         new = [rule for rule in rules if rule not in explained]
         if new:
-            rules_known = [*explained, *new]
-            self.once_shown(lambda: presence.note_facts(self.store, self.team, self.agent, explained=rules_known))
+            self.once_shown(
+                lambda: presence.note_facts(self.store, self.team, self.agent, explained=[*explained, *new])
+            )
         return new
 
     def settle(self, team: str = "") -> None:
@@ -357,7 +362,7 @@ class Call:
         try:
             team = team or self.given_team or self.only_team()
             owing = self.store.owing(team) if team else ()
-        except errors.TeamsError:  # somebody else will: what is asked for now does not hang on it
+        except errors.TeamsError:  # a later command sends them: this one does not depend on them
             return
         for name, key in owing:
             from teams_cli import kinds
@@ -393,31 +398,34 @@ class Call:
                 return _NEVER
             verify(team, self.caller)
             agent = self._seen or presence.load(self.store, team.name, self.caller.name)
-            due = not presence.renewed_lately(self.store, team, agent)
-            if due:
+            is_due = not presence.renewed_lately(self.store, team, agent)
+            if is_due:
                 from teams_cli.tasks import leases
 
-                agent, at_their_end = leases.renew(self.store, team, agent, reading, refused)
+                agent, about_to_expire = leases.renew(self.store, team, agent, reading, refused)
                 self._seen = agent
-                for task in at_their_end:
+                for task in about_to_expire:
                     renewed = f"the lease of {task.id} was about to expire, and is renewed"
                     self.say(f"{renewed}; your commands and waits renew it")
-            top = environment.checkout_around(self.workplace)
+            checkout = environment.checkout_around(self.workplace)
             if not (reading or refused):
-                self.note_work(agent, top, due)
+                self.note_work(agent, checkout, is_due)
                 self.notify(team)
-            return presence.seconds_between_signs(team, environment.is_worktree(top))
+            return presence.seconds_between_signs(team, environment.is_worktree(checkout))
         except errors.TeamsError:
             return _NEVER
 
-    def note_work(self, agent: presence.Agent, top: str, due: bool = False) -> None:
-        """Note that the caller works in the checkout *top*. After a commit, compare its branch with others'."""
-        is_own = environment.is_worktree(top)
-        worktree, commit, checkout = (top, environment.commit_in(top), "") if is_own else ("", "", top)
-        seen = presence.note_sign_of_life(
-            self.store, self.team, agent.agent, known=agent, worktree=worktree, commit=commit, checkout=checkout
+    def note_work(self, agent: presence.Agent, checkout: str, is_due: bool = False) -> None:
+        """Note that the caller works in the *checkout*. If it is a worktree and the record of the *agent* changed, as
+        after a commit, or if a comparison *is_due*, compare its branch with those of others.
+        """
+        worktree, commit, main_checkout = "", "", checkout
+        if environment.is_worktree(checkout):
+            worktree, commit, main_checkout = checkout, environment.commit_in(checkout), ""
+        noted = presence.note_sign_of_life(
+            self.store, self.team, agent.agent, known=agent, worktree=worktree, commit=commit, checkout=main_checkout
         )
-        if (due or seen is not agent) and seen.worktree:
+        if (is_due or noted is not agent) and noted.worktree:
             self.notify_of_conflicts()
 
     def notify_of_conflicts(self) -> None:
@@ -427,7 +435,7 @@ class Call:
 
             if self._conflict_watch is None or self._conflict_watch.agent != self.agent:
                 self._conflict_watch = overlaps.ConflictWatch(self.store, self.team, self.agent)
-            if why := self._conflict_watch.look():  # while the caller waits, only at those that moved since
+            if why := self._conflict_watch.look():  # the watch looks only at branches that moved since its last look
                 self.say(f"your work could not be compared with that of others: {why}")
 
     def notify(self, team: Team) -> None:
@@ -450,8 +458,8 @@ class Call:
         from teams_cli.views import mail
 
         try:
-            self._last = self.store.last(self._seen_in.name, MESSAGE)
-            return mail.losses(self.store, self._seen_in.name, self._seen, self.once_shown, self._last)
+            self._last_message = self.store.last(self._seen_in.name, MESSAGE)
+            return mail.losses(self.store, self._seen_in.name, self._seen, self.once_shown, self._last_message)
         except errors.TeamsError:  # the answer itself is given
             return ""
 
@@ -468,14 +476,14 @@ class Call:
             verify(team, self.caller)
             if not team.member(self.agent):
                 return ""
-            told = mail.reminder(self.store, team, self.caller.name, once_shown, self._last)
+            reminder = mail.reminder(self.store, team, self.caller.name, once_shown, self._last_message)
         except errors.TeamsError:  # the answer itself was given
             return ""
-        if self.next_step and told.has_mail:
+        if self.next_step and reminder.has_mail:
             from teams_cli.views import steps
 
             self.next_step = steps.READ
-        return told.text
+        return reminder.text
 
 
 class Outcome:
@@ -505,8 +513,8 @@ class Stream:
 
 
 class Service:
-    """An answer that is a server to run until it ends: *module*, below the package, has `run(call, settings) -> int`;
-    *extra* brings what it needs.
+    """An answer that is a server to run until it ends. The *module*, below the package, has `run(call, settings) ->
+    int`. The *extra* installs the packages that the server needs.
     """
 
     def __init__(self, module: str, extra: str, settings: Mapping[str, Any]) -> None:
@@ -516,6 +524,7 @@ class Service:
 
 
 _LARGEST = 4 << 20
+"""The most bytes of the file of an attempt that are read."""
 _UNDER_WAY: dict[str, ref[Attempt]] = {}
 """The attempts of this process, by their files."""
 _BEGINNING = allocate_lock()
@@ -525,25 +534,25 @@ class Attempt:
     """Gives a change a uid, so that repeating a command whose answer was lost changes nothing a second time.
 
     Entering the context returns the uid: that of an earlier attempt with the same *words* (the command and its
-    arguments) that ended without an answer, else a fresh one.
+    arguments) that ended without an answer, else a new one.
     """
 
     def __init__(self, call: Call, *words: str) -> None:
-        self._held: int | None = None
+        self._lock: int | None = None
+        """The descriptor of the attempt's file, which it locks."""
         self._call = call
         self._words = "\0".join([call.store.address, call.team, call.agent, *words]).encode(errors="surrogatepass")
         self._path = f"{call.store.root}/tmp/command-{crc32(self._words):08x}"
 
     def __enter__(self) -> str:
-        fresh = f"c-{os.urandom(9).hex()}"
+        new_uid = f"c-{os.urandom(9).hex()}"
         if not os.path.isdir(self._call.store.root):  # a command that will be refused makes no root
-            return fresh
+            return new_uid
         with _BEGINNING:
-            return self._begun(fresh)
+            return self._begin(new_uid)
 
-    def _begun(self, fresh: str) -> str:
-        """Return the uid of the change: that of an earlier attempt which ended without an answer, or else the *fresh*
-        one.
+    def _begin(self, new_uid: str) -> str:
+        """Record the attempt in its file. Return the uid of an earlier attempt without an answer, or else *new_uid*.
 
         Raises:
             Busy: Nobody waits for the answer any more; a repeat may have begun.
@@ -551,17 +560,17 @@ class Attempt:
         if self._call.is_given_up():
             raise errors.Busy("the request was cancelled", "Nothing was changed. Repeat it.")
         try:
-            self._held = locks.hold(self._path, self._call.store.root)
-            before, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
-            uid = before.decode(errors="replace") if words == self._words else fresh
-            if self._held is None:  # another is at it: two at once mean it twice, unless that was cancelled
+            self._lock = locks.hold(self._path, self._call.store.root)
+            recorded_uid, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
+            uid = recorded_uid.decode(errors="replace") if words == self._words else new_uid
+            if self._lock is None:  # the same command is under way: both are meant, unless the other was cancelled
                 other = _UNDER_WAY.get(self._path, lambda: None)()
-                return uid if other and other._call.is_given_up() else fresh
+                return uid if other and other._call.is_given_up() else new_uid
             _UNDER_WAY[self._path] = ref(self)
-            os.ftruncate(self._held, 0)
-            os.pwrite(self._held, f"{uid}\n".encode() + self._words, 0)
-        except (OSError, errors.TeamsError):  # then its repeat is not known
-            return fresh
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, f"{uid}\n".encode() + self._words, 0)
+        except (OSError, errors.TeamsError):  # the attempt is not recorded, so a repeat changes something again
+            return new_uid
         return uid
 
     def __exit__(self, kind: object, failure: BaseException | None, *_: object) -> None:
@@ -575,9 +584,9 @@ class Attempt:
         self._release()
 
     def _release(self) -> None:
-        if self._held is not None:
-            held, self._held = self._held, None
-            os.close(held)
+        if self._lock is not None:
+            lock, self._lock = self._lock, None
+            os.close(lock)
 
     def __del__(self) -> None:
         self._release()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from teams_cli.commands.phrases import Parts
     from teams_cli.views.concerns import Wanted
 
-    Found = dict[str, Any]
+    News = dict[str, Any]
 
 
 def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
@@ -35,7 +35,7 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
     if next:
         _land_interrupted(call)
     if wait is not None:
-        return taken(call, _claimed_in_time(call, wait))
+        return taken(call, _claim_in_time(call, wait))
     if task is None:
         return taken(call, claims.claim_next(call.store, call.team, call.caller))
     claimed = claims.claim(call.store, call.team, call.caller, task)
@@ -57,7 +57,7 @@ def _land_interrupted(call: Call) -> None:
     call.try_to(land)
 
 
-def _claimed_in_time(call: Call, wait: float) -> Task:
+def _claim_in_time(call: Call, wait: float) -> Task:
     """Wait for a task that is ready for the caller, and claim it. Mail ends the wait, too."""
     from teams_cli.messages import inboxes
     from teams_cli.store import pace
@@ -66,7 +66,7 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
     unread: list[int] = []
     alarm = pace.Alarm()
 
-    def is_over() -> bool:
+    def has_task_or_mail() -> bool:
         nonlocal claimed, unread
         try:
             claimed = claims.claim_next(call.store, call.team, call.caller)
@@ -76,7 +76,7 @@ def _claimed_in_time(call: Call, wait: float) -> Task:
         return bool(claimed or unread)
 
     topics = {"team", f"message/{call.agent}", *FREED}
-    pace.sleep_until(call.store, call.team, is_over, wait, topics, alarm, call.say)
+    pace.sleep_until(call.store, call.team, has_task_or_mail, wait, topics, alarm, call.say)
     if claimed:
         return claimed
     if unread:
@@ -98,8 +98,8 @@ def _release(call: Call, task: str, reason: str | None, force: bool) -> Any:
 
 def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float | None) -> Any:
     renewed = claims.heartbeat(call.store, call.team, call.caller, task, note, silent_for)
-    top = environment.checkout_around(call.workplace)
-    call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent), top))
+    checkout = environment.checkout_around(call.workplace)
+    call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent), checkout))
     return {
         "agent": call.agent,
         "lastSeen": teams.now(call.store),
@@ -107,19 +107,20 @@ def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float
     }
 
 
-def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
+def add_next_task(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
     """Add the caller's task to the answer under `claimed`: the one that it has, or the best ready one, which it claims.
     With *wait*, wait so many seconds for one, unless other news comes first.
 
-    The change is made, so nothing is refused: a closed team ends the answer, and other failures are reported.
+    The change of the command was made, so nothing is refused: in a closed team no task is added, and other failures are
+    reported.
     """
 
-    def find() -> Found:
+    def find_task() -> News:
         if claims.may_claim_now(call.store, call.load_team(), call.known_caller):
             if wait is not None:
                 from teams_cli.views.concerns import ANYTHING
 
-                return _in_time(call, document, wait, lambda: awaited(call, ANYTHING, wait))
+                return _announce_and_wait(call, document, wait, lambda: wait_and_claim(call, ANYTHING, wait))
             try:
                 return {"claimed": taken(call, claims.claim_next(call.store, call.team, call.caller))}
             except errors.NothingReady:
@@ -134,49 +135,47 @@ def after(call: Call, document: dict[str, Any], wait: float | None) -> dict[str,
         call.show_next_step()
         return {}
 
-    return document | _unless_closed(call, find)
+    return document | _unless_team_closed(call, find_task)
 
 
-def and_wait(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
-    """Add news for the caller to the answer, if some that asks for something comes within *wait* seconds."""
+def add_news(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any]:
+    """Wait up to *wait* seconds for news that asks the caller for something, and add the news to the answer."""
     from teams_cli.views import concerns, steps
     from teams_cli.views.concerns import Wanted
 
-    def find() -> Found:
+    def wait_for_news() -> News:
         again, needed = steps.WAIT_A_WHILE, Wanted(needed=True)
         return concerns.wait(
             call.store, call.team, call.known_caller, wait, call.once_shown, call.say, needed, again, call.tending()
         )
 
-    return document | _unless_closed(call, lambda: _in_time(call, document, wait, find))
+    return document | _unless_team_closed(call, lambda: _announce_and_wait(call, document, wait, wait_for_news))
 
 
-def _unless_closed(call: Call, find: Callable[[], Found]) -> Found:
-    """Call *find*, and return the news that it finds. Return nothing in a closed team: the answer says who closed
-    it.
-    """
+def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
+    """Return what *find_news* returns. In a closed team return nothing, and let the answer say who closed it."""
 
-    def look() -> Found:
+    def find() -> News:
         try:
-            return find()
+            return find_news()
         except errors.WrongState as closed:
             if call.load_team().state != "closed":
                 raise
             call.omitted = f"{closed.message}. You are done."
             return {}
 
-    return call.try_to(look) or {}
+    return call.try_to(find) or {}
 
 
-def _in_time(call: Call, document: dict[str, Any], wait: float, find: Callable[[], Found]) -> Found:
-    """Call *find*, which waits, and return the news that it finds. If its time runs out, the answer says so and names
-    the next step.
+def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_for_news: Callable[[], News]) -> News:
+    """Show the *document* of the change at once if that is possible, then return the news that *wait_for_news* returns.
+    If its time runs out, the answer says so and names the next step.
     """
-    if call.begin_answer(document):  # whatever ends the wait, that the change is made was said
-        call.words = words_of_came
-        call.problems += call.record_shown()  # or the wait would end with what was just said
+    if call.begin_answer(document):  # whatever ends the wait, the caller has seen that the change is made
+        call.words = words_of_news
+        call.problems += call.record_shown()  # else the wait would end with what was just shown
     try:
-        return find()
+        return wait_for_news()
     except errors.WaitRanOut as ran_out:
         if wait:
             call.omitted = f"{ran_out.message}. {ran_out.state}".rstrip()
@@ -184,7 +183,7 @@ def _in_time(call: Call, document: dict[str, Any], wait: float, find: Callable[[
         return {}
 
 
-def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]:
+def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]:
     """Wait for news for the caller. Claim a ready task at once, unless something else is to be done first.
     If another agent was faster, the wait goes on.
 
@@ -196,42 +195,44 @@ def awaited(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]
     from teams_cli.views.concerns import Wanted
 
     _land_interrupted(call)
-    began, left, tend = time.monotonic(), timeout, call.tending()
+    began, remaining, tend = time.monotonic(), timeout, call.tending()
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
-    of_these = Wanted(wanted.needed, True, wanted.completed, for_work=True)
+    awaited = Wanted(wanted.needed, True, wanted.completed, for_work=True)
     while True:
-        notes: list[Callable[[], object]] = []
+        notes_once_shown: list[Callable[[], object]] = []
         news = concerns.wait(
-            call.store, call.team, call.known_caller, left, notes.append, call.say, of_these, again, tend
+            call.store, call.team, call.known_caller, remaining, notes_once_shown.append, call.say, awaited, again, tend
         )
         events = [event for event in news["happened"] if event["what"] != "ready"]
-        beside = [*news["messages"], *events]
-        if any(map(_comes_first, beside)) or not claims.may_claim_now(call.store, call.load_team(), call.known_caller):
+        other_news = [*news["messages"], *events]
+        if any(map(_comes_before_claim, other_news)):
+            break
+        if not claims.may_claim_now(call.store, call.load_team(), call.known_caller):
             break
         try:
             task = claims.claim_next(call.store, call.team, call.caller)
-        except errors.NothingReady:
-            if beside:
-                step = next(filter(None, (entry["next"] for entry in beside)), None)
+        except errors.NothingReady:  # another agent has claimed the ready task
+            if other_news:
+                step = next((entry["next"] for entry in other_news if entry["next"]), None)
                 step = step or work.next_step(call.store, call.load_team(), call.known_caller)
                 news = {**news, "happened": events, "next": step}
                 break
-            for note in notes:  # nothing is told: the task was taken by another
+            for note in notes_once_shown:  # there is nothing to show
                 note()
-            left = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
-            of_these = Wanted(wanted.needed, False, wanted.completed, for_work=True)
+            remaining = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
+            awaited = Wanted(wanted.needed, False, wanted.completed, for_work=True)
             continue
         document = taken(call, task)
         mail = [notice for notice in news["messages"] if not _is_shown_with(notice, task)]
         news = {**news, "messages": mail, "happened": events, "claimed": document, "next": call.next_step}
         break
-    for note in notes:
+    for note in notes_once_shown:
         call.once_shown(note)
     return news
 
 
-def _comes_first(entry: dict[str, Any]) -> bool:
-    """Whether the entry is to be handled before a task is claimed; mail that needs only a reply comes with the task."""
+def _comes_before_claim(entry: dict[str, Any]) -> bool:
+    """Whether the news asks for something that is to be done before a task is claimed, other than a reply."""
     from teams_cli.views import steps
 
     return bool(entry["next"]) and not steps.is_reply(entry["next"])
@@ -250,11 +251,11 @@ def words_of_released(task: dict[str, Any]) -> list[str]:
 
 
 def words_of_given_back(task: dict[str, Any]) -> list[str]:
-    """Show a task that its owner gave back, saying why."""
+    """Show a task that its owner released with a reason."""
     return [*line(task), "the leader is notified why; others are offered it first"]
 
 
-def words_of_beat(done: dict[str, Any]) -> Parts:
+def words_of_heartbeat(done: dict[str, Any]) -> Parts:
     ends: dict[str, list[str]] = {}
     for task in done["tasks"]:
         end = f"{time_left(task['leaseExpiresAt'])}, until {clock_time(task['leaseExpiresAt'])}"
@@ -263,7 +264,7 @@ def words_of_beat(done: dict[str, Any]) -> Parts:
     return [f"{done['agent']}: seen {ago(done['lastSeen'])}{'' if kept else ', has no task'}", *kept]
 
 
-def words_of_came(news: dict[str, Any]) -> Parts:
+def words_of_news(news: dict[str, Any]) -> Parts:
     """Show news for the caller, each with its next step, and the task that the caller has claimed."""
     lines = mail_lines(news)
     for each in news.get("happened", ()):
@@ -346,7 +347,7 @@ COMMANDS = table(
         option("--for", "How long you will be silent.", metavar="SECONDS", name="silent_for"),
         doc=claims.heartbeat,
         changes=False,
-        words=words_of_beat,
+        words=words_of_heartbeat,
         traits="repeatable daily",
         held="task note silent_for",
         example="heartbeat --for 30m",

@@ -77,31 +77,33 @@ def _read(
     else:
         messages = _wait_and_read(call, selection, peek, wait)
     if messages.more:
-        call.omitted = f"{messages.more} more: {_for_the_rest(messages, all, from_)}"
+        call.omitted = f"{messages.more} more: {_command_for_more(messages, all, from_)}"
     elif messages and not (all or peek):
-        _say_next_step(call, messages)
+        _set_next_step(call, messages)
     return messages
 
 
-def _for_the_rest(messages: Reading, all: bool, from_: str | None) -> str:
+def _command_for_more(messages: Reading, all: bool, from_: str | None) -> str:
     """Return the command that shows the messages that did not fit into this answer."""
-    rest = ""
+    options = f" --from {from_}" if from_ else ""
     if all:
-        rest = f" --all --since {messages[-1]['id']}"
+        options = f" --all --since {messages[-1]['id']}{options}"
     elif not messages.unread:
-        rest = f" --limit {len(messages) + messages.more}"
-    return f"teams read-messages{rest}{f' --from {from_}' if from_ else ''}"
+        options = f" --limit {len(messages) + messages.more}{options}"
+    return f"teams read-messages{options}"
 
 
-def _say_next_step(call: Call, messages: Reading) -> None:
-    """Show the command that follows the messages; if they ask for nothing, the caller's next step."""
+def _set_next_step(call: Call, messages: Reading) -> None:
+    """Set the next step to the command that follows the messages. If they ask for nothing, set it to the caller's next
+    step.
+    """
     from teams_cli.views import mail, steps
 
-    def matter_of(message: dict[str, Any]) -> dict[str, Any] | None:
+    def subject_of(message: dict[str, Any]) -> dict[str, Any] | None:
         about = str(message.get("about") or "")
         return mail.subject_of(call.store, call.team, about) if about else None
 
-    call.next_step = steps.after_reading(messages, call.load_team().leader, matter_of)
+    call.next_step = steps.after_reading(messages, call.load_team().leader, subject_of)
     if not call.next_step and call.load_team().member(call.agent):
         call.try_to(call.show_next_step)
 
@@ -116,7 +118,7 @@ def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) ->
 
     def sleep(is_ready: Any, timeout: float) -> bool:
         def look() -> bool:
-            started = ending.children(call.store, call.team, call.agent)  # the end of one that was killed is news too
+            started = ending.children(call.store, call.team, call.agent)  # the end of a killed agent is news, too
             ending.set_alarm(call.store, call.team, started, alarm)
             if is_ready():
                 return True
@@ -143,8 +145,8 @@ def _show(call: Call, message: str) -> Any:
     from teams_cli.views import reach
 
     team = require(call.store, call.team, call.known_caller, "read-messages").team
-    only_of = "" if call.agent in (HUMAN, team.leader) else call.agent
-    return reach.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", only_of)
+    reader = "" if call.agent in (HUMAN, team.leader) else call.agent
+    return reach.to_document(call.store, call.team, f"msg-{number_of(message, 'msg')}", reader)
 
 
 def _sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
@@ -160,12 +162,12 @@ def _list_agents(call: Call) -> Any:
     team = call.load_team()
     rows = agents.agent_rows(call.store, team, call.problems)
     started = {member.agent_id for member in team.roster() if member.started_by is not None}
-    if any("session" not in row and row["name"] in started for row in rows):  # who started it may have been killed
+    if any("session" not in row and row["name"] in started for row in rows):  # its start may have been interrupted
         from contextlib import suppress
 
         from teams_cli.agents import starting
 
-        with suppress(errors.TeamsError):  # a store that can't be written shows them unchanged
+        with suppress(errors.TeamsError):  # if the store can't be written, the agents are listed unchanged
             starting.remove_never_started(call.store, team)
             team = call.load_team()
         rows = agents.agent_rows(call.store, team, call.problems)
@@ -215,27 +217,28 @@ def _answer_question(call: Call, question: Question, message: str, text: str) ->
 
 def words_of_read(messages: list[dict[str, Any]]) -> Parts:
     """Show new messages in full, and a line for each message that was read before and still waits for an answer."""
-    new = [line for message in messages if not message.get("readBefore") for line in _message(message, is_bounded=True)]
-    before = [
-        f"  {message['id']} from {message['from']}, {ago(message['timestamp'])}: "
-        + text.clipped_line(message["message"], _SHORT)
-        for message in messages
-        if message.get("readBefore")
-    ]
-    if before:
-        before.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: `teams read-messages --all`):")
-    return [*(new or ["no new messages" if before else "no messages"]), *before]
+    new: list[str] = []
+    old: list[str] = []
+    for message in messages:
+        if message.get("readBefore"):
+            beginning = text.clipped_line(message["message"], _SHORT)
+            old.append(f"  {message['id']} from {message['from']}, {ago(message['timestamp'])}: {beginning}")
+        else:
+            new += _message_lines(message, is_bounded=True)
+    if old:
+        old.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: `teams read-messages --all`):")
+    return [*(new or ["no new messages" if old else "no messages"]), *old]
 
 
 _SHORT = 72
 
 
-def _message(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
-    about = f", answers {document['replyTo']}" if "replyTo" in document else ""
-    done = ", handled" if document.get("handledAt", "") > document.get("readAt", "") else ""
-    is_wanted = "ackBy" in document and "reach" not in document and not done
-    wanted = f", to acknowledge: teams ack {document['id']}" if is_wanted else ""
-    head = f"{document['id']}, {ago(document['timestamp'])}{about}{done}{wanted}"
+def _message_lines(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
+    answered = f", answers {document['replyTo']}" if "replyTo" in document else ""
+    handled = ", handled" if document.get("handledAt", "") > document.get("readAt", "") else ""
+    must_be_acknowledged = "ackBy" in document and "reach" not in document and not handled
+    step = f", to acknowledge: teams ack {document['id']}" if must_be_acknowledged else ""
+    head = f"{document['id']}, {ago(document['timestamp'])}{answered}{handled}{step}"
     message = Message.from_json(document)
     return [head, *(quote_bounded(message) if is_bounded else quote(message).split("\n"))]
 
@@ -243,10 +246,10 @@ def _message(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
 def words_of_sent_before(documents: list[dict[str, Any]]) -> Parts:
     rows = []
     for document in documents:
-        short = text.clipped_line(document["message"], _TITLE)
-        late = " OVERDUE" if document.get("overdue") else ""
+        beginning = text.clipped_line(document["message"], _TITLE)
+        overdue = " OVERDUE" if document.get("overdue") else ""
         rows += [
-            [document["id"], each["name"], how_far(each) + late, ago(document["timestamp"]), short]
+            [document["id"], each["name"], state_in_words(each) + overdue, ago(document["timestamp"]), beginning]
             for each in document["reach"]
         ]
     return [Table(["message", "to", "state", "age", "text"], rows, "nothing sent")]
@@ -255,7 +258,7 @@ def words_of_sent_before(documents: list[dict[str, Any]]) -> Parts:
 _TITLE = 48
 
 
-def how_far(each: dict[str, Any]) -> str:
+def state_in_words(each: dict[str, Any]) -> str:
     """Return the state of a message for one recipient, and the turn of that agent in which it was shown."""
     turn = f" (turn {each['turn']})" if "turn" in each else ""
     return f"{each['state'].replace('_', ' ')}{turn}"
@@ -263,11 +266,11 @@ def how_far(each: dict[str, Any]) -> str:
 
 def words_of_reached(document: dict[str, Any]) -> Parts:
     rows = [
-        [to["name"], how_far(to), *(ago(to.get(key)) for key in ("shownAt", "readAt", "handledAt"))]
+        [to["name"], state_in_words(to), *(ago(to.get(key)) for key in ("shownAt", "readAt", "handledAt"))]
         for to in document["reach"]
     ]
     late = [f"overdue: it should have been acknowledged {ago(document['ackBy'])}"] if document.get("overdue") else []
-    return [*_message(document), Table(["to", "state", "shown", "read", "handled"], rows, "nobody"), *late]
+    return [*_message_lines(document), Table(["to", "state", "shown", "read", "handled"], rows, "nobody"), *late]
 
 
 def words_of_replied(answer: dict[str, Any]) -> Parts:

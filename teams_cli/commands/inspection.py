@@ -15,7 +15,7 @@ from teams_cli.clock import length
 from teams_cli.commands import console
 from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
-from teams_cli.commands.inbox import how_far
+from teams_cli.commands.inbox import state_in_words
 from teams_cli.commands.phrases import Table, agent_state, clock_time, counts_of
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
@@ -372,7 +372,7 @@ def _message(message: dict[str, Any]) -> list[str]:
 
 def reach_in_short(message: dict[str, Any]) -> str:
     """Return the states of a message for its recipients, in brackets; "" if they are not known."""
-    counts = Counter(how_far(each) for each in message.get("reach", ()))
+    counts = Counter(state_in_words(each) for each in message.get("reach", ()))
     words = list(counts) if sum(counts.values()) == 1 else [f"{count} {state}" for state, count in counts.items()]
     said = [*words, *(["not acknowledged in time"] if message.get("overdue") else [])]
     return f" ({', '.join(said)})" if said else ""

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
     from teams_cli.commands.phrases import Parts
 
-    Lines = list[tuple[str, int]]
+    RankedLines = list[tuple[str, int]]
+    """Lines of the brief with their ranks. If there is no room, the lines of the highest rank give way first."""
 
 
 def _whoami(call: Call) -> Any:
@@ -60,7 +61,7 @@ def _brief(call: Call) -> Any:
     caller = call.known_caller
     try:
         team = call.team
-    except errors.NoTeam:  # then what to do about that is what is next
+    except errors.NoTeam:  # the brief says how to name one
         return brief.outside(call.store, "", caller, call.own_teams(call.open_teams()))
     return brief.brief(call.store, team, caller, call.once_shown)
 
@@ -147,20 +148,18 @@ def words_of_pages(pages: list[dict[str, Any]]) -> Parts:
 
 def words_of_hits(hits: list[dict[str, Any]]) -> Parts:
     """Show each hit with its place. A hit in a task has the title of the task, too."""
-    rows = [[hit["in"], hit["id"], hit["from"] or "-", clock_time(hit["at"]), _text(hit)] for hit in hits]
+    rows = []
+    for hit in hits:
+        title = f" ({hit['title']})" if hit.get("title") and hit["in"] != "tasks" else ""
+        rows.append([hit["in"], hit["id"], hit["from"] or "-", clock_time(hit["at"]), f"{hit['text']}{title}"])
     return [Table(["in", "id", "from", "at", "text"], rows)] if rows else ["nothing was found"]
-
-
-def _text(hit: dict[str, Any]) -> str:
-    title = hit.get("title")
-    return hit["text"] if hit["in"] == "tasks" or not title else f"{hit['text']} ({title})"
 
 
 def words_of_who(document: dict[str, Any]) -> Parts:
     root = f"root: {document['root']} ({document['sources']['root']})"
     if document["agentId"] is None:
         return ["unknown: name yourself with --as AGENT or TEAMS_AGENT_ID; a person is `human`", root]
-    role = document["role"] or ("no member" if document["team"] else _several(document))
+    role = document["role"] or ("no member" if document["team"] else _membership(document))
     team = f" of team {document['team']}" if document["team"] else ""
     about = text.quoted(document.get("about"))
     return [f"{document['agentId']}: {role}{team}", *about, root]
@@ -173,60 +172,70 @@ def words_of_brief(document: dict[str, Any]) -> Parts:
     if "members" not in document:
         return [*_outside(document), f"next: {document['next']}"]
     lines = [*_mine(document), *_waiting(document), *_others(document)]
-    done = "" if "closed" in document else overviews.DONE  # the line about the closing says it
-    last = f"next: {document['next']}" if document["next"] else done
+    if document["next"]:
+        last = f"next: {document['next']}"
+    elif "closed" in document:  # the line about that says that the reader is done
+        last = ""
+    else:
+        last = overviews.DONE
     head = (
         f"{document['agent']}: {document['role'] or 'no member'} of team {document['team']}"
         f" (leader {document['leader']}, {text.counted(document['members'], 'member')})"
     )
-    while lines and len(head) + len(last) + sum(len(line) + 1 for line, _ in lines) + 2 > _MOST:
-        lines.remove(max(lines, key=lambda pair: (pair[1], len(pair[0]))))
-    pasted = last.splitlines()  # a command of several lines is pasted as it is
-    return [head, *(line for line, _ in lines), *pasted]
+    room = _MOST - len(head) - len(last) - 2
+    while lines and sum(len(line) + 1 for line, _ in lines) > room:
+        lines.remove(max(lines, key=_rank_and_length))
+    return [head, *(line for line, _ in lines), *last.splitlines()]
 
 
 _MOST = 1500
 
 
-_SEEN, _NEEDED, _USEFUL, _EXTRA = range(4)
-"""The order in which lines give way: the last first. `_SEEN` lines count as read when they are shown."""
+def _rank_and_length(ranked_line: tuple[str, int]) -> tuple[int, int]:
+    line, rank = ranked_line
+    return rank, len(line)
+
+
+_MARKED_READ, _NEEDED, _USEFUL, _EXTRA = range(4)
+"""The ranks of lines. What `_MARKED_READ` lines show counts as read."""
 
 
 def _outside(document: dict[str, Any]) -> list[str]:
     if document["team"]:
         return [f"{document['agent']}: team {document['team']} does not exist yet"]
     is_open = document["teams"] and "memberOf" not in document
-    known = f"; teams: {', '.join(document['teams'][:20])}" if is_open else ""
-    return [f"{document['agent']}: {_several(document)}{known}"]
+    open_teams = f"; teams: {', '.join(document['teams'][:20])}" if is_open else ""
+    return [f"{document['agent']}: {_membership(document)}{open_teams}"]
 
 
-def _several(document: dict[str, Any]) -> str:
-    """The teams of an agent that named none, and how to choose one."""
+def _membership(document: dict[str, Any]) -> str:
+    """Return the teams of an agent that named none, and how to choose one."""
     if document.get("memberOf"):
         return f"a member of {', '.join(document['memberOf'][:20])}; choose with --team NAME or TEAMS_TEAM"
     return "in no team"
 
 
-def _mine(document: dict[str, Any]) -> Lines:
-    lines: Lines = []
+def _mine(document: dict[str, Any]) -> RankedLines:
+    lines: RankedLines = []
     if "closed" in document:
         by = f" by {document['closedBy']}" if document.get("closedBy") else ""
         when = ago(document["closed"]["at"])
         lines.append((f"the team was closed{by} {when}: you are done", _NEEDED))
     lines += [(line, _NEEDED) for line in text.quoted(document.get("about"))]
-    lines += [(line, _SEEN) for line in text.quoted(document.get("rules"), "| ")]
+    lines += [(line, _MARKED_READ) for line in text.quoted(document.get("rules"), "| ")]
     for task in document["myTasks"]:
         lines.append((f"yours: {task['id']} {task['title']}{_state(task)}", _NEEDED))
         lines += [(line, _NEEDED) for line in text.quoted(task.get("description"))]
         most = _RESULT_IN_FULL if "description" in task else _RESULT
-        results = [(done, text.clipped_line(done["result"], most)) for done in task["results"]]
-        lines += [(f"  {done['id']} ({done['owner']}): {result}", _USEFUL) for done, result in results]
+        for blocker in task["results"]:
+            result = text.clipped_line(blocker["result"], most)
+            lines.append((f"  {blocker['id']} ({blocker['owner']}): {result}", _USEFUL))
     if document["myTaskCount"] > len(document["myTasks"]):
         lines.append((f"your tasks: {document['myTaskCount']}: teams get-tasks --owner {document['agent']}", _NEEDED))
     lines += [(f"{page['text']} ({steps.read_page(page['key'])})", _NEEDED) for page in document.get("pages", ())]
     if document.get("morePages"):
         lines.append((f"{document['morePages']} more pages changed: teams shared", _NEEDED))
-    return lines + [(line, _SEEN) for line in document["news"]]
+    return lines + [(line, _MARKED_READ) for line in document["news"]]
 
 
 _RESULT, _RESULT_IN_FULL = 120, 400
@@ -234,9 +243,10 @@ _RESULT, _RESULT_IN_FULL = 120, 400
 
 
 def _state(task: dict[str, Any]) -> str:
-    """The state of a task of the reader: the time left of its claim, its blockers and its plan."""
-    left = f"{length_of(task['leaseSeconds'])} left: any `teams` command renews it" if task["leaseEndsSoon"] else ""
-    facts = [left] if left else []
+    """Return the state of a task of the reader: the time left of its claim, its blockers and its plan."""
+    facts = []
+    if task["leaseEndsSoon"]:
+        facts.append(f"{length_of(task['leaseSeconds'])} left: any `teams` command renews it")
     if task["waitsFor"]:
         facts.append(f"waits for {', '.join(task['waitsFor'])}")
     if task["plan"]:
@@ -244,7 +254,7 @@ def _state(task: dict[str, Any]) -> str:
     return f" ({'; '.join(facts)})" if facts else ""
 
 
-def _waiting(document: dict[str, Any]) -> Lines:
+def _waiting(document: dict[str, Any]) -> RankedLines:
     least = "at least " if document.get("moreUnread") else ""
     lines: list[str | None] = [
         f"asked to shut down: {document['shutdown']}" if document["shutdown"] else None,
@@ -261,16 +271,16 @@ def _waiting(document: dict[str, Any]) -> Lines:
     return [(line, _NEEDED) for line in lines if line]
 
 
-def _first(what: str, named: list[str], count: int, rest: str) -> str | None:
-    """Return a line with the first thing that waits, how many more there are, and the command that lists them; None if
-    nothing waits.
+def _first(what: str, named: list[str], count: int, command: str) -> str | None:
+    """Return a line with the first things that wait, how many more there are, and the *command* that lists them; None
+    if nothing waits.
     """
-    more = f" and {count - len(named)} more: {rest}" if count > len(named) else ""
+    more = f" and {count - len(named)} more: {command}" if count > len(named) else ""
     return f"{what}: {', '.join(named)}{more}" if named else None
 
 
-def _others(document: dict[str, Any]) -> Lines:
-    lines: Lines = []
+def _others(document: dict[str, Any]) -> RankedLines:
+    lines: RankedLines = []
     for status in ("completed", "failed"):
         ended = [_end(each, document["leads"]) for each in document["finished"] if each["status"] == status]
         if ended:
@@ -297,8 +307,9 @@ def _end(task: dict[str, Any], leads: bool) -> str:
 
 def _named(ended: list[str]) -> str:
     """Return the ended tasks by name; if there are many, only their ids or their number."""
-    if len(whole := ", ".join(ended)) <= _SHORT:
-        return whole
+    in_full = ", ".join(ended)
+    if len(in_full) <= _SHORT:
+        return in_full
     numbers = ", ".join(each.partition(" ")[0].removeprefix("task-") for each in ended)
     return numbers if len(numbers) <= 2 * _SHORT else f"{len(ended)} tasks: teams get-tasks"
 

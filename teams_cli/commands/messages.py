@@ -31,12 +31,12 @@ def _send(
     elif to:
         _refuse_reversed(team, to[0], names, text)
     if to_owners_of:
-        names += _owners(call, to_owners_of)
+        names += _other_owners(call, to_owners_of)
     if not names:
         raise errors.WrongUsage("the recipient or the text is missing", "teams send-message AGENT TEXT")
     if fyi and ack_required:
         raise errors.WrongUsage("--fyi and --ack-required can't be combined", "Choose one.")
-    expected = _expected(call, team, names)
+    expected = _names_to_come(call, team, names)
     ack_by = None
     if ack_required:
         from teams_cli.messages import receipts
@@ -65,14 +65,14 @@ def _send(
 
 
 def _refuse_reversed(team: Team, to: str, names: list[str], text: str) -> None:
-    """Refuse a recipient in place of the text, if none of the *names* in its own place is of a member."""
+    """Refuse a text that is the name of a member, if none of the *names* in the place of recipients is."""
     members = {*team.active_names(), HUMAN}
     if text in members and not members.intersection(names) and to != "leader":
         hint = f'Write the recipient first: teams send-message {text} "{to}"'
         raise errors.AgentNotFound(f"{to!r} is not a member, but {text} is", hint)
 
 
-def _expected(call: Call, team: Team, names: list[str]) -> list[str]:
+def _names_to_come(call: Call, team: Team, names: list[str]) -> list[str]:
     """Return the names that nobody has yet, for which mail is kept until somebody joins under them."""
     if all(name in (HUMAN, "leader") or team.find(name) for name in names):
         return []
@@ -82,11 +82,11 @@ def _expected(call: Call, team: Team, names: list[str]) -> list[str]:
 
 
 def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> None:
-    """Refuse a text without quotes, as its first words would be taken for recipients."""
+    """Refuse a text without quotes, because its first words would be taken for recipients."""
 
     def is_known(word: str) -> bool:
         names = each_name([word])
-        expected = _expected(call, team, names)
+        expected = _names_to_come(call, team, names)
         return all(name in (HUMAN, "leader", *expected) or team.find(name) is not None for name in names)
 
     strangers = (place for place, word in enumerate(words) if not is_known(word))
@@ -99,19 +99,19 @@ def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> Non
         )
 
 
-def _owners(call: Call, words: str) -> list[str]:
-    """Return the owners of these tasks, without the caller."""
+def _other_owners(call: Call, task_refs: str) -> list[str]:
+    """Return the owners of the tasks, whose references are separated by commas, without the caller."""
     from teams_cli.tasks import tasks
 
     owners = []
-    for word in words.split(","):
-        task = tasks.get(call.store, call.team, word.strip())
+    for task_ref in task_refs.split(","):
+        task = tasks.get(call.store, call.team, task_ref.strip())
         if task.owner is None:
             raise errors.WrongState(f"{task.id} has no owner: it is {task.status}", "Name members: teams list-agents")
         owners.append(task.owner)
     others = [name for name in owners if name != call.agent]
     if not others:
-        raise errors.NobodyThere(f"{call.agent} owns {words}, and nobody else", "Name members: teams list-agents")
+        raise errors.NobodyThere(f"{call.agent} owns {task_refs}, and nobody else", "Name members: teams list-agents")
     return others
 
 
@@ -126,8 +126,8 @@ def _broadcast(call: Call, text: str, uid: str | None) -> Any:
 
 
 def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) -> dict[str, Any]:
-    """The message as JSON, with the recipients that have yet to join, those that were stopped, and those that may not
-    read it because they were notified that all work is done.
+    """Return the message as JSON, with the recipients that have yet to join, those that were stopped, and those that
+    may not read it because they were notified that all work is done.
     """
     document: dict[str, Any] = message.to_json()
     if expected:
@@ -137,7 +137,7 @@ def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) ->
         names = [name for name in message.recipients or [message.to] if name not in (HUMAN, *expected)]
         if gone := [name for name in names if _is_gone(call, name)]:
             document["notReadBy"] = gone
-        if done := [name for name in names if name not in gone and was_done(call, name)]:
+        if done := [name for name in names if name not in gone and was_notified_of_end(call, name)]:
             document["mayNotRead"] = done
 
     call.try_to(add_readers)
@@ -153,11 +153,11 @@ def _is_gone(call: Call, name: str) -> bool:
     return presence.is_gone(presence.load(call.store, call.team, name))
 
 
-def was_done(call: Call, name: str) -> bool:
+def was_notified_of_end(call: Call, name: str) -> bool:
     """Whether the agent was notified that nothing is left to do, and neither waits nor can be woken."""
     agent = presence.load(call.store, call.team, name)
-    was_shown = any(about.startswith("settled:") for about in agent.told) and not agent.waiting
-    if not was_shown or name == call.load_team().leader:
+    was_notified = any(key.startswith("settled:") for key in agent.told)
+    if not was_notified or agent.waiting or name == call.load_team().leader:
         return False
     from teams_cli.agents import sessions
     from teams_cli.agents.seats import terminals
@@ -176,14 +176,14 @@ _UID = option("--uid", "An id of your choice: repeating the command with it does
 
 def words_of_sent(message: dict[str, Any]) -> Parts:
     to = ", ".join(message.get("recipients") or [message["to"]])
-    unread = ", ".join(message.get("notReadBy", ()))
-    done = ", ".join(message.get("mayNotRead", ()))
-    late = message.get("keptFor", ())
+    stopped = ", ".join(message.get("notReadBy", ()))
+    notified_of_end = ", ".join(message.get("mayNotRead", ()))
+    expected = message.get("keptFor", ())
     return present(
         f"{message['id']}: sent to {to}",
-        f"kept until {text.listed(late)} {'joins' if len(late) == 1 else 'join'}" if late else None,
-        f"{unread} was stopped and will not read it; see: teams list-agents" if unread else None,
-        f"{done}: was notified that all work is done, and may not read it" if done else None,
+        f"kept until {text.listed(expected)} {'joins' if len(expected) == 1 else 'join'}" if expected else None,
+        f"{stopped} was stopped and will not read it; see: teams list-agents" if stopped else None,
+        f"{notified_of_end}: was notified that all work is done, and may not read it" if notified_of_end else None,
     )
 
 

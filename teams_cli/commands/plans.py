@@ -36,7 +36,7 @@ def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait:
     if wait is not None:
         from teams_cli.commands import claims
 
-        return claims.and_wait(call, document, wait)
+        return claims.add_news(call, document, wait)
     call.try_to(call.show_next_step)
     return document
 
@@ -100,7 +100,7 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
     to_document = completing.landed_too if reviewed.status == "completed" else task_documents.to_document
     document = to_document(call, reviewed)
     if next:
-        return claims.after(call, document, wait)
+        return claims.add_next_task(call, document, wait)
     call.try_to(call.show_next_step)
     return document
 
@@ -153,7 +153,7 @@ def words_of_proposed(plan: dict[str, Any]) -> Parts:
         return words_of_decided(plan)
     from teams_cli.commands import claims
 
-    return [*words_of_decided(plan), *claims.words_of_came(plan)]
+    return [*words_of_decided(plan), *claims.words_of_news(plan)]
 
 
 def words_of_decided(plan: dict[str, Any]) -> Parts:

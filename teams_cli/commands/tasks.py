@@ -66,19 +66,17 @@ def _create(
 ) -> Any:
     if from_ is not None or title is None:
         of_one = (title, blocked_by, after, require, touches, agree_with, plan_required, keep_for, check, check_in)
-        is_one = any(of_one) or any(value and value != "normal" for value in fields.values())
-        return _create_many(call, from_, is_one)
-    from teams_cli import text
-
+        describes_one = any(of_one) or any(value and value != "normal" for value in fields.values())
+        return _create_many(call, from_, describes_one)
     draft = Task(
         team_name=call.team,
         title=title,
         created_at="",
-        blocked_by=list(dict.fromkeys(id_of(word, "task") for word in blocked_by)),
-        after=list(dict.fromkeys(id_of(word, "task") for word in after)) or None,
+        blocked_by=list(dict.fromkeys(id_of(ref, "task") for ref in blocked_by)),
+        after=list(dict.fromkeys(id_of(ref, "task") for ref in after)) or None,
         require=list(require),
         touches=text.file_patterns(touches) or None,
-        agree_with=[id_of(word, "task") for word in each_name(agree_with)] or None,
+        agree_with=[id_of(ref, "task") for ref in each_name(agree_with)] or None,
         plan_required=plan_required or None,
         check=check,
         check_in=check_in and os.path.abspath(os.path.join(call.directory, check_in)),
@@ -87,39 +85,41 @@ def _create(
     )
     if keep_for is None:
         task = tasks.create(call.store, call.team, call.caller, draft)
-        return to_document(call, task) | _with_nobody_waiting(call, task)
+        return to_document(call, task) | _who_may_not_work(call, task)
     from teams_cli.tasks import creating
 
     refuse_stopped(call, keep_for)
     return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
 
 
-def _with_nobody_waiting(call: Call, task: Task) -> dict[str, list[str]]:
-    """Return under `mayNotWork` the members who will not notice the new task, if it is the only open one and nobody
-    else will: they were notified that all work is done, and don't wait.
+def _who_may_not_work(call: Call, task: Task) -> dict[str, list[str]]:
+    """Return the other members under `mayNotWork` if none of them may notice the new task: it is the only open one, and
+    they were notified that all work is done, and don't wait. Else return nothing.
     """
 
-    def notified() -> list[str]:
-        labels = call.store.by_label(call.team, tasks.TASK).items()
-        if any(set(keys) - {task.id} for label, keys in labels if label not in tasks.FINISHED):
-            return []
+    def who_may_not_work() -> list[str]:
+        for status, ids in call.store.by_label(call.team, tasks.TASK).items():
+            if status not in tasks.FINISHED and set(ids) - {task.id}:
+                return []
         from teams_cli.commands import messages  # a new task is rarely the only open one
 
         team = call.load_team()
         others = [name for name in team.active_names() if name not in (team.leader, call.agent)]
-        return others if all(messages.was_done(call, name) for name in others) else []
+        return others if all(messages.was_notified_of_end(call, name) for name in others) else []
 
-    members = call.try_to(notified)
+    members = call.try_to(who_may_not_work)
     return {"mayNotWork": members} if members else {}
 
 
-def _create_many(call: Call, listed: str | None, is_one: bool) -> Any:
-    """Create the tasks of a list. *listed* is the name of its file, or its text."""
+def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
+    """Create the tasks of a list. *listed* is the name of its file, or its text. *describes_one* says that options for
+    a single task were given, too, which is refused.
+    """
     if listed is None:
         raise errors.WrongUsage(
             "the title is missing", 'Write: teams create-task "TITLE", or for several: teams create-task --from FILE'
         )
-    if is_one:
+    if describes_one:
         raise errors.WrongUsage(
             "--from takes no title and no options of one task", "Write them in the file, for each task."
         )
@@ -146,7 +146,7 @@ def _create_many(call: Call, listed: str | None, is_one: bool) -> Any:
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:
     team = call.load_team()
     rows: list[dict[str, Any]] = []
-    statuses: dict[str, str] = {}  # most tasks wait for some before them
+    statuses: dict[str, str] = {}  # of the tasks so far, for most tasks wait for some before them
     status_of = dependencies.stored(call.store, team.name, statuses)
     for document in tasks.documents(call.store, team.name, call.problems):
         if document["status"] == "in_progress":
@@ -204,16 +204,16 @@ Raises:
 def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> Any:
     from teams_cli.tasks import evidence
 
-    owner = tasks.get(call.store, call.load_team().name, task)
+    holder = tasks.get(call.store, call.load_team().name, task)
     if file is None:
         if out is not None:
             raise errors.WrongUsage(
                 "the name of the file is missing", f"Write: teams get-evidence {task} NAME --out FILE"
             )
-        return [{**attached.to_json(), "task": owner.id} for attached in owner.evidence or ()]
-    attached = evidence.find(owner, file)
+        return [{**attached.to_json(), "task": holder.id} for attached in holder.evidence or ()]
+    attached = evidence.find(holder, file)
     content = evidence.content(call.store, call.team, attached)
-    document = {**attached.to_json(), "task": owner.id}
+    document = {**attached.to_json(), "task": holder.id}
     if out is None:
         call.words = words_of_attachment
         try:
@@ -225,8 +225,8 @@ def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> A
     call.words = words_of_attachment_written
     path = os.path.join(call.directory, out)
     try:
-        with open(path, "xb") as new:
-            new.write(content)
+        with open(path, "xb") as new_file:
+            new_file.write(content)
     except OSError as error:
         raise errors.InvalidValue(
             f"{path} can't be written: {error.strerror}", "Give the name of a new file."
@@ -241,11 +241,11 @@ def words_of_rows(tasks: list[dict[str, Any]]) -> Parts:
     if any("check" in task or "reviewBy" in task for task in tasks):
         columns.insert(-1, "verified by")
         for row, task in zip(table_rows, tasks, strict=True):
-            row.insert(-1, _rests_on(task))
+            row.insert(-1, _proof_in_words(task))
     return [Table(columns, table_rows, "no tasks")]
 
 
-def _rests_on(task: dict[str, Any]) -> str:
+def _proof_in_words(task: dict[str, Any]) -> str:
     """Return in a few words on which check and which review the task rests."""
     check, review = task.get("checked"), task.get("reviewed")
     parts = []
@@ -267,7 +267,7 @@ def _row(task: dict[str, Any], now: datetime) -> list[str]:
         task["id"],
         _status(task),
         task["priority"],
-        _whose(task) or "-",
+        _owner_or_assignee(task) or "-",
         text.listed(task["openBlockers"], _NAMED) or "-",
         time_left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-",
         age(task["createdAt"], now),
@@ -279,7 +279,7 @@ _NAMED = 2
 """Blockers that a row names."""
 
 
-def _whose(task: dict[str, Any]) -> str | None:
+def _owner_or_assignee(task: dict[str, Any]) -> str | None:
     """Return the owner of a task. For a task that nobody has claimed, return its assignee."""
     return f"for {task['assignee']}" if "assignee" in task else task.get("owner")
 
@@ -290,23 +290,28 @@ def _status(task: dict[str, Any]) -> str:
 
 def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     """Show a new task with its check, review and plan; of several tasks only whether they have them."""
-    if not isinstance(task, list):
-        created = [f"{part}{_given(task, in_full=True)}" for part in line(task)]
-        done = text.listed(task.get("mayNotWork", ()))
-        warning = f"notified that all work is done, and may have ended: {done}. To ask: teams send-message NAME TEXT"
-        return [*created, *present(warning if done else None)]
-    return [f"{part}{_given(one, in_full=False)}" for one in task for part in line(one)]
+    if isinstance(task, list):
+        return [f"{part}{_requirements(each, in_full=False)}" for each in task for part in line(each)]
+    lines: Parts = [f"{part}{_requirements(task, in_full=True)}" for part in line(task)]
+    if members := text.listed(task.get("mayNotWork", ())):
+        ended = f"notified that all work is done, and may have ended: {members}"
+        lines.append(f"{ended}. To ask: teams send-message NAME TEXT")
+    return lines
 
 
-def _given(task: dict[str, Any], in_full: bool) -> str:
+def _requirements(task: dict[str, Any], in_full: bool) -> str:
+    """Return, in brackets, what the task requires of its owner; unless *in_full*, only which kinds of requirements."""
     facts = {
         "check": task.get("check"),
         "touches": " ".join(task.get("touches", ())),
         "review by": reviewer_in_words(task),
         "plan": "required" if task.get("planRequired") else None,
     }
-    shown = facts if in_full else ["review by"] if task.get("reviewerExpected") else []
-    named = [f"{key} {text.clipped_line(fact, _SHORT)}" if key in shown else key for key, fact in facts.items() if fact]
+    named = []
+    for key, fact in facts.items():
+        if fact:
+            is_shown = in_full or (key == "review by" and task.get("reviewerExpected"))
+            named.append(f"{key} {text.clipped_line(fact, _SHORT)}" if is_shown else key)
     return f" ({', '.join(named)})" if named else ""
 
 
@@ -317,13 +322,13 @@ def words_of_standing(task: dict[str, Any]) -> Parts:
     """Show the fields of a task that change: status, owner, lease, blockers, plan, proof and result."""
     lease = f", {time_left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
     plan = task.get("planId")
-    blockers = text.listed([f"{one['id']} ({one['status']})" for one in task.get("blockers", ())], _MOST_NAMED)
+    blockers = [f"{blocker['id']} ({blocker['status']})" for blocker in task.get("blockers", ())]
     return [
         f"{task['id']}: {task['title']}",
         *present(
             f"status: {_status(task)}{lease}",
-            f"owner: {_whose(task)}" if _whose(task) else None,
-            f"blocked by: {blockers}" if blockers else None,
+            f"owner: {_owner_or_assignee(task)}" if _owner_or_assignee(task) else None,
+            f"blocked by: {text.listed(blockers, _MOST_NAMED)}" if blockers else None,
             f"blocks: {text.listed(task['blocks'], _MOST_NAMED)}" if task.get("blocks") else None,
             *after_line(task),
             f"plan: {task['plan']}{f' (teams show-plan {plan})' if plan else ''}" if "plan" in task else None,
@@ -337,20 +342,21 @@ _MOST_NAMED = 100
 
 
 def _proof(task: dict[str, Any]) -> Parts:
-    """The check, the review and the attachments of a task."""
+    """Return lines about the check, the review and the attachments of a task."""
     check, review = task.get("checked"), task.get("reviewed")
     place = f" (in {task['checkIn']})" if "checkIn" in task else ""
-    run = f"check: {task['check']}{place}" if "check" in task else None
+    check_line = f"check: {task['check']}{place}" if "check" in task else None
     if check:
         on = f" on {check['commit'][:10]}" if "commit" in check else ""
-        how = "passed" if check["status"] == 0 else f"failed (exit status {check['status']})"
+        outcome = "passed" if check["status"] == 0 else f"failed (exit status {check['status']})"
         took = f" in {length_of(check['seconds'])}" if check.get("seconds") else ""
-        run = f"check: {check['command']}: {how}{took}{on} {ago(check['at'])}{', stale' if check.get('stale') else ''}"
+        stale = ", stale" if check.get("stale") else ""
+        check_line = f"check: {check['command']}: {outcome}{took}{on} {ago(check['at'])}{stale}"
     why = f": {review['reason']}" if review and "reason" in review else ""
     verdict = f": {review['verdict']} by {review['by']}{why}" if review else ""
     commit = f", commit {task['submitted'][:10]}" if "submitted" in task else ""
     return present(
-        run,
+        check_line,
         *(text.quoted(check["output"]) if check and check["status"] else ()),
         f"review by: {task['reviewBy']}{commit}{verdict}" if "reviewBy" in task else None,
         *(
@@ -363,18 +369,21 @@ def _proof(task: dict[str, Any]) -> Parts:
 
 
 def words_of_whole(task: dict[str, Any]) -> Parts:
-    said = task.get("description", "")
-    notes = [f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note, said)}" for note in task["notes"]]
-    said = {
+    description = task.get("description", "")
+    notes = [
+        f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note, description)}" for note in task["notes"]
+    ]
+    facts = {
         "priority": task["priority"],
         "requires": ", ".join(task["require"]),
         "touches": ", ".join(task.get("touches", ())),
         "imported from": _source(task["source"]) if "source" in task else "",
     }
-    facts = [f"{name}: {value}" for name, value in said.items() if value]
-    results = [blocker_line(one) for one in task.get("blockers", ()) if one.get("result")]
-    shown = results if task["status"] == "in_progress" else []
-    return [*words_of_standing(task), *facts, *text_lines(task), *shown, *notes]
+    fact_lines = [f"{name}: {value}" for name, value in facts.items() if value]
+    results = []
+    if task["status"] == "in_progress":
+        results = [blocker_line(blocker) for blocker in task.get("blockers", ()) if blocker.get("result")]
+    return [*words_of_standing(task), *fact_lines, *text_lines(task), *results, *notes]
 
 
 def _source(source: dict[str, Any]) -> str:
@@ -399,16 +408,17 @@ def words_of_attachments(files: list[dict[str, Any]]) -> Parts:
     return [Table(["attachment", "file", "bytes", "by", "age", "sha256"], rows, "no attachments")]
 
 
-def words_of_attachment(one: dict[str, Any]) -> Parts:
-    head = f"{one['id']} {one['name']}: {one['size']} bytes, attached to {one['task']} by {one['by']} {ago(one['at'])}"
-    if "text" not in one:
-        return [head, f"not text: teams get-evidence {one['task']} {one['id']} --out FILE"]
-    rest = f"[cut; the whole: teams get-evidence {one['task']} {one['id']} --out FILE]"
-    return [head, *text.bounded(text.quoted(one["text"]), text.MOST_LETTER, rest)]
+def words_of_attachment(file: dict[str, Any]) -> Parts:
+    origin = f"attached to {file['task']} by {file['by']} {ago(file['at'])}"
+    head = f"{file['id']} {file['name']}: {file['size']} bytes, {origin}"
+    step = f"teams get-evidence {file['task']} {file['id']} --out FILE"
+    if "text" not in file:
+        return [head, f"not text: {step}"]
+    return [head, *text.bounded(text.quoted(file["text"]), text.MOST_LETTER, f"[cut; the whole: {step}]")]
 
 
-def words_of_attachment_written(one: dict[str, Any]) -> Parts:
-    return [f"{one['path']}: {one['size']} bytes, sha256 {one['sha256']}"]
+def words_of_attachment_written(file: dict[str, Any]) -> Parts:
+    return [f"{file['path']}: {file['size']} bytes, sha256 {file['sha256']}"]
 
 
 COMMANDS = table(

@@ -28,7 +28,7 @@ PRIVATE = ("tokenHash", "launcher")
 
 
 def to_document(team: Team) -> dict[str, Any]:
-    """The team as JSON for everyone, without hashes of tokens and launchers."""
+    """Return the team as JSON for everyone, without hashes of tokens and launchers."""
     document = team.to_document()
     document.pop("humanTokenHash", None)
     members = [member.having().to_json() for member in team.roster()]
@@ -87,8 +87,8 @@ def _join(
     if claim and call.known_caller.is_human:
         raise errors.WrongUsage("the human claims no tasks", "Join without --claim.")
     if wait is not None:
-        there = conditions.team_there(call.store, call.team, steps.join(team_name or "", call.given("agent"), claim))
-        conditions.wait(call.store, call.team, [there], wait, call.say)
+        again = steps.join(team_name or "", call.given("agent"), claim)
+        conditions.wait(call.store, call.team, [conditions.team_there(call.store, call.team, again)], wait, call.say)
     member, token = joining.join(call.store, call.team, call.caller, role, type, display, answer)
     document = {"team": call.team, **{key: value for key, value in member.to_json().items() if key not in PRIVATE}}
     if token:
@@ -100,9 +100,9 @@ def _join(
     if claim:
         from teams_cli.commands import claims
 
-        left = None if wait is None else max(0.0, round(wait - time.monotonic() + began, 1))
-        return claims.after(call, document, left)
-    if call.caller is not None:  # who was given a name just now has to say it first
+        remaining = None if wait is None else max(0.0, round(wait - time.monotonic() + began, 1))
+        return claims.add_next_task(call, document, remaining)
+    if call.caller is not None:  # an agent that was given its name just now has to use it first
         call.try_to(call.show_next_step)
     return document
 
@@ -197,8 +197,8 @@ def words_of_joined(member: dict[str, Any]) -> Parts:
 
 
 def words_of_left(done: dict[str, Any]) -> Parts:
-    freed = done["releasedTasks"]
-    return present(f"{done['agentId']}: left team {done['team']}", f"released: {', '.join(freed)}" if freed else None)
+    released = ", ".join(done["releasedTasks"])
+    return present(f"{done['agentId']}: left team {done['team']}", f"released: {released}" if released else None)
 
 
 COMMANDS = table(

@@ -27,14 +27,15 @@ if TYPE_CHECKING:
 
 def _close(call: Call, force: bool) -> Any:
     closed = closing.close_with_clients(call.store, call.team, call.caller, force, call.environ)
-    left = call.try_to(lambda: [tree.to_json() for tree in worktrees.all_of(call.store, closed.team.name)])
-    rest: dict[str, Any] = {"endedClients": closed.ended, "leftClients": closed.still_open, "worktrees": left}
     pending = call.try_to(lambda: tasks.all_pending(call.store, closed.team.name))
-    rest["pendingTasks"] = [task.id for task in pending or ()]
-    rest["closedBy"] = (
-        call.agent if call.known_caller.is_human else ""
-    )  # the commands in the answer are for a person then
-    return {**teams.to_document(closed.team), **{key: value for key, value in rest.items() if value}}
+    left_behind = {
+        "endedClients": closed.ended,
+        "leftClients": closed.still_open,
+        "worktrees": call.try_to(lambda: [t.to_json() for t in worktrees.all_of(call.store, closed.team.name)]),
+        "pendingTasks": [task.id for task in pending or ()],
+        "closedBy": HUMAN if call.known_caller.is_human else "",  # for whom the commands in the answer are
+    }
+    return {**teams.to_document(closed.team), **{key: value for key, value in left_behind.items() if value}}
 
 
 def _restore(call: Call, team_name: str | None) -> Any:
@@ -145,27 +146,27 @@ _END = {"work": "merge", "empty": "remove"}
 
 def words_of_closed(team: dict[str, Any]) -> Parts:
     person = " --as human" if team.get("closedBy") == HUMAN else ""
-    left = [
+    left_worktrees = [
         f"{tree['agent']} left {tree['path']}: "
         f"teams worktree {_END.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}{person}"
         for tree in team.get("worktrees", ())
     ]
     ended = [f"{name}: its detached client was ended" for name in team.get("endedClients", ())]
-    left_clients = [client_left(team["name"], name) + person for name in team.get("leftClients", ())]
+    left_clients = [_client_left(team["name"], name) + person for name in team.get("leftClients", ())]
     pending = [f"still pending: {text.listed(team['pendingTasks'])}"] if "pendingTasks" in team else []
     closed = f"{team['name']}: closed; to reopen it: teams restore-team {team['name']}{person}"
-    return [closed, *pending, *ended, *left_clients, *left]
+    return [closed, *pending, *ended, *left_clients, *left_worktrees]
 
 
-def client_left(team: str, name: str) -> str:
+def _client_left(team: str, name: str) -> str:
     return f"{name}: somebody watches its client, which goes on; to end it: teams stop-agent {name} --team {team}"
 
 
 def words_of_pruned(rows: list[dict[str, Any]]) -> Parts:
     lines: Parts = [
-        f"{row['ref']}: {_said(row)}, kept work"
+        f"{row['ref']}: {_outcome(row)}, kept work"
         if "ref" in row
-        else f"{row['team']}: {_said(row)}, closed {row['closedAt']}"
+        else f"{row['team']}: {_outcome(row)}, closed {row['closedAt']}"
         for row in rows
     ]
     if any(not row["removed"] and not row["kept"] for row in rows):
@@ -173,28 +174,29 @@ def words_of_pruned(rows: list[dict[str, Any]]) -> Parts:
     return lines or ["no team was closed that long ago"]
 
 
-def _said(row: dict[str, Any]) -> str:
+def _outcome(row: dict[str, Any]) -> str:
     return "removed" if row["removed"] else f"kept ({row['kept']})" if row["kept"] else "would be removed"
 
 
 def words_of_risen(done: dict[str, Any]) -> Parts:
     return present(
         f"{done['team']}: {'created' if done['created'] else 'exists'}; its leader is {done['leader']}",
-        *(f"{member['name']}: {member['state']}, {member['role']}{_kept(member)}" for member in done["members"]),
+        *(f"{member['name']}: {member['state']}, {_role(member)}" for member in done["members"]),
         f"pages: {', '.join(done['pages'])}" if done["pages"] else None,
         f"tasks: {', '.join(done['tasks'])}" if done["tasks"] else None,
     )
 
 
-def _kept(member: dict[str, Any]) -> str:
-    return f" (not {member['said']}: members keep their role)" if "said" in member else ""
+def _role(member: dict[str, Any]) -> str:
+    """Return the role of the member, and the one in the file if that is another."""
+    return f"{member['role']} (not {member['said']}: members keep their role)" if "said" in member else member["role"]
 
 
 def words_of_ended(done: dict[str, Any]) -> Parts:
     return present(
         f"{done['team']}: closed",
         f"stopped: {', '.join(done['stopped'])}" if done["stopped"] else None,
-        *(client_left(done["team"], name) for name in done.get("leftClients", ())),
+        *(_client_left(done["team"], name) for name in done.get("leftClients", ())),
     )
 
 

@@ -45,9 +45,9 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
     if edit.owner:
         refuse_stopped(call, edit.owner)
     if edit.append is None:
-        return _updated(call, task, edit, files, next, wait)
+        return _change(call, task, edit, files, next, wait)
     with Attempt(call, "update-task", task, edit.append) as edit.uid:
-        return _updated(call, task, edit, files, next, wait)
+        return _change(call, task, edit, files, next, wait)
 
 
 def refuse_wait_alone(next: bool, wait: float | None) -> None:
@@ -56,27 +56,17 @@ def refuse_wait_alone(next: bool, wait: float | None) -> None:
         raise errors.WrongUsage("--wait needs --next, and seconds from 0", "To wait for a task: teams wait --claim")
 
 
-def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: bool, wait: float | None) -> Any:
+def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: bool, wait: float | None) -> Any:
     ids = each_name([task]) or [task]
     if len(ids) > 1:
         edit.attaches_files = bool(files)
         changed_tasks = changes.change_each(call.store, call.team, call.caller, ids, edit)
         return [to_document(call, changed) | _notified(edit, changed) for changed in changed_tasks]
     if edit.status == "completed" or files:
-        changed = _checked(call, ids[0], edit, files)
+        changed = _change_with_check(call, ids[0], edit, files)
     else:
         changed = changes.change_task(call.store, call.team, call.caller, ids[0], edit)
-    if changed.status == "completed":
-        document = completing.landed_too(call, changed, wait or 0)
-    else:
-        document = to_document(call, changed)
-        if changed.status == IN_REVIEW:  # it lands when it is accepted
-            call.try_to(lambda: completing.note_queued(call, changed))
-    document |= _notified(edit, changed)
-    if edit.hands_in_again:
-        document["handedInAgain"] = True
-    if edit.unseen_editor:
-        document["unseenEditBy"] = edit.unseen_editor
+    document = _changed_document(call, changed, edit, wait or 0)
     if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # it is its owner's again
         from teams_cli.views import steps
 
@@ -90,9 +80,25 @@ def _updated(call: Call, task: str, edit: changes.Edit, files: list[str], next: 
     if next:
         from teams_cli.commands import claims
 
-        return claims.after(call, document, wait)
+        return claims.add_next_task(call, document, wait)
     if ends_own or (edit.result is not None and changed.owner == call.agent):
         call.try_to(call.show_next_step)
+    return document
+
+
+def _changed_document(call: Call, task: Task, edit: changes.Edit, patience: float) -> dict[str, Any]:
+    """Return the changed task as JSON. A completed task is queued to land first, with *patience* as in `landed_too`."""
+    if task.status == "completed":
+        document = completing.landed_too(call, task, patience)
+    else:
+        document = to_document(call, task)
+        if task.status == IN_REVIEW:  # it lands when it is accepted
+            call.try_to(lambda: completing.note_queued(call, task))
+    document |= _notified(edit, task)
+    if edit.hands_in_again:
+        document["handedInAgain"] = True
+    if edit.unseen_editor:
+        document["unseenEditBy"] = edit.unseen_editor
     return document
 
 
@@ -102,15 +108,15 @@ def _notified(edit: changes.Edit, task: Task) -> dict[str, list[str]]:
     return {"notified": names} if names else {}
 
 
-def _checked(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
+def _change_with_check(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
     """Change the task if it passes its check, and attach the files as evidence."""
     from teams_cli.agents import checking, checkouts
     from teams_cli.tasks import evidence
 
     if edit.status == "completed":
         completing.note_completing(call, task)
-    with suppress(errors.TeamsError):  # what refuses the caller says so when the task is changed
-        if not completing.by_itself(call):  # else the answer says what it conflicts with
+    with suppress(errors.TeamsError):  # if the caller is refused, the change of the task says so
+        if not completing.by_itself(call):  # a task that lands has its conflicts in the answer
             call.notify_of_conflicts()
     attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
     directory = call.workplace
@@ -129,28 +135,28 @@ def _note(call: Call, task: str, text: str) -> Any:
 def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     """Show a task, or several, with the fields that just changed and are not in its line."""
     if isinstance(task, list):
-        return [part for one in task for part in words_of_updated(one)]
+        return [part for each in task for part in words_of_updated(each)]
     changed = [
         key
         for note in task["notes"]
         if note["what"] == "edited" and note["at"] == task.get("updatedAt")
         for key in note.get("changed", ())
     ]
-    words = {
+    phrases = {
         "priority": f"priority {task['priority']}",
         "description": "description changed",
         "check": f"check: {task.get('check')}",
         "reviewBy": f"review by {reviewer_in_words(task)}",
     }
-    passed = ""
+    what_changed = ""
     if "checked" in task and task["status"] == "completed":
-        took = task["checked"].get("seconds")
-        passed = f", its check passed{f' in {length_of(took)}' if took else ''}"
-    passed += "".join(f", {words[key]}" for key in words if key in changed)
-    passed += ", newer work handed in" if "handedInAgain" in task else ""
+        seconds = task["checked"].get("seconds")
+        what_changed = f", its check passed{f' in {length_of(seconds)}' if seconds else ''}"
+    what_changed += "".join(f", {phrase}" for key, phrase in phrases.items() if key in changed)
+    what_changed += ", newer work handed in" if "handedInAgain" in task else ""
     if names := task.get("notified"):
-        passed += f" ({text.listed(names)} {'is' if len(names) == 1 else 'are'} notified)"
-    lines = landed_line(task, passed)
+        what_changed += f" ({text.listed(names)} {'is' if len(names) == 1 else 'are'} notified)"
+    lines = landed_line(task, what_changed)
     if changed and task["status"] in FINISHED:
         lines.append(f"{task['id']} is {task['status']}: nobody works on it. For more work: teams create-task TITLE")
     if "unseenEditBy" in task:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from teams_cli.views.conditions import Condition
 
 
-_MOST = 20
+_MOST_MESSAGES = 20
 """Messages that are shown at a time."""
 _WAIT = """Wait until something concerns you; print it in full with the next command. Nothing is reported twice.
 
@@ -43,7 +43,7 @@ def _wait(call: Call, claim: bool, needed: bool, completed: int | None, timeout:
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
         raise errors.WrongUsage("--claim, --needed and --completed can't be combined with a condition", hint)
-    return _wait_for_one(call, _conditions(call, **named), named["of"], timeout)
+    return _wait_for_conditions(call, _conditions(call, **named), named["of"], timeout)
 
 
 def _wait_for_anything(
@@ -54,13 +54,13 @@ def _wait_for_anything(
     if completed is not None:
         from teams_cli.tasks import overviews
 
-        with suppress(errors.TeamNotFound):  # where there is no team yet, nothing is completed
+        with suppress(errors.TeamNotFound):  # without a team, no task is completed yet
             completed += overviews.overview(call.store, call.load_team().name).counts["completed"]
     wanted = concerns.Wanted(needed, completed=completed)
     if claim:
         from teams_cli.commands import claims
 
-        return claims.awaited(call, wanted, timeout)
+        return claims.wait_and_claim(call, wanted, timeout)
     again = steps.WAIT_TO_LEAD if needed else steps.WAIT_A_WHILE
     return concerns.wait(
         call.store, call.team, call.known_caller, timeout, call.once_shown, call.say, wanted, again, call.tending()
@@ -77,7 +77,7 @@ def _conditions(
     message: bool,
     ready: bool,
 ) -> list[Condition]:
-    """The conditions that the options name; one of them ends the wait."""
+    """Return the conditions that the options name. One of them ends the wait."""
     from teams_cli.views import conditions
 
     store, team = call.store, call.load_team().name
@@ -102,7 +102,7 @@ def _conditions(
     return named
 
 
-def _wait_for_one(call: Call, wanted: list[Condition], of: str | None, timeout: float | None) -> Any:
+def _wait_for_conditions(call: Call, wanted: list[Condition], of: str | None, timeout: float | None) -> Any:
     """Wait for one of the conditions, and return the news. If the session of the agent *of* ended, return how."""
     from teams_cli.messages import inboxes
     from teams_cli.views import conditions
@@ -127,7 +127,7 @@ def _wait_for_one(call: Call, wanted: list[Condition], of: str | None, timeout: 
         return news
     from teams_cli.commands import agents
 
-    if call.caller and call.caller.name == session.caller:  # whom its output is for has it now
+    if call.caller and call.caller.name == session.caller:  # the output is for the caller, who is shown it now
         call.once_shown(lambda: agents.settle_output(call, session))
     return {**agents.result_of(call, session), **{key: value for key, value in news.items() if key != "agent"}}
 
@@ -154,24 +154,26 @@ def _mail(call: Call) -> dict[str, Any]:
 
     mailbox = inboxes.Mailbox(call.store, call.team, call.agent)
     unread = mailbox.unread()
-    shown = fitting(mailbox.messages(unread[:_MOST]))
+    shown = fitting(mailbox.messages(unread[:_MOST_MESSAGES]))
     call.once_shown(lambda: mailbox.mark_read({message.number for message in shown}))
     documents = [message.to_document() for message in shown]
     leader = call.load_team().leader
     for document in documents:
-        matter = mail.subject_of(call.store, call.team, document.get("about") or "")
-        document["next"] = steps.after_message(document, leader, matter)
+        subject = mail.subject_of(call.store, call.team, document.get("about") or "")
+        document["next"] = steps.after_message(document, leader, subject)
     if not (call.next_step or any(document["next"] for document in documents)):
         call.try_to(call.show_next_step)
-    left = len(unread) - len(shown)
-    return {"messages": documents, **({"moreMessages": left} if left else {})}
+    news: dict[str, Any] = {"messages": documents}
+    if len(unread) > len(shown):
+        news["moreMessages"] = len(unread) - len(shown)
+    return news
 
 
 def words_of_waited(news: dict[str, Any]) -> Parts:
     from teams_cli.commands import claims
 
     if "happened" in news:
-        return claims.words_of_came(news)
+        return claims.words_of_news(news)
     lines: Parts = []
     if "task" in news:
         lines += _task(news["task"])
@@ -180,13 +182,16 @@ def words_of_waited(news: dict[str, Any]) -> Parts:
 
         lines += landing_queue.landing_over(news["landing"])
     if "plan" in news:
-        lines += _plan(news["plan"])
+        plan = news["plan"]
+        why = plan.get("feedback") or plan.get("note")
+        lines.append(f"{plan['id']}: {plan['status']} by {plan['decidedBy']}{f': {why}' if why else ''}")
     lines += claims.mail_lines(news)
     if "ready" in news:
         lines.append(f"ready: {text.listed(news['ready'], _MOST_NAMED)}")
     lines += present(news.get("settled"))
     if "taskCounts" in news:
-        lines += _settled(news)
+        lines.append(f"settled: {counts_of(news['taskCounts'])}")
+        lines += [f"stuck: {text.listed(news['stuck'], _MOST_NAMED)}"] if news["stuck"] else []
     if "outcome" in news:
         from teams_cli.commands import agents
 
@@ -201,21 +206,9 @@ def _task(task: dict[str, Any]) -> Parts:
 
     by = f" by {task['owner']}" if task.get("owner") else ""
     why = Task.from_json(task).why_ended
-    rest = f"[cut; the whole: teams show-task {task['id']}]"
-    result = text.bounded(text.quoted(task.get("result")), text.MOST_LETTER, rest)
+    if_cut = f"[cut; the whole: teams show-task {task['id']}]"
+    result = text.bounded(text.quoted(task.get("result")), text.MOST_LETTER, if_cut)
     return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", *result)
-
-
-def _plan(plan: dict[str, Any]) -> Parts:
-    why = plan.get("feedback") or plan.get("note")
-    return [f"{plan['id']}: {plan['status']} by {plan['decidedBy']}{f': {why}' if why else ''}"]
-
-
-def _settled(news: dict[str, Any]) -> Parts:
-    return present(
-        f"settled: {counts_of(news['taskCounts'])}",
-        f"stuck: {text.listed(news['stuck'], _MOST_NAMED)}" if news["stuck"] else None,
-    )
 
 
 _MOST_NAMED = 20

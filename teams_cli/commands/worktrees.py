@@ -37,12 +37,13 @@ def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) 
         if action != "list":
             raise errors.WrongUsage("--kept needs list", "Write: teams worktree list --kept")
         call.words = words_of_kept_work
-        return [one.to_json() for one in keeping.all_of(call.store, call.given_team)]
+        return [work.to_json() for work in keeping.all_of(call.store, call.given_team)]
     if action == "list":
         return [tree.to_json() for tree in worktrees.all_of(call.store, call.load_team().name)]
     if of is None:
-        what = "what to restore" if action == "restore" else f"whose worktree to {action}"
-        raise errors.WrongUsage(f"{what} is missing", f"See: teams worktree list{' --kept' * (action == 'restore')}")
+        if action == "restore":
+            raise errors.WrongUsage("what to restore is missing", "See: teams worktree list --kept")
+        raise errors.WrongUsage(f"whose worktree to {action} is missing", "See: teams worktree list")
     if action == "restore":
         return worktrees.restore(call.store, call.caller, of, call.current_directory)
     if action == "diff":
@@ -77,16 +78,13 @@ unknown. A turn for several tasks is divided evenly among them.
 
 def words_of_worktrees(document: Any) -> Parts:
     if isinstance(document, list):
-        rows = []
-        for row in document:
-            holds = "may hold work" if row["state"] == "unknown" else row["state"]
-            rows.append([row["agent"], holds, str(row["commits"]), str(row["uncommitted"]), row["path"]])
-        more = [
-            f"{row['agent']}: {', '.join(row['holds'])}"
-            for row in document
-            if len(row["holds"]) > len([n for n in (row["commits"], row["uncommitted"]) if n])
-        ]
-        return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees"), *more]
+        rows, other_work = [], []
+        for tree in document:
+            holds = "may hold work" if tree["state"] == "unknown" else tree["state"]
+            rows.append([tree["agent"], holds, str(tree["commits"]), str(tree["uncommitted"]), tree["path"]])
+            if len(tree["holds"]) > bool(tree["commits"]) + bool(tree["uncommitted"]):  # more than the columns say
+                other_work.append(f"{tree['agent']}: {', '.join(tree['holds'])}")
+        return [Table(["agent", "holds", "commits", "uncommitted", "path"], rows, "no worktrees"), *other_work]
     if "diff" in document:
         return words_of_patch(document, "nothing")
     kept = [f"kept as {document['kept']}: teams worktree restore {document['kept']}"] if document.get("kept") else []
