@@ -65,22 +65,24 @@ def find(name: str) -> Command | None:
     for synonym in synonyms:
         if synonym in MODULES:
             return _declared_in(f"{__name__}.{MODULES[synonym]}")[synonym]
-    brought = dict(extensions.commands())
+    of_extensions = dict(extensions.commands())
     for synonym in synonyms:
-        if synonym in brought:
-            return _declared_in(brought[synonym])[synonym]
+        if synonym in of_extensions:
+            return _declared_in(of_extensions[synonym])[synonym]
         extensions.refuse_missing(synonym)
     return None
 
 
 def meaning_the_same(name: str) -> list[str]:
-    """The name and its synonyms: `get-x`, `list-x` and `show-x` mean the same."""
-    verb, dash, rest = name.partition("-")
-    return [name, *(f"{other}-{rest}" for other in _LOOKING if dash and verb in _LOOKING and other != verb)]
+    """Return the name and its synonyms: `get-x`, `list-x` and `show-x` mean the same."""
+    verb, dash, noun = name.partition("-")
+    if not dash or verb not in _LOOKING:
+        return [name]
+    return [name, *(f"{other}-{noun}" for other in _LOOKING if other != verb)]
 
 
 def get(name: str) -> Command:
-    """The command of that name.
+    """Return the command of that name.
 
     Raises:
         KeyError: There is none.
@@ -92,7 +94,7 @@ def get(name: str) -> Command:
 
 
 def every() -> dict[str, Command]:
-    """All commands by name, in the order of the help."""
+    """Return all commands by name, in the order of the help."""
     if not _every:  # filled at once, for other threads read it
         modules = {**{name: f"{__name__}.{module}" for name, module in MODULES.items()}, **dict(extensions.commands())}
         declared = [_declared_in(module)[name] for name, module in modules.items()]

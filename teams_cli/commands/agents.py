@@ -78,7 +78,7 @@ def _run(call: Call, detach: bool, **options: Any) -> Any:
                 call.say(f"{session.agent}: {state} ({session.description})")
 
     try:
-        with console.beside(call, call.team):
+        with console.asking_person_beside(call, call.team):
             ended = waking.wait_for_run(call.store, call.team, started.run, report)
     except KeyboardInterrupt:
         call.say(f"{started.agent} continues: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
@@ -158,7 +158,6 @@ def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
 
 
 def _follow(call: Call, team: str, session: Session, lines: int) -> Iterator[dict[str, Any]]:
-    """Yield the newest output of the agent, then its further output until it is done."""
     follower = logs.Follower(call.store, team, session.agent)
     try:
         printed = follower.lines(session.turns)

@@ -23,9 +23,9 @@ def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
     """
 
     def land() -> Any:
-        return by_itself(call) and extensions.needed("land a completed task", "landing", "landing")(
-            call, task, patience
-        )
+        if not lands_by_itself(call):
+            return None
+        return extensions.needed("land a completed task", "landing", "landing")(call, task, patience)
 
     outcome = call.try_to(land)
     call.try_to(lambda: note_queued(call, task))
@@ -41,8 +41,8 @@ def note_completing(call: Call, task_id: str) -> None:
     The note stands in the record of the caller, whose next claim queues the landing. If the human accepts the task, it
     stands in the record of its owner.
     """
-    with suppress(errors.TeamsError):  # what refuses the caller says so when the task is changed
-        if by_itself(call):
+    with suppress(errors.TeamsError):  # if the caller is refused, the change of the task says so
+        if lands_by_itself(call):
             task = tasks.get(call.store, call.team, task_id)
             if agent := _who_lands(call, task):
                 presence.note_completing(call.store, call.team, agent, task.id)
@@ -63,16 +63,16 @@ def _who_lands(call: Call, task: Task) -> str | None:
     return agent if agent and call.load_team().member(agent) else None
 
 
-def land_interrupted(call: Call, key: str) -> None:
+def land_interrupted(call: Call, task_id: str) -> None:
     """Queue the landing of a task that the caller completed by a command that was killed before it did so."""
-    task = tasks.get(call.store, call.team, key)
+    task = tasks.get(call.store, call.team, task_id)
     if task.status == "completed":
-        call.say(f"{key} is queued to land now: the command that completed it was interrupted")
+        call.say(f"{task_id} is queued to land now: the command that completed it was interrupted")
         landed_too(call, task)
     else:
         note_queued(call, task)
 
 
-def by_itself(call: Call) -> bool:
+def lands_by_itself(call: Call) -> bool:
     """Whether completed tasks of the team are queued to land at once."""
     return settings.lands_by_itself(call.load_team()) and extensions.provided("land a completed task") is not None

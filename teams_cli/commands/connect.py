@@ -89,14 +89,14 @@ def _places(call: Call, client: str, project: bool, user: bool) -> list[Settings
 
 def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
     """Return the project's AGENTS.md, if our instructions are to be in it, or are in it already."""
-    top, form = os.getcwd(), Instructions()
-    path = f"{top}/AGENTS.md"
+    project, instructions = os.getcwd(), Instructions()
+    path = f"{project}/AGENTS.md"
     try:
         with open(path, "rb") as file:
-            is_wanted = is_wanted or form.is_in(file.read())
+            is_wanted = is_wanted or instructions.is_in(file.read())
     except OSError:  # there is none, or installing says what is wrong with it
         pass
-    return [SettingsFile(known.get(client), path, form, top)] if is_wanted else []
+    return [SettingsFile(known.get(client), path, instructions, project)] if is_wanted else []
 
 
 def _install(
@@ -108,7 +108,10 @@ def _install(
     if agents_md and not project:
         raise errors.WrongUsage("AGENTS.md belongs to a project", "Give --project, in its directory.")
     program = which(profiles.get(client, None).start[0], path=call.environ.get("PATH"))
-    trouble = _version_trouble(call, client, program) if program else ""
+    trouble = ""
+    if program:
+        version = profiles.version_of(program, call.environ)
+        trouble = ". ".join(filter(None, profiles.version_trouble(known.get(client), version)))
     if trouble:
         call.say(trouble)
     asks = not (only_print or yes) and call.person is not None and call.person.is_here()
@@ -116,11 +119,11 @@ def _install(
     needs_plugin = plugin or (has_plugin and not project)
     by_default = bool(program) and not (trouble or project or user)
     if needs_plugin or (by_default and _can_have_plugin(call, client)):
-        shown = _by_plugin(call, client, True, is_wanted=True)
-        if only_print or (asks and not _agrees(call, shown["commands"])):
-            return shown
+        planned = _change_plugin(call, client, True, is_wanted=True)
+        if only_print or (asks and not _agrees(call, planned["commands"])):
+            return planned
         try:
-            return _by_plugin(call, client, False, is_wanted=True)
+            return _change_plugin(call, client, False, is_wanted=True)
         except errors.StorageFailed as problem:
             if needs_plugin:
                 raise
@@ -138,7 +141,7 @@ def _change_settings(
     planned = [installation.install(call.store, place, ours) for place in where]
     asks = asks and any(change.diff for change in planned)
     if only_print or (asks and not _agrees(call, [change.diff.rstrip("\n") for change in planned])):
-        return _shown(call, planned, True) | ({"asked": True} if asks else {})
+        return _outcome(call, planned, True) | ({"asked": True} if asks else {})
     with installation.one_at_a_time(call.store):
         changes = [installation.install(call.store, place, ours) for place in where]
         for change in changes:
@@ -146,13 +149,7 @@ def _change_settings(
     doorbells.readmit(terminals_directory(call.store.root), client)
     if changes[0].diff and (remedy := known.get(client).remedy):
         call.say(remedy)
-    return _shown(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})
-
-
-def _version_trouble(call: Call, client: str, program: str) -> str:
-    """Return why that version of the client may not work with `teams`, and what to do; "" if the version was tried."""
-    version = profiles.version_of(program, call.environ)
-    return ". ".join(filter(None, profiles.version_trouble(known.get(client), version)))
+    return _outcome(call, changes, only_print) | {"next": _NEXT} | ({"asked": True} if asks else {})
 
 
 def _can_have_plugin(call: Call, name: str) -> bool:
@@ -168,8 +165,7 @@ def _can_have_plugin(call: Call, name: str) -> bool:
     return not any(place.hook_commands() for place in _places(call, name, project=False, user=True))
 
 
-def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
-    """Install or uninstall the plugin with the client's own commands."""
+def _change_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
     client, root = known.get(name), call.store.root
     if client.plugin is None:
         raise errors.InvalidValue(
@@ -177,12 +173,12 @@ def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
         )
     if is_wanted and not which("teams", path=call.environ.get("PATH")):
         raise errors.InvalidValue("the plugin calls `teams`, which is not on PATH", "Put it there, and repeat.")
-    done: dict[str, Any] = {"client": name, "path": plugins.directory(), "diff": "", "backup": None, "files": []}
-    done["commands"] = [" ".join(command) for command in plugins.commands(client.plugin, is_wanted)]
+    document: dict[str, Any] = {"client": name, "path": plugins.directory(), "diff": "", "backup": None, "files": []}
+    document["commands"] = [" ".join(command) for command in plugins.commands(client.plugin, is_wanted)]
     is_installed = plugins.is_installed(root, name)
     is_done = plugins.is_current(root, name) if is_wanted else not is_installed
     if only_print or is_done:
-        return {**done, "changed": False, "planned": only_print}
+        return {**document, "changed": False, "planned": only_print}
     home = call.environ.get("HOME", "")
     where = settings_files.of_user(name, home, call.environ) if client.home else []
     if not is_wanted:
@@ -193,15 +189,15 @@ def _by_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
                 installation.apply(call.store, installation.uninstall(call.store, place))
             plugins.uninstall(root, name, client.plugin, call.environ)
         if not is_wanted:
-            return {**done, "changed": True, "planned": False}
-        for place in reversed(where):  # what is in its settings would answer beside the plugin
+            return {**document, "changed": True, "planned": False}
+        for place in reversed(where):  # entries in the settings would act in addition to the plugin
             installation.apply(call.store, installation.uninstall(call.store, place))
         files = [place.path for place in where] or [f"{home}/{client.plugin.settings}"]
         plugins.install(root, name, client.plugin, files, call.environ)
         for place in _beside_plugin(client, where):
             installation.apply(call.store, installation.install(call.store, place, _ours(name, project=False)))
     doorbells.readmit(terminals_directory(root), name)
-    return {**done, "changed": True, "planned": False, "next": _NEXT}
+    return {**document, "changed": True, "planned": False, "next": _NEXT}
 
 
 def _beside_plugin(client: Client, where: list[SettingsFile]) -> list[SettingsFile]:
@@ -211,9 +207,8 @@ def _beside_plugin(client: Client, where: list[SettingsFile]) -> list[SettingsFi
 
 
 def _agrees(call: Call, planned: list[str]) -> bool:
-    """Show the planned change to the person, and ask."""
-    for each in planned:
-        call.say(each)
+    for line in planned:
+        call.say(line)
     return call.person is not None and call.person.agrees("Make this change?")
 
 
@@ -229,19 +224,19 @@ def _ours(name: str, project: bool) -> Ours:
 
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
     if not project and (known.get(client).home is None or plugins.is_installed(call.store.root, client)):
-        return _by_plugin(call, client, only_print, is_wanted=False)
+        return _change_plugin(call, client, only_print, is_wanted=False)
     where = _places(call, client, project, user) + (_agents_md(client, False) if project else [])
     if only_print:
-        return _shown(call, [installation.uninstall(call.store, place) for place in where], only_print)
+        return _outcome(call, [installation.uninstall(call.store, place) for place in where], only_print)
     doorbells.dismiss(terminals_directory(call.store.root), client)
     with installation.one_at_a_time(call.store):
         changes = [installation.uninstall(call.store, place) for place in where]
-        for change in reversed(changes):  # a directory goes with the file that it was made for, the first
+        for change in reversed(changes):  # the first file is removed last, with the directory made for it
             installation.apply(call.store, change)
-    return _shown(call, changes, only_print)
+    return _outcome(call, changes, only_print)
 
 
-def _shown(call: Call, changes: list[FileChange], only_print: bool) -> dict[str, Any]:
+def _outcome(call: Call, changes: list[FileChange], only_print: bool) -> dict[str, Any]:
     """Return the outcome for each file. The outcome of the first file, which has the hooks, is that of the command."""
     files: list[dict[str, Any]] = [
         {
@@ -267,13 +262,12 @@ _SCOPE = (
 
 def words_of_change(done: dict[str, Any]) -> list[str]:
     if "commands" in done:
-        said = "would run" if done["planned"] else "ran" if done["changed"] else "not needed"
-        lines = [f"{said}: {command}" for command in done["commands"]]
-        return [*lines, f"next: {done['next']}"] if "next" in done else lines
-    if not done["diff"]:
+        outcome = "would run" if done["planned"] else "ran" if done["changed"] else "not needed"
+        lines = [f"{outcome}: {command}" for command in done["commands"]]
+    elif done["diff"]:
+        lines = [line for file in done["files"] for line in _file_lines(file, done.get("asked", False))]
+    else:
         return [f"{file['path']}: nothing to change" for file in done["files"]]
-    asked = done.get("asked", False)
-    lines = [line for file in done["files"] for line in _file_lines(file, asked)]
     return [*lines, f"next: {done['next']}"] if "next" in done else lines
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Gone(Exception):
-    """The person went away, as standard input was closed."""
+    """The person went away: standard input was closed."""
 
 
 def require_person(call: Call, team: str) -> str:
@@ -38,47 +38,50 @@ def require_person(call: Call, team: str) -> str:
     return require(call.store, team, Caller(HUMAN, token=token, config=call.config), "answer").team.name
 
 
-def put_all(call: Call, team: str, once: bool, until: Callable[[], bool] | None = None) -> Iterator[dict[str, Any]]:
-    """Ask the person each question in order, *until* that returns true. Yield each question when it is settled."""
-    over = until or (lambda: False)
-    alarm = None if until else pace.Alarm()  # what ends it may be no change
+def ask_person_each(
+    call: Call, team: str, once: bool, until: Callable[[], bool] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Ask the person each question in order, until *until* returns True. Yield each question when it is settled."""
+    has_ended = until or (lambda: False)
+    alarm = None if until else pace.Alarm()  # *until* may become true without a change of the team
+    question: Question | None = None
+
+    def has_question_or_ended() -> bool:
+        nonlocal question
+        question = human_queue.next_for_human(call.store, team)
+        return question is not None or has_ended()
+
     while True:
-        waiting: list[Question] = []
-
-        def arrived(waiting: list[Question] = waiting) -> bool:
-            question = human_queue.next_for_human(call.store, team)
-            waiting[:] = [question] if question else []
-            return bool(question) or over()
-
-        pace.sleep_until(call.store, team, arrived, None, {"team", "question"}, alarm)
-        if over():
+        pace.sleep_until(call.store, team, has_question_or_ended, None, {"team", "question"}, alarm)
+        if question is None or has_ended():
             return
         try:
-            settled = _put(call, waiting[0], over)
+            settled = _ask_person(call, question, has_ended)
         except Gone:
             return
         if settled["status"] == "pending":  # its asker has gone, and it comes back last
             continue
         yield settled
-        if once and settled["status"] != "deferred":  # which nobody was shown
+        if once and settled["status"] != "deferred":  # a deferred question was not shown
             return
 
 
-def _put(call: Call, question: Question, over: Callable[[], bool]) -> dict[str, Any]:
+def _ask_person(call: Call, question: Question, has_ended: Callable[[], bool]) -> dict[str, Any]:
     store, team = call.store, question.team_name
     assert call.person is not None
     question = human_queue.begin_showing(store, question)
     if not question.open:
         return {"id": question.id, "status": question.status}
 
-    def left() -> float:
+    def seconds_left() -> float:
         return questions.seconds_left(store, question)
 
-    def open() -> bool:
+    def is_open() -> bool:
         current = questions.get(store, team, question.id)
-        return current.open and not over() and not human_queue.gives_way(store, current)
+        return current.open and not has_ended() and not human_queue.gives_way(store, current)
 
-    while (answer := call.person.ask(question.from_, human_queue.text_for_person(question), left, open)) is not None:
+    shown = human_queue.text_for_person(question)
+    while (answer := call.person.ask(question.from_, shown, seconds_left, is_open)) is not None:
         require_person(call, team)
         try:
             return {"id": question.id, "status": settle(store, question, answer)}
@@ -110,24 +113,24 @@ def has_person(call: Call, team: str) -> bool:
 
 
 @contextmanager
-def beside(call: Call, team: str) -> Iterator[None]:
+def asking_person_beside(call: Call, team: str) -> Iterator[None]:
     """In a `with` block, show new questions to the person at this terminal, if there is one, and store the answers."""
     if not has_person(call, team):
         yield
         return
     assert call.person is not None
-    over = Event()
+    ended = Event()
     with call.person.beside():
-        Thread(target=_serve, args=(call, team, over), daemon=True).start()
+        Thread(target=_ask_until_ended, args=(call, team, ended), daemon=True).start()
         try:
             yield
         finally:
-            over.set()
+            ended.set()
 
 
-def _serve(call: Call, team: str, over: Event) -> None:
+def _ask_until_ended(call: Call, team: str, ended: Event) -> None:
     try:
-        for settled in put_all(call, team, False, over.is_set):
+        for settled in ask_person_each(call, team, False, ended.is_set):
             call.say(f"{settled['id']}: {settled['status']}")
     except errors.TeamsError:  # the team was closed: nobody asks any more
         return

@@ -75,7 +75,7 @@ class Parameter:
 
     @property
     def meaning(self) -> str:
-        """Its help, with the choices unless the help names them all."""
+        """Its help, followed by the choices unless the help names them all."""
         if all(choice in self.help for choice in self.choices):
             return self.help
         return f"{self.help} One of: {', '.join(self.choices)}."
@@ -123,7 +123,7 @@ class Parameter:
         return "" if self.positional or self.flag else f" {self.metavar}"
 
     def convert(self, word: str) -> Any:
-        """Return the value that a word of the command line or of a request means.
+        """Return the value that *word*, from the command line or a request, means.
 
         Raises:
             ValueError: It is not a number, or not one of the choices.
@@ -275,9 +275,10 @@ class Command:
 
     def goes_beyond_held(self, values: Mapping[str, Any]) -> bool:
         """Whether a restricted agent may not use these values without further conditions."""
-        opened = () if self.held is None else self.held.split()
-        given = (own.name for own in self.own if own.is_given(values[own.name]))
-        return self.held is None or any(name not in opened for name in given)
+        if self.held is None:
+            return True
+        opened = self.held.split()
+        return any(own.is_given(values[own.name]) and own.name not in opened for own in self.own)
 
     def answer(self, call: Call, values: dict[str, Any]) -> Any:
         """Run the command with the *values* of exactly its own parameters. First send notices that earlier changes owe.
@@ -303,7 +304,7 @@ class Command:
         try:
             document = self._run_each(call, values)
         except OSError as failure:
-            if failure.errno in _OURS:
+            if failure.errno in _OWN_FAULTS:
                 raise
             refused = errors.StorageFailed(f"the system refused: {failure.strerror}", "Check the disk and its limits.")
             raise (refused if call.store.changed == changes_before else _after_a_change(refused)) from None
@@ -313,7 +314,7 @@ class Command:
             raise _after_a_change(failure) from None
         except errors.TeamsError:
             if notes_caller:
-                call.note_seen(refused=True)  # it is alive, too
+                call.note_seen(refused=True)  # the caller is alive, too
             raise
         finally:
             meanwhile.act = act_before
@@ -327,48 +328,48 @@ class Command:
         Raises:
             WrongUsage: A number is too small.
         """
-        of_one_id: Parameter | None = None
-        for own in self.own:
-            value = values[own.name]
-            if own.least is not None and value is not None and value < own.least:
-                raise errors.WrongUsage(f"{value} is not a valid {own.name}", f"Give a number from {own.least}.")
-            if own.is_id and value and own.many:
-                values[own.name] = tuple(each_name(value))
-            elif own.is_id and value and not own.listed and (own.positional or own.name == "task"):
-                of_one_id = own
-        return of_one_id
+        id_parameter: Parameter | None = None
+        for parameter in self.own:
+            name, value = parameter.name, values[parameter.name]
+            if parameter.least is not None and value is not None and value < parameter.least:
+                raise errors.WrongUsage(f"{value} is not a valid {name}", f"Give a number from {parameter.least}.")
+            if parameter.is_id and value and parameter.many:
+                values[name] = tuple(each_name(value))
+            elif parameter.is_id and value and not parameter.listed and (parameter.positional or name == "task"):
+                id_parameter = parameter
+        return id_parameter
 
     def _run_each(self, call: Call, values: dict[str, Any]) -> Any:
         """Run the command; once for each id, if a parameter for one id got several. Return the document, or all
         documents.
         """
-        of_ids = self._read_ids(values)
-        ids = each_name([values[of_ids.name]]) if of_ids else []
-        if of_ids is None or len(ids) < 2 or not all(map(is_like_id, ids)):
+        id_parameter = self._read_ids(values)
+        ids = each_name([values[id_parameter.name]]) if id_parameter else []
+        if id_parameter is None or len(ids) < 2 or not all(map(is_like_id, ids)):
             return self.run(call, **values)
         documents: list[Any] = []
         for key in dict.fromkeys(ids):
             try:
-                document = self.run(call, **{**values, of_ids.name: key})
+                document = self.run(call, **{**values, id_parameter.name: key})
             except errors.TeamsError as refused:
                 if documents and self.changes:
                     refused.message = f"{refused.message} ({', '.join(ids[: ids.index(key)])}: done)"
                 raise
             documents += document if isinstance(document, list) else [getattr(document, "document", document)]
         words = call.words or self.words
-        if words and not isinstance(document, list):  # each is told as if it were alone
+        if words and not isinstance(document, list):  # each document is shown as that of a command for one id
             call.words = lambda documents: [part for each in documents for part in words(each)]
         return documents
 
 
-_OURS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
+_OWN_FAULTS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
 """Errors of the system that come from a mistake in this program, or from a reader that has gone."""
 
 
 def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
     """Return the error for a failure after a change was stored. It must not say that nothing was changed."""
     hint = "Repeat the command: what is done stays done."
-    if isinstance(failure, errors.StorageFailed) and failure.hint:  # what refuses the disk stays so
+    if isinstance(failure, errors.StorageFailed) and failure.hint:  # a repeat alone would fail again
         hint = f"{failure.hint} What is done stays done: a repeat does the rest."
     return errors.OutcomeUnknown(f"something was changed, then this failed: {failure.message}", hint)
 

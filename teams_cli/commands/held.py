@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
 _OWN, _BELOW, _WRITTEN = ".", "/", ">"
-_OF_MEMBERS = ("display", "type")
+_NAMES_OF_MEMBER = ("display", "type")
 
 
 def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str, str]) -> None:
@@ -51,16 +51,16 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
     if level is None or level == permissions.LEVELS[-1]:
         return
     if holder:
-        _refuse_another(holder, call)
+        _refuse_other_identity(holder, call)
     if command.held is None:
         raise permissions.not_allowed(level, f"run `teams {command.name}`")
-    if call.caller:  # who leaves and joins again comes back as what it was started as
-        given = holder.environ if holder else {}
-        call.caller.display, call.caller.type = (environment.look_up(word, None, given)[0] for word in _OF_MEMBERS)
+    if call.caller:  # an agent that leaves and joins again keeps the name and type that it was started with
+        environ = holder.environ if holder else {}
+        call.caller.display, call.caller.type = (environment.look_up(key, None, environ)[0] for key in _NAMES_OF_MEMBER)
     here = call.current_directory
-    if session and here and _is_in_a_repository_inside(_top(session), here):
-        call.current_directory = _top(session)  # git is to obey no configuration that the agent can write
-    limits = dict(_opened(word) for word in command.held.split())
+    if session and here and _is_in_inner_repository(_working_directory(session), here):
+        call.current_directory = _working_directory(session)  # git is to obey no configuration that the agent can write
+    limits = dict(_name_and_limit(opened) for opened in command.held.split())
     for parameter in command.own:
         limit, value = limits.get(parameter.name), values[parameter.name]
         is_given = parameter.is_given(value)
@@ -70,8 +70,8 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
             if value and (session or is_given):  # unless given, it is where the process is
                 start = here if is_given else call.current_directory
                 paths = value if parameter.many else [value]
-                inside = [_below(level, session, start, path, parameter) for path in paths]
-                values[parameter.name] = tuple(inside) if parameter.many else inside[0]
+                whole_paths = [_path_inside(level, session, start, path, parameter) for path in paths]
+                values[parameter.name] = tuple(whole_paths) if parameter.many else whole_paths[0]
         elif is_given:
             _refuse_value(level, command, parameter, limit, value, call.given_team)
 
@@ -96,55 +96,59 @@ def _refuse_value(
         raise permissions.not_allowed(level, f"give {value} to `teams {command.name}`", instead)
 
 
-def _opened(word: str) -> tuple[str, str]:
-    name, equals, limit = word.partition("=")
-    plain = word.rstrip(_BELOW + _WRITTEN)
-    return (name, limit) if equals else (plain, word.removeprefix(plain))
+def _name_and_limit(opened: str) -> tuple[str, str]:
+    """Split an entry of `Command.held` into the name of a parameter and its limit, which is "" for any value."""
+    name, equals, limit = opened.partition("=")
+    if equals:
+        return name, limit
+    name = opened.rstrip(_BELOW + _WRITTEN)
+    return name, opened.removeprefix(name)
 
 
-def _below(level: str, session: Session | None, start: str, path: str, parameter: Parameter) -> str:
+def _path_inside(level: str, session: Session | None, start: str, path: str, parameter: Parameter) -> str:
     """Return the path without links, if it is in the agent's working directory, and no program takes commands from that
     file.
     """
-    top = _top(session) if session else ""
-    whole = os.path.realpath(os.path.join(start, path))
-    inside = bool(top) and (whole == top or whole.startswith(f"{top.rstrip('/')}/"))
-    is_plain = not any(part.startswith(".") for part in whole.removeprefix(top).split("/"))
-    linked = os.path.isfile(whole) and os.stat(whole).st_nlink > 1
-    if inside and is_plain and not linked and not (os.path.isdir(whole) and _is_in_a_repository_inside(top, whole)):
-        return whole
-    other = "none that is hidden, has another name or is in a repository inside"
-    where = f"Name a file or directory in {top}, {other}." if top else ""
-    raise permissions.not_allowed(level, f"give {parameter.flags[0]} {path}, outside its working directory", where)
+    top = _working_directory(session) if session else ""
+    whole_path = os.path.realpath(os.path.join(start, path))
+    is_inside = bool(top) and (whole_path == top or whole_path.startswith(f"{top.rstrip('/')}/"))
+    is_hidden = any(part.startswith(".") for part in whole_path.removeprefix(top).split("/"))
+    has_other_names = os.path.isfile(whole_path) and os.stat(whole_path).st_nlink > 1
+    is_in_inner = os.path.isdir(whole_path) and _is_in_inner_repository(top, whole_path)
+    if is_inside and not is_hidden and not has_other_names and not is_in_inner:
+        return whole_path
+    excluded = "none that is hidden, has another name or is in a repository inside"
+    hint = f"Name a file or directory in {top}, {excluded}." if top else ""
+    raise permissions.not_allowed(level, f"give {parameter.flags[0]} {path}, outside its working directory", hint)
 
 
-def _top(session: Session) -> str:
+def _working_directory(session: Session) -> str:
     return os.path.realpath(session.worktree or session.directory)
 
 
-def _is_in_a_repository_inside(top: str, directory: str) -> bool:
+def _is_in_inner_repository(top: str, directory: str) -> bool:
     """Whether the directory is in another checkout than *top*, one whose git data the agent can write."""
-    around = environment.checkout_around(os.path.realpath(directory))
-    if around in ("", outer := environment.checkout_around(top)) or not outer:
+    inner, outer = environment.checkout_around(os.path.realpath(directory)), environment.checkout_around(top)
+    if not inner or not outer or inner == outer:
         return False
     from teams_cli.agents import checkouts
 
-    return checkouts.git_directory(around).startswith(f"{top}/")
+    return checkouts.git_directory(inner).startswith(f"{top}/")
 
 
-def _refuse_another(holder: Holder, call: Call) -> None:
-    """Raises NotAllowed: The caller is neither the restricted agent nor its child, or acts in another team."""
+def _refuse_other_identity(holder: Holder, call: Call) -> None:
+    """Refuse a caller that is neither the restricted agent nor its child, or that acts in another team."""
     name = call.caller.name if call.caller else ""
     if holder.agent and name != holder.agent and not _is_child(call, name, holder.agent):
-        who = f"act as {name}" if name else "act under no name"
-        raise permissions.not_allowed(holder.level, who, f"You are {holder.agent}: leave out --as.")
+        action = f"act as {name}" if name else "act under no name"
+        raise permissions.not_allowed(holder.level, action, f"You are {holder.agent}: leave out --as.")
     if holder.team and call.given_team not in ("", holder.team):
-        instead = f"Your team is {holder.team}: leave out --team."
-        raise permissions.not_allowed(holder.level, f"act in team {call.given_team}", instead)
+        hint = f"Your team is {holder.team}: leave out --team."
+        raise permissions.not_allowed(holder.level, f"act in team {call.given_team}", hint)
 
 
 def _is_child(call: Call, name: str, parent: str) -> bool:
-    """Whether that name is of an agent inside the client of *parent*."""
+    """Whether *name* is that of an agent inside the client of *parent*."""
     try:
         member = call.load_team().member(name)
     except errors.TeamsError:

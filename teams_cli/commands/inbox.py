@@ -109,7 +109,6 @@ def _set_next_step(call: Call, messages: Reading) -> None:
 
 
 def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
-    """Block until there is something new, and read it."""
     from teams_cli.agents import ending
     from teams_cli.store import pace
     from teams_cli.tasks import overviews

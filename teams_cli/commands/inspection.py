@@ -69,17 +69,17 @@ def _history(call: Call, since: str | None, limit: int | None, follow: bool) -> 
 
 
 def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -> Iterator[dict[str, Any]]:
-    position = 0
-    for behind, entry in history.newest(call.store, team, moment, limit):
-        position = behind
+    shown_to = 0
+    for position, entry in history.newest(call.store, team, moment, limit):
+        shown_to = position
         yield entry
 
     def has_more() -> bool:
-        return any(call.store.history(team, position))
+        return any(call.store.history(team, shown_to))
 
     while True:
-        for behind, entry in call.store.history(team, position):
-            position = behind
+        for position, entry in call.store.history(team, shown_to):
+            shown_to = position
             if moment is None or history.is_since(entry, moment):
                 yield entry
         pace.sleep_until(call.store, team, has_more, None)
@@ -91,7 +91,7 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
     if of is not None:
         raise errors.WrongUsage(f"{key} applies to the whole team", "Leave out --for.")
     if key == "harness" or (key == resuming.ON_LIMIT and value not in resuming.LIMIT_CHOICES):
-        profiles.get(value, call.config)  # refuses what is none
+        profiles.get(value, call.config)  # refuses an unknown client
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}
     if key == _STORE:
@@ -180,11 +180,11 @@ all tasks. Events of the same moment are passed to one run of the command, as JS
 each with `event`, `kind`, `id`, `text` and `next`. To run a command without a terminal: `teams set notify COMMAND`.
 """
 _EVENTS = ("waiting", "failed", "settled", "any")
-_TOGETHER = 0.05
+_COLLECT_CHANGES = 0.05
 """Seconds to collect more changes, which are shown together."""
-_LOOK_AGAIN = 5.0
-_LINES = 500
-_REST = 0.2
+_NEXT_LOOK = 5.0
+_MOST_LINES = 500
+_COLLECT_EVENTS = 0.2
 """Seconds for more events, which are reported with the first."""
 
 
@@ -209,8 +209,8 @@ def _output(call: Call, team: str, agent: str) -> list[Any]:
     """Return the newest output of an agent, or the newest history entries of an agent that `teams` did not start."""
     session = sessions.find(call.store, team, agent)
     if session:
-        return list(logs.tail(call.store, team, agent, session.turns, _LINES))
-    return [entry for _, entry in call.store.history(team) if entry.get("actor") == agent][-_LINES:]
+        return list(logs.tail(call.store, team, agent, session.turns, _MOST_LINES))
+    return [entry for _, entry in call.store.history(team) if entry.get("actor") == agent][-_MOST_LINES:]
 
 
 def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
@@ -223,8 +223,8 @@ def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
         shown = board.frame(call.store, team, [])
         yield shown
         while True:
-            watch.wait(_LOOK_AGAIN)
-            time.sleep(_TOGETHER)
+            watch.wait(_NEXT_LOOK)
+            time.sleep(_COLLECT_CHANGES)
             entries = list(call.store.history(team, position))
             position = entries[-1][0] if entries else position
             frame = board.frame(call.store, team, [])
@@ -250,7 +250,7 @@ def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool)
     before = current()
     while True:
         pace.sleep_until(call.store, call.team, lambda: bool(current().keys() - before), None)  # noqa: B023
-        time.sleep(_REST)
+        time.sleep(_COLLECT_EVENTS)
         events = current()
         new = [event for key, event in events.items() if key not in before]
         before = events
@@ -266,8 +266,9 @@ def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool)
 
 
 def words_of_changes(entries: Any) -> Parts:
-    each = [entries] if isinstance(entries, dict) else entries
-    return [f"{clock_time(str(entry.get('at')))}  {history.line(entry)}" for entry in each]
+    if isinstance(entries, dict):  # one of those that are followed
+        entries = [entries]
+    return [f"{clock_time(str(entry.get('at')))}  {history.line(entry)}" for entry in entries]
 
 
 def words_of_doctor(document: dict[str, Any]) -> Parts:
@@ -287,9 +288,9 @@ def _remedy(finding: dict[str, Any]) -> str:
 
 
 def words_of_settings(document: dict[str, Any]) -> Parts:
-    call = [[what, str(said["value"] or "-"), said["source"], ""] for what, said in document["call"].items()]
-    rows = [[row["key"], str(row["value"]), row["source"], row["help"]] for row in document["settings"]]
-    return [Table(["setting", "value", "from", "what it is"], call + rows)]
+    rows = [[what, str(place["value"] or "-"), place["source"], ""] for what, place in document["call"].items()]
+    rows += [[row["key"], str(row["value"]), row["source"], row["help"]] for row in document["settings"]]
+    return [Table(["setting", "value", "from", "what it is"], rows)]
 
 
 def words_of_version(document: dict[str, Any]) -> Parts:
@@ -301,7 +302,6 @@ _SHORT = 100
 
 
 def words_of_frame(frame: dict[str, Any]) -> Parts:
-    """Show the whole team at a glance."""
     closed = ", closed" if frame["state"] == "closed" else ""
     waiting = [[row["id"], row["from"], text.clipped_line(row["text"], _SHORT)] for row in frame["waiting"]]
     failed = [
@@ -373,9 +373,10 @@ def _message(message: dict[str, Any]) -> list[str]:
 def reach_in_short(message: dict[str, Any]) -> str:
     """Return the states of a message for its recipients, in brackets; "" if they are not known."""
     counts = Counter(state_in_words(each) for each in message.get("reach", ()))
-    words = list(counts) if sum(counts.values()) == 1 else [f"{count} {state}" for state, count in counts.items()]
-    said = [*words, *(["not acknowledged in time"] if message.get("overdue") else [])]
-    return f" ({', '.join(said)})" if said else ""
+    has_one_recipient = sum(counts.values()) == 1
+    states = [state if has_one_recipient else f"{count} {state}" for state, count in counts.items()]
+    states += ["not acknowledged in time"] if message.get("overdue") else []
+    return f" ({', '.join(states)})" if states else ""
 
 
 def words_of_watched(frame_or_changes: dict[str, Any]) -> Parts:

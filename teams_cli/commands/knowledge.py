@@ -131,7 +131,6 @@ def words_of_page_changed(page: dict[str, Any]) -> Parts:
 
 
 def words_of_agreed(page: dict[str, Any]) -> Parts:
-    """Show an agreement, with who has confirmed it."""
     named = text.listed([page["author"], *page.get("agreed", ())])
     return [f"{page['key']}: version {page['version']}, agreed to by {named}", *text.quoted(page["text"])]
 

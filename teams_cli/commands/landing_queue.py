@@ -50,18 +50,18 @@ def tending(call: Call) -> Callable[[Alarm], None]:
 
 
 def words_of_landing_asked(landing: dict[str, Any]) -> Parts:
-    """Show a landing with the command that follows."""
-    step = f"next: teams wait --landing {landing['id']}"
-    return [*landing_over(landing), *([step] if landing["state"] in ("queued", "checking") else [])]
+    is_open = landing["state"] in ("queued", "checking")
+    return lines_of_landing(landing) + ([f"next: teams wait --landing {landing['id']}"] if is_open else [])
 
 
-def landing_over(landing: dict[str, Any]) -> Parts:
+def lines_of_landing(landing: dict[str, Any]) -> Parts:
     """Show the state of a landing. If it was rejected, its owner is shown all that is needed to fix it."""
-    what = f"{landing['id']}: {landing['state']}, {landing['task']} onto {landing['onto']}"
+    head = f"{landing['id']}: {landing['state']}, {landing['task']} onto {landing['onto']}"
+    if landing["state"] == "landed" and "merge" in landing:
+        head += f" is {landing['merge'][:_COMMIT]}"
     check = landing.get("checked") or {}
-    at = f" is {landing['merge'][:_COMMIT]}" if landing["state"] == "landed" and "merge" in landing else ""
     return present(
-        what + at,
+        head,
         *_conflict(landing),
         f"check: {check['command']}: exit status {check['status']}" if check.get("status") else None,
         *(text.quoted(check["output"]) if check.get("status") else ()),
@@ -80,10 +80,10 @@ def _conflict(landing: dict[str, Any]) -> list[str]:
 
     onto, against = landing["onto"], landing.get("against")
     cause = f" with {landings.whose(against)}, landed {clock_time(against['at'])}" if against else ""
-    known = {place["file"]: place for place in landing.get("places") or ()}
-    places = [regions.in_words(known[name]) if name in known else name for name in landing["files"]]
-    how = f"to fix it: git merge {onto}, resolve, commit"
-    return [f"conflict{cause} in:", *(f"  {place}" for place in places), how]
+    place_in = {place["file"]: place for place in landing.get("places") or ()}
+    places = [regions.in_words(place_in[file]) if file in place_in else file for file in landing["files"]]
+    step = f"to fix it: git merge {onto}, resolve, commit"
+    return [f"conflict{cause} in:", *(f"  {place}" for place in places), step]
 
 
 def words_of_landings(landings: list[dict[str, Any]]) -> Parts:
@@ -112,7 +112,6 @@ def _landing_row(landing: dict[str, Any]) -> list[str]:
 
 
 def words_of_landing(landings: list[dict[str, Any]]) -> Parts:
-    """Show a landing in full."""
-    (landing,) = landings
+    [landing] = landings
     names = ("title", "owner", "branch", "repository", "head", "base", "merge", "check", "createdAt", "endedAt")
-    return [*landing_over(landing), *(f"{name}: {landing[name]}" for name in names if name in landing)]
+    return [*lines_of_landing(landing), *(f"{name}: {landing[name]}" for name in names if name in landing)]

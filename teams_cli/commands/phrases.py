@@ -57,9 +57,9 @@ def clock_time(at: str | None) -> str:
 
 
 def agent_state(agent: dict[str, Any]) -> str:
-    """The state of a listed agent; if its provider limits it, also until when."""
-    said = str(agent.get("trouble") or agent["state"])
-    return f"{said} until {clock_time(agent['limitedUntil'])}" if said == "limited" else said
+    """Return the state of a listed agent; if its provider limits it, also until when."""
+    state = str(agent.get("trouble") or agent["state"])
+    return f"{state} until {clock_time(agent['limitedUntil'])}" if state == "limited" else state
 
 
 def time_left(moment: str) -> str:

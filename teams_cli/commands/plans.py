@@ -61,27 +61,27 @@ def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
     approved = plans.approve(call.store, call.team, call.caller, plan, note)
     if page is not None:
         call.try_to(lambda: pages.share(call.store, call.team, call.caller, page, approved.plan))
-    _say_next_step(call)
+    _set_next_step(call)
     return approved.to_document()
 
 
 def _reject(call: Call, plan: str, feedback: str | None, feedback_option: str | None) -> Any:
     why = _given_once(feedback, feedback_option, 'Write: teams reject-plan ID "WHY"')
     rejected = plans.reject(call.store, call.team, call.caller, plan, why)
-    _say_next_step(call)
+    _set_next_step(call)
     return rejected.to_document()
 
 
-def _given_once(place: str | None, option: str | None, usage: str) -> str:
-    """Return the reason, which may be given as an argument or as an option, but not as both."""
-    reason = option if place is None else place
-    if reason is None or None not in (place, option):
+def _given_once(as_argument: str | None, as_option: str | None, usage: str) -> str:
+    """Return the reason, which has to be given either as an argument or as an option."""
+    reasons = [reason for reason in (as_argument, as_option) if reason is not None]
+    if len(reasons) != 1:
         raise errors.WrongUsage("give the reason once", usage)
-    return reason
+    return reasons[0]
 
 
-def _say_next_step(call: Call) -> None:
-    """Show the next step to an agent; the person needs none."""
+def _set_next_step(call: Call) -> None:
+    """Set the next step for an agent; the person needs none."""
     if not call.known_caller.is_human:
         call.try_to(call.show_next_step)
 
@@ -97,8 +97,10 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
     if accept:
         completing.note_completing(call, task)
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
-    to_document = completing.landed_too if reviewed.status == "completed" else task_documents.to_document
-    document = to_document(call, reviewed)
+    if reviewed.status == "completed":
+        document = completing.landed_too(call, reviewed)
+    else:
+        document = task_documents.to_document(call, reviewed)
     if next:
         return claims.add_next_task(call, document, wait)
     call.try_to(call.show_next_step)
@@ -120,7 +122,7 @@ def _request(call: Call, to: list[str], reason: str | None) -> Any:
                 f"{name} was stopped already; nobody was asked", "To end the team: teams close-team"
             )
     requests = shutdowns.request_each(call.store, call.team, call.caller, names, reason)
-    _say_next_step(call)
+    _set_next_step(call)
     documents = [request.to_document() for request in requests]
     return documents[0] if len(documents) == 1 else documents
 
@@ -135,7 +137,7 @@ def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
 
 def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, reason_option: str | None) -> Any:
     if shutdown and not (is_id(shutdown, "shutdown") or is_number(shutdown.removeprefix("#"))):
-        shutdown, reason = None, " ".join(filter(None, (shutdown, reason)))  # words alone are the reason
+        shutdown, reason = None, " ".join(filter(None, (shutdown, reason)))  # the reason was given without an id
     why = _given_once(reason, reason_option, 'Write: teams reject-shutdown "WHY"')
     return shutdowns.reject(call.store, call.team, call.caller, shutdown, why).to_document()
 
@@ -147,8 +149,7 @@ _SHUTDOWN = argument(
 
 
 def words_of_proposed(plan: dict[str, Any]) -> Parts:
-    """Show a plan that waits, and what came while its author waited for the decision."""
-
+    """Show a proposed plan, and the news that came while its author waited for the decision."""
     if "happened" not in plan:
         return words_of_decided(plan)
     from teams_cli.commands import claims
@@ -163,7 +164,6 @@ def words_of_decided(plan: dict[str, Any]) -> Parts:
 
 
 def words_of_plans(plans: list[dict[str, Any]]) -> Parts:
-    """Show a line for each plan. `show-plan` has the text."""
     rows = []
     for plan in plans:
         begin = text.clipped_line(plan["plan"], _SHORT)
@@ -175,8 +175,8 @@ _SHORT = 60
 
 
 def words_of_plan(plan: dict[str, Any]) -> Parts:
-    rest = [f"{name}: {plan[name]}" for name in ("note", "feedback", "revises") if plan.get(name)]
-    return [*words_of_decided(plan), *text.quoted(plan["plan"]), *rest]
+    fields = [f"{name}: {plan[name]}" for name in ("note", "feedback", "revises") if plan.get(name)]
+    return [*words_of_decided(plan), *text.quoted(plan["plan"]), *fields]
 
 
 def words_of_shutdown(request: dict[str, Any] | list[dict[str, Any]]) -> Parts:

@@ -94,7 +94,7 @@ def _ask(
     if no_wait:
         status = "pending" if asked.status == "collecting" else asked.status
         return {**asking.result_of(store, asked), "status": status}
-    return asking.result_of(store, _answered(call, asked, collecting))
+    return asking.result_of(store, _wait_for_answers(call, asked, collecting))
 
 
 class _Collecting:
@@ -102,7 +102,7 @@ class _Collecting:
 
     def __init__(self, call: Call) -> None:
         self._call = call
-        self._left = _TRIES
+        self._tries_left = _TRIES
         self._process: tuple[int, str, str] | None = None
 
     def start(self, question: Question) -> None:
@@ -110,7 +110,7 @@ class _Collecting:
         from teams_cli.agents import answering as collector
 
         store = self._call.store
-        self._left -= 1
+        self._tries_left -= 1
         pid = collector.start(store, question, dict(self._call.environ))
         self._process = (pid, processes.process_started(pid), processes.pid_scope(store.host)) if pid else None
 
@@ -120,31 +120,31 @@ class _Collecting:
 
         if self._process is None:
             return
-        if not self.goes_on and self._left and collector.is_cut_off(self._call.store, question):
+        if not self.is_running and self._tries_left and collector.is_cut_off(self._call.store, question):
             with suppress(OSError, errors.TeamsError):  # others may answer all the same
                 self.start(question)
         if self._process:
             alarm.ring_at_end_of(*self._process)
 
     @property
-    def goes_on(self) -> bool:
+    def is_running(self) -> bool:
         """Whether the process runs, as far as that can be known."""
         return self._process is not None and processes.has_ended(*self._process) is not True
 
 
-def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
+def _wait_for_answers(call: Call, asked: Question, collecting: _Collecting) -> Question:
     """Wait until the question has its answers, its time ends, or nobody is left who could answer."""
     alarm = pace.Alarm()
 
     def settled() -> bool:
-        goes_on = collecting.goes_on  # first: what it writes at its end is found then
+        was_running = collecting.is_running  # looked up before the question, to find what it writes at its end
         current = questions.get(call.store, call.team, asked.id)
         alarm.ring_in(_LOOK_AGAIN)
         alarm.ring_after(questions.seconds_left(call.store, current))
         if not current.open:
             return True
         collecting.look_after(current, alarm)
-        if goes_on or collecting.goes_on:  # copies answer for who has left, too
+        if was_running or collecting.is_running:  # copies of agents answer for members that have left, too
             return False
         team = call.load_team()
         return not any(name == HUMAN or team.member(name) for name in current.waiting_for)
@@ -153,7 +153,7 @@ def _answered(call: Call, asked: Question, collecting: _Collecting) -> Question:
         topics = {"team", f"question/{asked.id}"}
         try:
             pace.sleep_until(call.store, call.team, settled, None, topics, alarm, call.say)
-        except BaseException:  # interrupted, or its client left: whoever answers shall know that
+        except BaseException:  # interrupted, or its client left: those who answer are to learn that
             with suppress(errors.TeamsError):
                 questions.stop_waiting(call.store, call.team, asked)
             raise
@@ -167,9 +167,9 @@ def words_of_result(document: dict[str, Any]) -> Parts:
     for answer in document["responses"]:
         lines.append(f"{answer['responder_id']}{' (failed)' if answer.get('failed') else ''}:")
         lines += text.quoted(answer["content"], "| ")
-    for answer in document.get("human_qa_history", ()) if document["status"] == "deferred" else ():
-        lines += [f"the human was asked: {answer['question']}", f"and answered: {answer['answer']}"]
     if document["status"] == "deferred":
+        for answer in document.get("human_qa_history", ()):
+            lines += [f"the human was asked: {answer['question']}", f"and answered: {answer['answer']}"]
         lines.append(document["human_qa_note"])
     if document["status"] == "timeout":
         lines.append(f"late answers are sent to you, and kept: teams show-question {document['requestId']}")
@@ -185,8 +185,10 @@ def words_of_asked(question: dict[str, Any]) -> Parts:
 
 def words_of_answered(question: dict[str, Any]) -> Parts:
     """Show the question, and whether the answer was too late for its asker to wait for it."""
-    late = any(answer.get("late") for answer in question["answers"][-1:])
-    return [*words_of_asked(question), *(["your answer is late: it is kept, and sent to the asker"] if late else [])]
+    lines = words_of_asked(question)
+    if question["answers"] and question["answers"][-1].get("late"):
+        lines.append("your answer is late: it is kept, and sent to the asker")
+    return lines
 
 
 def words_of_whole(question: dict[str, Any]) -> Parts:
@@ -278,7 +280,7 @@ COMMANDS = table(
     ),
     Command(
         "human",
-        lambda call, once: Stream(console.put_all(call, console.require_person(call, call.team), once)),
+        lambda call, once: Stream(console.ask_person_each(call, console.require_person(call, call.team), once)),
         switch("--once", "End after one question."),
         doc=_HUMAN,
         changes=False,

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 _NEWEST = 2
-"""Commits that the branch is ahead and that are named."""
+"""Commits that the worktree lacks and that are named."""
 _SUBJECT = 60
 _A_WHILE = 60.0
 """Seconds."""
 
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
-    """The task as JSON, with its open blockers, and whether its assignee and its reviewer have yet to join."""
+    """Return the task as JSON, with its open blockers, and whether its assignee and its reviewer have yet to join."""
     document = with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
-    assignee = task.assignee  # the task may have been made just now, which stands
-    if assignee and call.try_to(lambda: call.load_team().member(assignee) is None):
+    # The task may have been changed just now, so failures of what follows are only reported.
+    if task.assignee and call.try_to(lambda: call.load_team().member(task.assignee or "") is None):
         document["assigneeExpected"] = True
     if task.review_by and call.try_to(lambda: _is_expected(call, task.review_by or "")):
         document["reviewerExpected"] = True
@@ -81,17 +81,17 @@ def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_plan(call: Call, task: Task, document: dict[str, Any]) -> dict[str, Any]:
-    """The task with the state of its plan, under `plan` and `planId`: its owner's, or the one that was approved.
+    """Add the state of the task's plan under `plan` and `planId`: its owner's plan, or the one that was approved.
 
-    `plan` is `required` where the task needs a plan and has none.
+    `plan` is `required` if the task needs a plan and has none.
     """
     if not task.plan_required and task.status != IN_PROGRESS:
         return document
     from teams_cli.tasks import plans
     from teams_cli.views import work
 
-    status, plan = work.plan_of(task, plans.all_of(call.store, call.team, call.problems))
-    return {**document, **{key: value for key, value in (("plan", status), ("planId", plan)) if value}}
+    status, plan_id = work.plan_of(task, plans.all_of(call.store, call.team, call.problems))
+    return {**document, **({"plan": status} if status else {}), **({"planId": plan_id} if plan_id else {})}
 
 
 def taken(call: Call, task: Task) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         from teams_cli.tasks import plans
 
         if approved := call.try_to(lambda: plans.approved(call.store, call.team, task.id)):
-            planned = {"approvedPlan": approved.to_document()}  # it holds for whoever has the task
+            planned = {"approvedPlan": approved.to_document()}  # it also holds for a new owner
     call.next_step = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
     document = with_blockers(call, to_document(call, task)) | unshown_pages(call) | planned
     if unexplained := call.try_to(lambda: _unexplained(call, task)):
@@ -116,40 +116,34 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         from teams_cli.tasks import touching
 
         call.try_to(lambda: document.update(meets=touching.others_at(call.store, call.team, task, call.agent)))
-    call.try_to(lambda: document.update(_with_behind(call)))
-    before = leases.previous_loss(task)
-    if before is None:
-        had_for = seconds_since(task.claimed_at, call.store.now()) if task.claimed_at is not None else 0
-        # Who claims a task again that it had for a while may have forgotten what it did.
-        return document | (_left_behind(call, task, call.agent) if had_for > _A_WHILE else {})
-    document |= _left_behind(call, task, before.owner or "")
-    taken_over = {
-        "from": before.owner,
-        "how": before.what,
-        "at": before.at,
-        "reason": before.reason,
-        "cause": before.cause,
-    }
-    call.try_to(lambda: taken_over.update(_last_known(call, before)))  # the task is the caller's by now
+    call.try_to(lambda: document.update(_missing_commits(call)))
+    loss = leases.previous_loss(task)
+    if loss is None:
+        held_for = seconds_since(task.claimed_at, call.store.now()) if task.claimed_at is not None else 0
+        # An agent that claims its own task again after a while may have forgotten what it did.
+        return document | (_uncommitted(call, task, call.agent) if held_for > _A_WHILE else {})
+    document |= _uncommitted(call, task, loss.owner or "")
+    taken_over = {"from": loss.owner, "how": loss.what, "at": loss.at, "reason": loss.reason, "cause": loss.cause}
+    call.try_to(lambda: taken_over.update(_last_signs_of_owner(call, loss)))
     return {**document, "takenOver": {key: value for key, value in taken_over.items() if value is not None}}
 
 
-def _with_behind(call: Call) -> dict[str, Any]:
+def _missing_commits(call: Call) -> dict[str, Any]:
     """Return under `behind` how many commits of the branch on which the work will land the caller's worktree lacks, and
     the subjects of the newest.
     """
-    top = environment.checkout_around(call.workplace) if call.workplace else ""
-    if not top or not environment.is_worktree(top) or not settings.lands_by_itself(call.load_team()):
+    worktree = environment.checkout_around(call.workplace) if call.workplace else ""
+    if not worktree or not environment.is_worktree(worktree) or not settings.lands_by_itself(call.load_team()):
         return {}
     from teams_cli.agents import checkouts, git
 
-    checkout = checkouts.at(top)
+    checkout = checkouts.at(worktree)
     branch = checkouts.branch_of(checkout.main) if checkout else ""
     missing = f"HEAD..{branch}"
-    commits = git.output_of(top, "rev-list", "--count", missing, "--") if branch else ""
+    commits = git.output_of(worktree, "rev-list", "--count", missing, "--") if branch else ""
     if not commits.isdigit() or commits == "0":
         return {}
-    newest = git.output_of(top, "log", "--first-parent", f"-{_NEWEST}", "--format=%s", missing, "--").splitlines()
+    newest = git.output_of(worktree, "log", "--first-parent", f"-{_NEWEST}", "--format=%s", missing, "--").splitlines()
     return {"behind": {"branch": branch, "commits": int(commits), "newest": newest}}
 
 
@@ -160,23 +154,25 @@ def _unexplained(call: Call, task: Task) -> list[str]:
 
 
 def unshown_pages(call: Call) -> dict[str, Any]:
-    """The pages that the caller has not seen, under `pages`."""
+    """Return the pages that the caller was not shown under `pages`; nothing if there are none."""
     from teams_cli.teams import pages
 
     unshown = call.try_to(lambda: pages.unshown(call.store, call.team, call.agent, call.once_shown))
     return {"pages": [page.to_row() for page in unshown]} if unshown else {}
 
 
-def _last_known(call: Call, before: Note) -> dict[str, str | None]:
-    """Return the previous owner's last sign of life, its status line, and its worktree if that is on this machine."""
-    agent = presence.load(call.store, call.team, before.owner or "")
-    given_back = before.at if before.what == "released" and before.by == before.owner else ""
+def _last_signs_of_owner(call: Call, loss: Note) -> dict[str, str | None]:
+    """Return the previous owner's last sign of life, its status line, and its worktree if that is on this machine.
+    *loss* is the note that the owner lost or released the task.
+    """
+    agent = presence.load(call.store, call.team, loss.owner or "")
+    released_at = loss.at if loss.what == "released" and loss.by == loss.owner else ""
     worktree = agent.worktree if (agent.host or "") == call.store.host else None
-    return {"lastHeard": max(agent.last_seen or "", given_back) or None, "status": agent.status, "worktree": worktree}
+    return {"lastHeard": max(agent.last_seen or "", released_at) or None, "status": agent.status, "worktree": worktree}
 
 
-def _left_behind(call: Call, task: Task, name: str) -> dict[str, Any]:
-    """The uncommitted files of the task where that agent worked, under `uncommitted`."""
+def _uncommitted(call: Call, task: Task, name: str) -> dict[str, Any]:
+    """Return under `uncommitted` the files of the task that are not committed where the agent *name* worked."""
     from teams_cli.tasks import touching
 
     files = call.try_to(lambda: touching.uncommitted(call.store, call.team, task, name))
@@ -192,10 +188,11 @@ def refuse_stopped(call: Call, owner: str) -> None:
 
 
 def line(task: dict[str, Any], more: str = "") -> list[str]:
+    """Return the line of a task with its status, its owner or assignee, its blockers, *more*, and its title."""
     by = f" by {task['owner']}" if "owner" in task else f", for {task['assignee']}" if "assignee" in task else ""
     by += ", who has yet to join" if task.get("assigneeExpected") else ""
-    waits = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
-    return [f"{task['id']}: {task['status']}{by}{waits}{more}: {task['title']}"]
+    blocked = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
+    return [f"{task['id']}: {task['status']}{by}{blocked}{more}: {task['title']}"]
 
 
 def reviewer_in_words(task: dict[str, Any]) -> str:
@@ -214,19 +211,18 @@ def words_of_claimed_knowing(task: dict[str, Any]) -> Parts:
 
 
 def _claimed(task: dict[str, Any], content: Parts) -> Parts:
-    others = [blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner")]
-    done = [blocker for blocker in others if blocker.get("result") or blocker["status"] == "completed"]
+    of_others = [blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner")]
     return [
         *line(task),
         *content,
         *_taken_over(task),
         *lines_of_pages(task),
         *([f"touches: {', '.join(task['touches'])}"] if task.get("touches") else []),
-        *(f"{one['agent']} changes {one['region']} ({one['task']})" for one in task.get("meets", ())),
+        *(f"{other['agent']} changes {other['region']} ({other['task']})" for other in task.get("meets", ())),
         *_merge_line(task.get("behind")),
         *_check(task),
         *after_line(task),
-        *(blocker_line(blocker) for blocker in done),
+        *(blocker_line(each) for each in of_others if each.get("result") or each["status"] == "completed"),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         *_lease(task),
     ]
@@ -234,8 +230,8 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
 
 def _lease(task: dict[str, Any]) -> list[str]:
     """Return the rule of leases, for an owner that does not know it yet, or has just lost the task by it."""
-    is_again = task.get("takenOver", {}).get("from") == task.get("owner")
-    if not (is_again or "lease" in task.get("explain", ())):
+    was_lost = task.get("takenOver", {}).get("from") == task.get("owner")
+    if not (was_lost or "lease" in task.get("explain", ())):
         return []
     release = f"to release it: teams release-task {task['id']}"
     return [f"{time_left(task['leaseExpiresAt'])}, renewed by any `teams` command; {release}"]
@@ -253,9 +249,9 @@ def after_line(task: dict[str, Any]) -> list[str]:
 def _check(task: dict[str, Any]) -> Parts:
     if "check" not in task:
         return []
-    on = " on committed work" if "checkFrom" in task and "checkIn" not in task else ""
     if "check" not in task.get("explain", ()):
         return [f"check: {task['check']}"]
+    on = " on committed work" if "checkFrom" in task and "checkIn" not in task else ""
     return [f"check, run{on} when you complete it (if it fails, the task stays yours): {task['check']}"]
 
 
@@ -282,25 +278,25 @@ def _merge_line(behind: dict[str, Any] | None) -> Parts:
 
 def _taken_over(task: dict[str, Any]) -> Parts:
     """Return lines about the previous owner of the task: its last sign of life, and the files that it left."""
-    before, files = task.get("takenOver"), task.get("uncommitted", ())
-    left: Parts = [
+    loss = task.get("takenOver")
+    uncommitted: Parts = [
         f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{' by ' + file['by'] if file['by'] else ''}"
-        for file in files
+        for file in task.get("uncommitted", ())
     ]
-    if before is None:
-        return left
-    if before["from"] == task.get("owner"):
-        return [f"it was yours before, until {before.get('cause') or before['reason']}", *left]
-    heard = f", last heard of {ago(before['lastHeard'])}" if "lastHeard" in before else ""
-    doing = f", doing: {before['status']}" if "status" in before else ""
-    why = f" ({before['reason']})" if before["how"] == "released" and "reason" in before else ""
-    if left:
-        look = ""
-    elif "worktree" in before:
-        look = f": nothing is uncommitted in {before['worktree']}; its commits are on the branch there"
+    if loss is None:
+        return uncommitted
+    if loss["from"] == task.get("owner"):
+        return [f"it was yours before, until {loss.get('cause') or loss['reason']}", *uncommitted]
+    heard = f", last heard of {ago(loss['lastHeard'])}" if "lastHeard" in loss else ""
+    doing = f", doing: {loss['status']}" if "status" in loss else ""
+    why = f" ({loss['reason']})" if loss["how"] == "released" and "reason" in loss else ""
+    if uncommitted:
+        advice = ""
+    elif "worktree" in loss:
+        advice = f": nothing is uncommitted in {loss['worktree']}; its commits are on the branch there"
     else:
-        look = ": look for uncommitted work"
-    return [f"it was {before['from']}'s{heard}{doing}{why}{look}", *left]
+        advice = ": look for uncommitted work"
+    return [f"it was {loss['from']}'s{heard}{doing}{why}{advice}", *uncommitted]
 
 
 _CLIPPED = 1200
@@ -324,14 +320,14 @@ def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:
         return line(task, f"{more}, landed on {landing['onto']} as {landing.get('merge', landing['head'])[:10]}")
     if landing["state"] in ("queued", "checking"):
         ahead = f" behind {landing['ahead']} more" if landing.get("ahead") else ""
-        how = "being checked" if landing["state"] == "checking" else f"queued{ahead}"
-        return line(task, f"{more}, not landed yet: {landing['id']} is {how}")
+        state = "being checked" if landing["state"] == "checking" else f"queued{ahead}"
+        return line(task, f"{more}, not landed yet: {landing['id']} is {state}")
     from teams_cli.commands import landing_queue
 
-    return [*line(task, ", not landed"), *landing_queue.landing_over(landing)]
+    return [*line(task, ", not landed"), *landing_queue.lines_of_landing(landing)]
 
 
-_UNTOLD = 5
+_MOST_PAGES = 5
 
 
 def lines_of_pages(document: dict[str, Any]) -> Parts:
@@ -340,6 +336,6 @@ def lines_of_pages(document: dict[str, Any]) -> Parts:
     lines: Parts = [
         f"page {page['key']} (version {page['version']} by {page['author']}): {page['line']}: "
         f"teams shared {page['key']}"
-        for page in pages[:_UNTOLD]
+        for page in pages[:_MOST_PAGES]
     ]
-    return [*lines, f"{len(pages) - _UNTOLD} more pages: teams shared"] if len(pages) > _UNTOLD else lines
+    return [*lines, f"{len(pages) - _MOST_PAGES} more pages: teams shared"] if len(pages) > _MOST_PAGES else lines

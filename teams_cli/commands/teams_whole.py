@@ -68,18 +68,18 @@ def _prune(call: Call, older_than: float, yes: bool) -> Any:
     rows = pruning.closed_teams(call.store, call.caller, older_than, call.problems)
     expired = pruning.expired(call.store, call.caller, call.config)
     names = [row["team"] for row in rows if not row["kept"]] + [kept.ref for kept in expired]
-    asked = f"Remove for ever: {text.listed(names, 20)}?"
-    agreed = bool(names) and (yes or (call.person is not None and call.person.agrees(asked)))
+    question = f"Remove for ever: {text.listed(names, 20)}?"
+    is_agreed = bool(names) and (yes or (call.person is not None and call.person.agrees(question)))
     for row in rows:
-        row["removed"] = agreed and not row["kept"]
+        row["removed"] = is_agreed and not row["kept"]
         if row["removed"]:
             try:
                 pruning.remove(call.store, row["team"], call.caller)
-            except errors.TeamsError as problem:  # the next has its turn
+            except errors.TeamsError as problem:  # the other teams are removed all the same
                 row.update(kept=problem.message, removed=False)
     for kept in expired:
-        rows.append({"team": kept.team, "closedAt": None, "kept": None, "ref": kept.ref, "removed": agreed})
-        if agreed:
+        rows.append({"team": kept.team, "closedAt": None, "kept": None, "ref": kept.ref, "removed": is_agreed})
+        if is_agreed:
             keeping.forget(kept)
     return rows
 
@@ -127,7 +127,6 @@ def _down(call: Call, file: str | None) -> Any:
 
 
 def _roster(call: Call, file: str | None) -> str:
-    """Return the path of the file that describes the team."""
     from teams_cli.workflows import roster
 
     return roster.nearest(call.directory) if file is None else os.path.join(call.directory, file)

@@ -116,7 +116,7 @@ def _change_with_check(call: Call, task: str, edit: changes.Edit, files: list[st
     if edit.status == "completed":
         completing.note_completing(call, task)
     with suppress(errors.TeamsError):  # if the caller is refused, the change of the task says so
-        if not completing.by_itself(call):  # a task that lands has its conflicts in the answer
+        if not completing.lands_by_itself(call):  # a task that lands has its conflicts in the answer
             call.notify_of_conflicts()
     attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
     directory = call.workplace
@@ -166,7 +166,6 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
 
 
 def words_of_noted(task: dict[str, Any]) -> list[str]:
-    """Say that the note was added, and to which task."""
     by = f" by {task['owner']}" if "owner" in task else ""
     return [f"note added to {task['id']} ({task['status']}{by}): {task['title']}"]
 

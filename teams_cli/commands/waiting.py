@@ -180,7 +180,7 @@ def words_of_waited(news: dict[str, Any]) -> Parts:
     if "landing" in news:
         from teams_cli.commands import landing_queue
 
-        lines += landing_queue.landing_over(news["landing"])
+        lines += landing_queue.lines_of_landing(news["landing"])
     if "plan" in news:
         plan = news["plan"]
         why = plan.get("feedback") or plan.get("note")

@@ -88,8 +88,8 @@ def _run(
     if report:
         _refuse_unwritable(report)
     assert call.person is not None
-    with ExitStack() as beside, call.person.progress() as progress:
-        progress.on_begin = lambda team: beside.enter_context(console.beside(call, team))
+    with ExitStack() as stack, call.person.progress() as progress:
+        progress.on_begin = lambda team: stack.enter_context(console.asking_person_beside(call, team))
         if resume:
             if var or agents is not None:
                 raise errors.WrongUsage("a resumed run keeps its variables and agents", "Leave --var and --agents out.")
@@ -139,10 +139,10 @@ def _request(
         raise errors.WrongUsage("the workflow is missing", "See: teams list-workflows")
     path = files.path_of(workflow, call.directory)
     variables = {}
-    for word in var:
-        name, equals, value = word.partition("=")
+    for assignment in var:
+        name, equals, value = assignment.partition("=")
         if not equals:
-            raise errors.InvalidValue(f"{word!r} is not a variable with a value", "Write: --var NAME=VALUE")
+            raise errors.InvalidValue(f"{assignment!r} is not a variable with a value", "Write: --var NAME=VALUE")
         variables[name] = value
     content = files.read(path, call.config.agent)
     return conduct.RunRequest(content, path, variables, agents, call.given("team"), report, *client)

@@ -42,22 +42,20 @@ _OF_SESSION = (
 )
 
 
-def agent_rows(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[Row]:
-    """Return a row for each member that has not left, in the order of joining, with its session if `teams` started
-    it.
-    """
-    return rows_with(store, team, sessions_by_agent(store, team, problems), problems)
-
-
 def sessions_by_agent(store: Store, team: Team, problems: list[errors.TeamsError]) -> dict[str, Session]:
     """Return the sessions of the agents that `teams` started, by the names of the agents."""
     return {session.agent: session for session in ending.all_of(store, team.name, problems)}
 
 
-def rows_with(store: Store, team: Team, started: Mapping[str, Session], problems: list[errors.TeamsError]) -> list[Row]:
-    """Return a row for each member, with its session in *started*. A member that can't be read is left out, and the
-    error is added to *problems*.
+def agent_rows(
+    store: Store, team: Team, problems: list[errors.TeamsError], started: Mapping[str, Session] | None = None
+) -> list[Row]:
+    """Return a row for each member that has not left, in the order of joining, with its session if `teams` started it.
+    *started* are the sessions by agent, if the caller has read them.
+
+    A member that can't be read is left out, and the error is added to *problems*.
     """
+    started = sessions_by_agent(store, team, problems) if started is None else started
     tasks_of: dict[str, list[str]] = {}
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
         tasks_of.setdefault(task.owner or "", []).append(task.id)

@@ -94,7 +94,7 @@ def agent_rows(store: Store, team: Team, problems: Problems) -> list[dict[str, A
     `teams` started.
     """
     started = agents.sessions_by_agent(store, team, problems)
-    rows = agents.rows_with(store, team, started, problems)
+    rows = agents.agent_rows(store, team, problems, started)
     for row in rows:
         session = started.get(row["name"])
         row["harness"] = session and session.harness

@@ -161,7 +161,6 @@ class Lookout:
                 self._has_announced_wait = False
 
     def _note_agent(self, **fields: Any) -> None:
-        """Change *fields* of the caller's record."""
         name, place = self.caller.name, presence.AGENT.also_closed
         upsert(self.store, self.team, place, name, presence.Agent(agent=name), lambda agent: agent.having(**fields))
 
@@ -248,7 +247,6 @@ class Lookout:
             overviews.refuse_closed(self.store, team)
 
     def _news(self, team: Team, agent: presence.Agent, kinds: Collection[str]) -> tuple[list[Document], list[Document]]:
-        """Return the facts that were not reported yet, and the mail."""
         facts, mailbox = self._facts(team, kinds), self._mailbox()
         if not mailbox.unread(quiet=True):
             self._announce_wait(facts)

@@ -161,19 +161,13 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
         document["noEstimate"] = "nobody is working"
     elif pace is None:
         document["noEstimate"] = f"fewer than {_LEAST} tasks were completed lately"
-    elif _is_outdated(ends, graph):
-        document["noEstimate"] = "nothing was completed for a long time"
     else:
-        document["estimate"] = _estimate(graph, pace, len(achievable), path)
+        usual_interval = (ends[-1] - ends[0]) / (len(ends) - 1)
+        if ends[0] > max(_PATIENCE, _SILENCE * usual_interval, 3 * _usual_length(graph)):
+            document["noEstimate"] = "nothing was completed for a long time"
+        else:
+            document["estimate"] = _estimate(graph, pace, len(achievable), path)
     return document
-
-
-def _is_outdated(ends: list[float], graph: Graph) -> bool:
-    """Whether the last completion is so long ago, compared with the usual interval between two, that the pace is
-    outdated. *ends* has the seconds since each recent completion, the latest first.
-    """
-    interval = (ends[-1] - ends[0]) / (len(ends) - 1)
-    return ends[0] > max(_PATIENCE, _SILENCE * interval, 3 * _usual_length(graph))
 
 
 def _ages_of_completions(graph: Graph, now: datetime) -> list[float]:

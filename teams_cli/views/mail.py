@@ -233,7 +233,6 @@ def _task_of_notice(store: Store, team: str, message: Message) -> Task | None:
 
 
 def _task(store: Store, team: str, key: str) -> Task | None:
-    """Return the task with the id *key*, or None if the task can't be read."""
     from teams_cli.tasks import tasks
 
     try:
@@ -337,7 +336,6 @@ def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
 
 
 def _close_read(store: Store, team: str, agent: str, is_done: Callable[[Message], bool]) -> None:
-    """Close the messages that the agent has read and for which *is_done* is true."""
     from teams_cli.messages import inboxes, reading
 
     inbox = inboxes.load(store, team, agent)

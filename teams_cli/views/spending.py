@@ -36,11 +36,12 @@ def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) 
             total.add(turn, 1.0)
             for name, share, part in _parts(by, usage.agent, turn):
                 rows.setdefault(name, _Row()).add(part, share)
+    counted = budgets.total_tokens(turns)
     return {
         "by": by,
         "rows": [{by: name, **row.to_document()} for name, row in sorted(rows.items(), key=_most_first)],
         "total": total.to_document(),
-        "coordination": _coordination(turns),
+        "coordination": round(budgets.total_tokens(t for t in turns if not t.tasks) / counted, 3) if counted else None,
         "budgets": [budget.to_document() for budget in budgets.of_team(store, team)],
     }
 
@@ -85,7 +86,6 @@ def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[Part]:
 
 
 def _of_model(turn: TurnUsage, model: str) -> TurnUsage:
-    """Return the turn with only the tokens of the given model."""
     if turn.tokens is None:
         return turn
     return turn.having(tokens=[each for each in turn.tokens if (each.model or "unknown") == model])
@@ -94,9 +94,3 @@ def _of_model(turn: TurnUsage, model: str) -> TurnUsage:
 def _most_first(named: tuple[str, _Row]) -> tuple[float, str]:
     name, row = named
     return -(row.counts["input"] + row.counts["output"]), name
-
-
-def _coordination(turns: list[TurnUsage]) -> float | None:
-    """Return the share of the counted tokens in turns that were for no task; None if nothing was counted."""
-    counted = budgets.total_tokens(turns)
-    return round(budgets.total_tokens(turn for turn in turns if not turn.tasks) / counted, 3) if counted else None
