@@ -162,6 +162,9 @@ def switch(flags: str, help: str, **options: Any) -> Parameter:
 
 
 TASK = argument("ID", "The task: 7, #7 or task-7.", name="task")
+AFTER = option(
+    "--after", "Complete it after this task; work on it may start earlier.", metavar="ID", many=True, seldom=True
+)
 JSON = switch("--json", "Answer with one JSON document.", name="as_json")
 ROOT = option("--root", "Where the teams are kept, instead of $TEAMS_HOME or the default.", metavar="DIR")
 STORE = option(

@@ -6,7 +6,7 @@ import os
 
 from teams_cli import errors, text
 from teams_cli.clock import SystemClock
-from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
+from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import Table, age, ago, length_of, present, time_left
 from teams_cli.commands.task_documents import (
     after_line,
@@ -222,7 +222,7 @@ def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> A
             from base64 import b64encode
 
             return {**document, "base64": b64encode(content).decode()}
-    call.words = words_of_attachment_written
+    call.words = lambda file: [f"{file['path']}: {file['size']} bytes, sha256 {file['sha256']}"]
     path = os.path.join(call.directory, out)
     try:
         with open(path, "xb") as new_file:
@@ -417,10 +417,6 @@ def words_of_attachment(file: dict[str, Any]) -> Parts:
     return [head, *text.bounded(text.quoted(file["text"]), text.MOST_LETTER, f"[cut; the whole: {step}]")]
 
 
-def words_of_attachment_written(file: dict[str, Any]) -> Parts:
-    return [f"{file['path']}: {file['size']} bytes, sha256 {file['sha256']}"]
-
-
 COMMANDS = table(
     "Tasks",
     Command(
@@ -430,13 +426,7 @@ COMMANDS = table(
         option("--description", "Everything that the owner needs to know.", metavar="TEXT", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
         option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
-        option(
-            "--after",
-            "Complete it after this task; work on it may start earlier.",
-            metavar="ID",
-            many=True,
-            seldom=True,
-        ),
+        AFTER,
         option("--require", "A skill that its owner needs.", metavar="SKILL", many=True, seldom=True),
         option(
             "--touches",

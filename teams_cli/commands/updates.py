@@ -8,7 +8,7 @@ from contextlib import suppress
 from teams_cli import environment, errors, text
 from teams_cli.commands import completing
 from teams_cli.commands.call import Attempt
-from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
+from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import length_of
 from teams_cli.commands.task_documents import (
     landed_line,
@@ -183,13 +183,7 @@ COMMANDS = table(
         option("--append", "More text for the description.", metavar="TEXT", text=True, seldom=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, seldom=True),
         option("--blocked-by", "Add this blocker.", metavar="ID", many=True, seldom=True),
-        option(
-            "--after",
-            "Complete it after this task; work on it may start earlier.",
-            metavar="ID",
-            many=True,
-            seldom=True,
-        ),
+        AFTER,
         option("--unblock", "Remove this blocker.", metavar="ID", many=True, seldom=True),
         option("--owner", "Assign it to this member.", metavar="AGENT"),
         switch("--force", "With --owner: even if the present owner is at work.", seldom=True),

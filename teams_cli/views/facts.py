@@ -166,8 +166,13 @@ class Facts:
         """Return facts about the tasks that the caller can claim. All whose keys are not in *reported* have one fact
         together.
         """
-        if not self.works or not self._best_ready(_FEW) or self._is_asked_to_end():
+        if not self.works or not self._best_ready(_FEW):
             return {}
+        if SHUTDOWN in self.kinds:
+            from teams_cli.membership import shutdowns
+
+            if shutdowns.is_asked_to_end(self.store, self.team, self.caller.name):
+                return {}
         facts, are_all_left_to_others = self._facts_of_best(_FEW, reported)
         if not are_all_left_to_others:
             return facts
@@ -209,13 +214,6 @@ class Facts:
             return {}
         key = settled_key(counts)
         return {key: None if key in reported else fact("settled", self.team.name, overviews.DONE, "")}
-
-    def _is_asked_to_end(self) -> bool:
-        if SHUTDOWN not in self.kinds:
-            return False
-        from teams_cli.membership import shutdowns
-
-        return shutdowns.is_asked_to_end(self.store, self.team, self.caller.name)
 
     def _ready_fact(self, task: Task, others: int, has_more: bool) -> Document:
         assigned = ", assigned to you," if task.assignee == self.caller.name else ""

@@ -250,18 +250,15 @@ class _Silences:
         self.first = self.late if is_patient else min(self.late, _LONG)
         """The seconds of silence after which a silence is reported the first time, at most *late*."""
         self.in_progress = list(tasks.labelled(store, team.name, tasks.IN_PROGRESS))
-        self.seconds = {task.id: self._silence(task) for task in self.in_progress}
+        self.seconds = {}
+        """For each task how many seconds its owner is silent, without the time for which it announced its silence."""
+        for task in self.in_progress:
+            since_renewal = leases.lease_seconds(team) - leases.seconds_left(store, task)
+            self.seconds[task.id] = min(standing.silence(store, team, task), since_renewal)
         for seconds in self.seconds.values():
             if seconds < self.late:
                 next_report = self.first if seconds < self.first else self.late
                 alarm.ring_after(next_report - seconds)
-
-    def _silence(self, task: Task) -> float:
-        """Return for how many seconds nothing was heard of the owner of the task. Time for which the owner had
-        announced its silence is not counted.
-        """
-        since_renewal = leases.lease_seconds(self.team) - leases.seconds_left(self.store, task)
-        return min(standing.silence(self.store, self.team, task), since_renewal)
 
     def to_report(self, reported: set[str]) -> dict[str, str | None]:
         """Return a sentence for each silence to report, by the key of its fact. The value is None for keys that need no
