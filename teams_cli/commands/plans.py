@@ -91,14 +91,14 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
         raise errors.WrongUsage(
             "give either --accept or --reject", "Write: teams review-task ID --accept, or with --reject WHY"
         )
-    from teams_cli.commands import claims, completing, task_documents, updates
+    from teams_cli.commands import claims, landing_queue, task_documents, updates
 
     updates.refuse_wait_alone(next, wait)
     if accept:
-        completing.note_completing(call, task)
+        landing_queue.note_completing(call, task)
     reviewed = reviews.review(call.store, call.team, call.caller, task, accept, reject)
     if reviewed.status == "completed":
-        document = completing.landed_too(call, reviewed)
+        document = landing_queue.landed_too(call, reviewed)
     else:
         document = task_documents.to_document(call, reviewed)
     if next:

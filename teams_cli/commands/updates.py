@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from teams_cli import environment, errors, text
-from teams_cli.commands import completing
+from teams_cli.commands import landing_queue
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import length_of
@@ -89,11 +89,11 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
 def _changed_document(call: Call, task: Task, edit: changes.Edit, patience: float) -> dict[str, Any]:
     """Return the changed task as JSON. A completed task is queued to land first, with *patience* as in `landed_too`."""
     if task.status == "completed":
-        document = completing.landed_too(call, task, patience)
+        document = landing_queue.landed_too(call, task, patience)
     else:
         document = to_document(call, task)
         if task.status == IN_REVIEW:  # it lands when it is accepted
-            call.try_to(lambda: completing.note_queued(call, task))
+            call.try_to(lambda: landing_queue.note_queued(call, task))
     document |= _notified(edit, task)
     if edit.hands_in_again:
         document["handedInAgain"] = True
@@ -114,9 +114,9 @@ def _change_with_check(call: Call, task: str, edit: changes.Edit, files: list[st
     from teams_cli.tasks import evidence
 
     if edit.status == "completed":
-        completing.note_completing(call, task)
+        landing_queue.note_completing(call, task)
     with suppress(errors.TeamsError):  # if the caller is refused, the change of the task says so
-        if not completing.lands_by_itself(call):  # a task that lands has its conflicts in the answer
+        if not landing_queue.lands_by_itself(call):  # a task that lands has its conflicts in the answer
             call.notify_of_conflicts()
     attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
     directory = call.workplace
