@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.phrases import Parts
 
+_FIELDS_OF_STARTED = (
+    *("agent", "caller", "harness", "model", "permissions", "description"),
+    *("directory", "worktree", "branch", "state", "depth"),
+)
+_NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a model: --harness claude, or another."
 _RUN = """Start an agent, wait until it is done, and print its output.
 
 It is done when the agents that it spawned, and the sessions that messages resumed, are done too. With --detach, return
@@ -105,13 +110,7 @@ def _spawn(call: Call, wait: bool, **options: Any) -> Any:
 
 
 def _started(session: Session) -> dict[str, Any]:
-    return {key: value for key, value in session.to_document().items() if key in _STARTED}
-
-
-_STARTED = (
-    *("agent", "caller", "harness", "model", "permissions", "description"),
-    *("directory", "worktree", "branch", "state", "depth"),
-)
+    return {key: value for key, value in session.to_document().items() if key in _FIELDS_OF_STARTED}
 
 
 def result_of(call: Call, session: Session) -> dict[str, Any]:
@@ -137,9 +136,6 @@ def _last_words(output: outputs.Output | None) -> dict[str, Any]:
     if output is None:
         return {"output": None}
     return {"output": output.text, "earlier": output.earlier} if output.earlier else {"output": output.text}
-
-
-_NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a model: --harness claude, or another."
 
 
 def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from teams_cli.questions.questions import Question
 
 
+_CHARACTERS_OF_OLD = 72
+_CHARACTERS_OF_SENT = 48
 _LIST = """List the members: role, activity, state, unread messages, last seen.
 
 `state` is active (runs, or has a task in progress), idle, stale (silent for `staleAfterSeconds`, or its process
@@ -220,16 +222,13 @@ def words_of_read(messages: list[dict[str, Any]]) -> Parts:
     old: list[str] = []
     for message in messages:
         if message.get("readBefore"):
-            beginning = text.clipped_line(message["message"], _SHORT)
+            beginning = text.clipped_line(message["message"], _CHARACTERS_OF_OLD)
             old.append(f"  {message['id']} from {message['from']}, {ago(message['timestamp'])}: {beginning}")
         else:
             new += _message_lines(message, is_bounded=True)
     if old:
         old.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: `teams read-messages --all`):")
     return [*(new or ["no new messages" if old else "no messages"]), *old]
-
-
-_SHORT = 72
 
 
 def _message_lines(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
@@ -245,16 +244,13 @@ def _message_lines(document: dict[str, Any], is_bounded: bool = False) -> list[s
 def words_of_sent_before(documents: list[dict[str, Any]]) -> Parts:
     rows = []
     for document in documents:
-        beginning = text.clipped_line(document["message"], _TITLE)
+        beginning = text.clipped_line(document["message"], _CHARACTERS_OF_SENT)
         overdue = " OVERDUE" if document.get("overdue") else ""
         rows += [
             [document["id"], each["name"], state_in_words(each) + overdue, ago(document["timestamp"]), beginning]
             for each in document["reach"]
         ]
     return [Table(["message", "to", "state", "age", "text"], rows, "nothing sent")]
-
-
-_TITLE = 48
 
 
 def state_in_words(each: dict[str, Any]) -> str:

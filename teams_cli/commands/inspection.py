@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from teams_cli.commands.phrases import Parts
 
 
+_SHORT = 100
+"""Characters of a text that a row has."""
 _HISTORY = """List every change of the team with its actor, oldest first; with --follow, also each new change.
 
 --since takes a time (2026-01-25T23:00:00Z), a day (2026-01-25, today) or how long ago (90s, 10m, 2h, 1d). With
@@ -295,10 +297,6 @@ def words_of_settings(document: dict[str, Any]) -> Parts:
 
 def words_of_version(document: dict[str, Any]) -> Parts:
     return [f"teams {document['version']} on Python {document['python']}; the teams are in {document['store']}"]
-
-
-_SHORT = 100
-"""Characters of a text that a row has."""
 
 
 def words_of_frame(frame: dict[str, Any]) -> Parts:

@@ -25,6 +25,17 @@ if TYPE_CHECKING:
     """Lines of the brief with their ranks. If there is no room, the lines of the highest rank give way first."""
 
 
+_LONGEST_BRIEF = 1500
+"""Characters."""
+_MARKED_READ, _NEEDED, _USEFUL, _EXTRA = range(4)
+"""The ranks of lines. What `_MARKED_READ` lines show counts as read."""
+_RESULT, _RESULT_IN_FULL = 120, 400
+"""Characters of a blocker's result: later, and at the first look since the agent joined."""
+_LONGEST_LIST = 300
+"""The most characters of a list of ended tasks with their owners; twice as many if it has only their numbers."""
+_MOST_STALE = 10
+
+
 def _whoami(call: Call) -> Any:
     sources = call.name_sources()
     team_name = sources["team"][0]
@@ -181,22 +192,15 @@ def words_of_brief(document: dict[str, Any]) -> Parts:
         f"{document['agent']}: {document['role'] or 'no member'} of team {document['team']}"
         f" (leader {document['leader']}, {text.counted(document['members'], 'member')})"
     )
-    room = _MOST - len(head) - len(last) - 2
+    room = _LONGEST_BRIEF - len(head) - len(last) - 2
     while lines and sum(len(line) + 1 for line, _ in lines) > room:
         lines.remove(max(lines, key=_rank_and_length))
     return [head, *(line for line, _ in lines), *last.splitlines()]
 
 
-_MOST = 1500
-
-
 def _rank_and_length(ranked_line: tuple[str, int]) -> tuple[int, int]:
     line, rank = ranked_line
     return rank, len(line)
-
-
-_MARKED_READ, _NEEDED, _USEFUL, _EXTRA = range(4)
-"""The ranks of lines. What `_MARKED_READ` lines show counts as read."""
 
 
 def _outside(document: dict[str, Any]) -> list[str]:
@@ -235,10 +239,6 @@ def _mine(document: dict[str, Any]) -> RankedLines:
     if document.get("morePages"):
         lines.append((f"{document['morePages']} more pages changed: teams shared", _NEEDED))
     return lines + [(line, _MARKED_READ) for line in document["news"]]
-
-
-_RESULT, _RESULT_IN_FULL = 120, 400
-"""Characters of a blocker's result: later, and at the first look since the agent joined."""
 
 
 def _state(task: dict[str, Any]) -> str:
@@ -307,16 +307,10 @@ def _end(task: dict[str, Any], leads: bool) -> str:
 def _named(ended: list[str]) -> str:
     """Return the ended tasks by name; if there are many, only their ids or their number."""
     in_full = ", ".join(ended)
-    if len(in_full) <= _SHORT:
+    if len(in_full) <= _LONGEST_LIST:
         return in_full
     numbers = ", ".join(each.partition(" ")[0].removeprefix("task-") for each in ended)
-    return numbers if len(numbers) <= 2 * _SHORT else f"{len(ended)} tasks: teams get-tasks"
-
-
-_SHORT = 300
-
-
-_MOST_STALE = 10
+    return numbers if len(numbers) <= 2 * _LONGEST_LIST else f"{len(ended)} tasks: teams get-tasks"
 
 
 COMMANDS = (

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from teams_cli.commands.phrases import Parts
     from teams_cli.store.pace import Alarm
 
+_COMMIT = 10
 _EVERY = 30.0
 """Seconds between two looks at the pull requests."""
 
@@ -154,9 +155,6 @@ def _conflict(landing: dict[str, Any]) -> list[str]:
 def words_of_landings(landings: list[dict[str, Any]]) -> Parts:
     columns = ["landing", "state", "task", "owner", "commit", "onto", "age", "about"]
     return [Table(columns, [_landing_row(landing) for landing in landings], "no landings")]
-
-
-_COMMIT = 10
 
 
 def _landing_row(landing: dict[str, Any]) -> list[str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from teams_cli.commands.call import Call
     from teams_cli.commands.phrases import Parts
 
+_SHORT = 60
 _SHOW = """Show a plan in full, with the decision.
 
 Raises:
@@ -169,9 +170,6 @@ def words_of_plans(plans: list[dict[str, Any]]) -> Parts:
         begin = text.clipped_line(plan["plan"], _SHORT)
         rows.append([plan["id"], plan["status"], plan["from"], plan.get("task", "-"), age(plan["createdAt"]), begin])
     return [Table(["plan", "status", "from", "task", "age", "plan"], rows, "no plans")]
-
-
-_SHORT = 60
 
 
 def words_of_plan(plan: dict[str, Any]) -> Parts:

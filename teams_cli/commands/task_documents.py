@@ -18,11 +18,16 @@ if TYPE_CHECKING:
     from teams_cli.commands.phrases import Parts
 
 
+_MOST_LOOKED_AT = 200
+"""Tasks of a team up to which those that a task blocks are looked for: there is no index of them."""
+_CLIPPED = 1200
+"""The most characters of a blocker's result in the answer to a claim."""
+_MOST_PAGES = 5
 _NEWEST = 2
 """Commits that the worktree lacks and that are named."""
 _SUBJECT = 60
 _A_WHILE = 60.0
-"""Seconds."""
+"""Seconds for which an owner has had a task when it may have forgotten what it did."""
 
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
@@ -65,10 +70,6 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
         row = {"id": key, "title": task.title, "status": task.status, "owner": task.owner, "result": task.result}
         blockers.append({name: value for name, value in row.items() if value is not None})
     return {**document, "blockers": blockers} if blockers else document
-
-
-_MOST_LOOKED_AT = 200
-"""Tasks of a team up to which those that a task blocks are looked for: there is no index of them."""
 
 
 def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +121,6 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     loss = leases.previous_loss(task)
     if loss is None:
         held_for = seconds_since(task.claimed_at, call.store.now()) if task.claimed_at is not None else 0
-        # An agent that claims its own task again after a while may have forgotten what it did.
         return document | (_uncommitted(call, task, call.agent) if held_for > _A_WHILE else {})
     document |= _uncommitted(call, task, loss.owner or "")
     taken_over = {"from": loss.owner, "how": loss.what, "at": loss.at, "reason": loss.reason, "cause": loss.cause}
@@ -299,10 +299,6 @@ def _taken_over(task: dict[str, Any]) -> Parts:
     return [f"it was {loss['from']}'s{heard}{doing}{why}{advice}", *uncommitted]
 
 
-_CLIPPED = 1200
-"""The most characters of a blocker's result in the answer to a claim."""
-
-
 def blocker_line(blocker: dict[str, Any]) -> str:
     """Return a line with the result of a blocker, or the beginning of a long one."""
     result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
@@ -325,9 +321,6 @@ def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:
     from teams_cli.commands import landing_queue
 
     return [*line(task, ", not landed"), *landing_queue.lines_of_landing(landing)]
-
-
-_MOST_PAGES = 5
 
 
 def lines_of_pages(document: dict[str, Any]) -> Parts:

@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from teams_cli.commands.phrases import Parts
 
 
+_LONG_FIELDS = ("description", "prompt", "run", "notes")
+"""The fields that the short form of a task leaves out."""
+_BLOCKERS_IN_ROW = 2
+"""Blockers that a row names."""
+_CHARACTERS_IN_LINE = 60
+_BLOCKERS_IN_FULL = 100
 _MANY = (
     '[{id: a, title: "TITLE", description: "TEXT", check: "COMMAND", planRequired: true, reviewBy: NAME}, '
     '{title: "TITLE", blockedBy: [a], for: NAME}]'
@@ -165,17 +171,13 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
     return rows
 
 
-_LONG = ("description", "prompt", "run", "notes")
-"""The fields that the short form of a task leaves out."""
-
-
 def _show(call: Call, task: str, short: bool) -> Any:
     team = call.load_team()
     current = leases.current(call.store, team, tasks.get(call.store, team.name, task))
     document = with_plan(call, current, with_blocked(call, with_blockers(call, to_document(call, current))))
     if short:
         call.words = words_of_standing
-        return {key: value for key, value in document.items() if key not in _LONG}
+        return {key: value for key, value in document.items() if key not in _LONG_FIELDS}
     if call.caller:
         from teams_cli.tasks import editing
 
@@ -268,15 +270,11 @@ def _row(task: dict[str, Any], now: datetime) -> list[str]:
         _status(task),
         task["priority"],
         _owner_or_assignee(task) or "-",
-        text.listed(task["openBlockers"], _NAMED) or "-",
+        text.listed(task["openBlockers"], _BLOCKERS_IN_ROW) or "-",
         time_left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-",
         age(task["createdAt"], now),
         task["title"],
     ]
-
-
-_NAMED = 2
-"""Blockers that a row names."""
 
 
 def _owner_or_assignee(task: dict[str, Any]) -> str | None:
@@ -311,11 +309,8 @@ def _requirements(task: dict[str, Any], in_full: bool) -> str:
     for key, fact in facts.items():
         if fact:
             is_shown = in_full or (key == "review by" and task.get("reviewerExpected"))
-            named.append(f"{key} {text.clipped_line(fact, _SHORT)}" if is_shown else key)
+            named.append(f"{key} {text.clipped_line(fact, _CHARACTERS_IN_LINE)}" if is_shown else key)
     return f" ({', '.join(named)})" if named else ""
-
-
-_SHORT = 60
 
 
 def words_of_standing(task: dict[str, Any]) -> Parts:
@@ -328,17 +323,14 @@ def words_of_standing(task: dict[str, Any]) -> Parts:
         *present(
             f"status: {_status(task)}{lease}",
             f"owner: {_owner_or_assignee(task)}" if _owner_or_assignee(task) else None,
-            f"blocked by: {text.listed(blockers, _MOST_NAMED)}" if blockers else None,
-            f"blocks: {text.listed(task['blocks'], _MOST_NAMED)}" if task.get("blocks") else None,
+            f"blocked by: {text.listed(blockers, _BLOCKERS_IN_FULL)}" if blockers else None,
+            f"blocks: {text.listed(task['blocks'], _BLOCKERS_IN_FULL)}" if task.get("blocks") else None,
             *after_line(task),
             f"plan: {task['plan']}{f' (teams show-plan {plan})' if plan else ''}" if "plan" in task else None,
         ),
         *_proof(task),
         *(["result:", *text.quoted(task["result"])] if task.get("result") else []),
     ]
-
-
-_MOST_NAMED = 100
 
 
 def _proof(task: dict[str, Any]) -> Parts:
@@ -395,7 +387,7 @@ def _because(note: dict[str, Any], description: str) -> str:
     """Return the changed fields, the added text and the reason of a note. Text of the description is shortened."""
     added = note.get("added")
     if added and note["what"] == "edited" and added.strip("\n") in description:
-        added = text.clipped_line(added, _SHORT)
+        added = text.clipped_line(added, _CHARACTERS_IN_LINE)
     parts = [", ".join(note.get("changed", ())), added, note.get("reason")]
     reason = "; ".join(" ".join(part.split()) for part in parts if part)
     return f": {reason}" if reason else ""

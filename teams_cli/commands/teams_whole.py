@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from teams_cli.commands.phrases import Parts
 
 
+_ACTION_FOR = {"work": "merge", "empty": "remove"}
+"""The action of `teams worktree` for a worktree that an agent left, by the state of the worktree; else `diff`."""
+
+
 def _close(call: Call, force: bool) -> Any:
     closed = closing.close_with_clients(call.store, call.team, call.caller, force, call.environ)
     pending = call.try_to(lambda: tasks.all_pending(call.store, closed.team.name))
@@ -140,14 +144,11 @@ def words_of_copied(done: dict[str, Any]) -> Parts:
     )
 
 
-_END = {"work": "merge", "empty": "remove"}
-
-
 def words_of_closed(team: dict[str, Any]) -> Parts:
     person = " --as human" if team.get("closedBy") == HUMAN else ""
     left_worktrees = [
         f"{tree['agent']} left {tree['path']}: "
-        f"teams worktree {_END.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}{person}"
+        f"teams worktree {_ACTION_FOR.get(tree['state'], 'diff')} {tree['agent']} --team {team['name']}{person}"
         for tree in team.get("worktrees", ())
     ]
     ended = [f"{name}: its detached client was ended" for name in team.get("endedClients", ())]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from teams_cli.views.conditions import Condition
 
 
+_MOST_NAMED = 20
 _MOST_MESSAGES = 20
 """Messages that are shown at a time."""
 _WAIT = """Wait until something concerns you; print it in full with the next command. Nothing is reported twice.
@@ -209,9 +210,6 @@ def _task(task: dict[str, Any]) -> Parts:
     if_cut = f"[cut; the whole: teams show-task {task['id']}]"
     result = text.bounded(text.quoted(task.get("result")), text.MOST_LETTER, if_cut)
     return present(f"{task['id']}: {task['status']}{by}{f': {why}' if why else ''}", *result)
-
-
-_MOST_NAMED = 20
 
 
 COMMANDS = table(

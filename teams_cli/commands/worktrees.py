@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from teams_cli.commands.phrases import Parts
 
 
+_HEADS = ["turns", "input", "cached", "output", "total", "time"]
 _WORKTREE = """List the worktrees of agents, show the changes of one, merge it, remove it, or restore it.
 
 `diff` prints all changes as a patch, committed or not. `merge` commits what the agent left uncommitted (the
@@ -112,9 +113,6 @@ def words_of_overlaps(overlaps: list[dict[str, Any]]) -> Parts:
 
 def words_of_patch(document: dict[str, Any], nothing: str = "nothing there") -> Parts:
     return document["diff"].rstrip("\n").split("\n") if document["diff"] else [f"{document['agent']} changed {nothing}"]
-
-
-_HEADS = ["turns", "input", "cached", "output", "total", "time"]
 
 
 def words_of_spent(document: dict[str, Any]) -> Parts:
