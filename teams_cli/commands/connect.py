@@ -64,16 +64,16 @@ def _hook(call: Call, client: str) -> Any:
 
 
 def _here(call: Call, name: str | None, forget: bool) -> Any:
-    place, root = os.path.realpath(call.directory), os.path.abspath(call.store.root)
+    directory, root = os.path.realpath(call.directory), os.path.abspath(call.store.root)
     if name and forget:
         raise errors.WrongUsage("give either a team or --forget", "Write: teams here TEAM")
-    if "\n" in place:
+    if "\n" in directory:
         raise errors.InvalidValue("the name of this directory has a line break", "Use another directory.")
     if name:
         teams.get(call.store, name)
     if name or forget:
-        bindings.bind_directory(root, place, name or "")
-    return {"directory": place, "team": bindings.team_here(root, place) or None}
+        bindings.bind_directory(root, directory, name or "")
+    return {"directory": directory, "team": bindings.team_here(root, directory) or None}
 
 
 def _places(call: Call, client: str, project: bool, user: bool) -> list[SettingsFile]:
@@ -128,22 +128,22 @@ def _install(
             if needs_plugin:
                 raise
             call.say(f"{problem.message}. Its settings are changed instead")
-    where = _places(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
-    return _change_settings(call, client, where, ours, only_print, asks)
+    files = _places(call, client, project, user) + (_agents_md(client, True) if agents_md else [])
+    return _change_settings(call, client, files, ours, only_print, asks)
 
 
 def _change_settings(
-    call: Call, client: str, where: list[SettingsFile], ours: Ours, only_print: bool, asks: bool
+    call: Call, client: str, files: list[SettingsFile], ours: Ours, only_print: bool, asks: bool
 ) -> Any:
     """Add our entries to the settings files, or with *only_print* show the change. If it *asks*, the person is asked
     first.
     """
-    planned = [installation.install(call.store, place, ours) for place in where]
+    planned = [installation.install(call.store, file, ours) for file in files]
     asks = asks and any(change.diff for change in planned)
     if only_print or (asks and not _agrees(call, [change.diff.rstrip("\n") for change in planned])):
         return _outcome(call, planned, True) | ({"asked": True} if asks else {})
     with installation.one_at_a_time(call.store):
-        changes = [installation.install(call.store, place, ours) for place in where]
+        changes = [installation.install(call.store, file, ours) for file in files]
         for change in changes:
             installation.apply(call.store, change)
     doorbells.readmit(terminals_directory(call.store.root), client)
@@ -162,7 +162,7 @@ def _can_have_plugin(call: Call, name: str) -> bool:
         return False
     if os.path.dirname(os.path.realpath(program)) != os.path.realpath(os.path.dirname(sys.executable)):
         return False
-    return not any(place.hook_commands() for place in _places(call, name, project=False, user=True))
+    return not any(file.hook_commands() for file in _places(call, name, project=False, user=True))
 
 
 def _change_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
@@ -180,30 +180,30 @@ def _change_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> 
     if only_print or is_done:
         return {**document, "changed": False, "planned": only_print}
     home = call.environ.get("HOME", "")
-    where = settings_files.of_user(name, home, call.environ) if client.home else []
+    files = settings_files.of_user(name, home, call.environ) if client.home else []
     if not is_wanted:
         doorbells.dismiss(terminals_directory(root), name)
     with installation.one_at_a_time(call.store):
         if is_installed:  # if the plugin is wanted, an older one gives way
-            for place in _beside_plugin(client, where):
-                installation.apply(call.store, installation.uninstall(call.store, place))
+            for file in _beside_plugin(client, files):
+                installation.apply(call.store, installation.uninstall(call.store, file))
             plugins.uninstall(root, name, client.plugin, call.environ)
         if not is_wanted:
             return {**document, "changed": True, "planned": False}
-        for place in reversed(where):  # entries in the settings would act in addition to the plugin
-            installation.apply(call.store, installation.uninstall(call.store, place))
-        files = [place.path for place in where] or [f"{home}/{client.plugin.settings}"]
-        plugins.install(root, name, client.plugin, files, call.environ)
-        for place in _beside_plugin(client, where):
-            installation.apply(call.store, installation.install(call.store, place, _ours(name, project=False)))
+        for file in reversed(files):  # entries in the settings would act in addition to the plugin
+            installation.apply(call.store, installation.uninstall(call.store, file))
+        paths = [file.path for file in files] or [f"{home}/{client.plugin.settings}"]
+        plugins.install(root, name, client.plugin, paths, call.environ)
+        for file in _beside_plugin(client, files):
+            installation.apply(call.store, installation.install(call.store, file, _ours(name, project=False)))
     doorbells.readmit(terminals_directory(root), name)
     return {**document, "changed": True, "planned": False, "next": _NEXT}
 
 
-def _beside_plugin(client: Client, where: list[SettingsFile]) -> list[SettingsFile]:
+def _beside_plugin(client: Client, files: list[SettingsFile]) -> list[SettingsFile]:
     """Return the settings files that need an entry in addition to the plugin."""
     file_format = client.plugin.format if client.plugin else None
-    return [SettingsFile(client, where[0].path, file_format)] if file_format and where else []
+    return [SettingsFile(client, files[0].path, file_format)] if file_format and files else []
 
 
 def _agrees(call: Call, planned: list[str]) -> bool:
@@ -225,12 +225,12 @@ def _ours(name: str, project: bool) -> Ours:
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
     if not project and (known.get(client).home is None or plugins.is_installed(call.store.root, client)):
         return _change_plugin(call, client, only_print, is_wanted=False)
-    where = _places(call, client, project, user) + (_agents_md(client, False) if project else [])
+    files = _places(call, client, project, user) + (_agents_md(client, False) if project else [])
     if only_print:
-        return _outcome(call, [installation.uninstall(call.store, place) for place in where], only_print)
+        return _outcome(call, [installation.uninstall(call.store, file) for file in files], only_print)
     doorbells.dismiss(terminals_directory(call.store.root), client)
     with installation.one_at_a_time(call.store):
-        changes = [installation.uninstall(call.store, place) for place in where]
+        changes = [installation.uninstall(call.store, file) for file in files]
         for change in reversed(changes):  # the first file is removed last, with the directory made for it
             installation.apply(call.store, change)
     return _outcome(call, changes, only_print)

@@ -281,7 +281,9 @@ class Command:
         if self.held is None:
             return True
         opened = self.held.split()
-        return any(own.is_given(values[own.name]) and own.name not in opened for own in self.own)
+        return any(
+            parameter.is_given(values[parameter.name]) and parameter.name not in opened for parameter in self.own
+        )
 
     def answer(self, call: Call, values: dict[str, Any]) -> Any:
         """Run the command with the *values* of exactly its own parameters. First send notices that earlier changes owe.

@@ -57,8 +57,8 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
     if call.caller:  # an agent that leaves and joins again keeps the name and type that it was started with
         environ = holder.environ if holder else {}
         call.caller.display, call.caller.type = (environment.look_up(key, None, environ)[0] for key in _NAMES_OF_MEMBER)
-    here = call.current_directory
-    if session and here and _is_in_inner_repository(_working_directory(session), here):
+    directory = call.current_directory
+    if session and directory and _is_in_inner_repository(_working_directory(session), directory):
         call.current_directory = _working_directory(session)  # git is to obey no configuration that the agent can write
     limits = dict(_name_and_limit(opened) for opened in command.held.split())
     for parameter in command.own:
@@ -68,7 +68,7 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
             if limit == _WRITTEN and is_given and level == permissions.LEVELS[0]:
                 raise permissions.not_allowed(level, f"write a file with {parameter.flags[0]}")
             if value and (session or is_given):  # unless given, it is where the process is
-                start = here if is_given else call.current_directory
+                start = directory if is_given else call.current_directory
                 paths = value if parameter.many else [value]
                 whole_paths = [_path_inside(level, session, start, path, parameter) for path in paths]
                 values[parameter.name] = tuple(whole_paths) if parameter.many else whole_paths[0]
@@ -109,16 +109,16 @@ def _path_inside(level: str, session: Session | None, start: str, path: str, par
     """Return the path without links, if it is in the agent's working directory, and no program takes commands from that
     file.
     """
-    top = _working_directory(session) if session else ""
+    allowed = _working_directory(session) if session else ""
     whole_path = os.path.realpath(os.path.join(start, path))
-    is_inside = bool(top) and (whole_path == top or whole_path.startswith(f"{top.rstrip('/')}/"))
-    is_hidden = any(part.startswith(".") for part in whole_path.removeprefix(top).split("/"))
+    is_inside = bool(allowed) and (whole_path == allowed or whole_path.startswith(f"{allowed.rstrip('/')}/"))
+    is_hidden = any(part.startswith(".") for part in whole_path.removeprefix(allowed).split("/"))
     has_other_names = os.path.isfile(whole_path) and os.stat(whole_path).st_nlink > 1
-    is_in_inner = os.path.isdir(whole_path) and _is_in_inner_repository(top, whole_path)
+    is_in_inner = os.path.isdir(whole_path) and _is_in_inner_repository(allowed, whole_path)
     if is_inside and not is_hidden and not has_other_names and not is_in_inner:
         return whole_path
     excluded = "none that is hidden, has another name or is in a repository inside"
-    hint = f"Name a file or directory in {top}, {excluded}." if top else ""
+    hint = f"Name a file or directory in {allowed}, {excluded}." if allowed else ""
     raise permissions.not_allowed(level, f"give {parameter.flags[0]} {path}, outside its working directory", hint)
 
 
@@ -126,14 +126,15 @@ def _working_directory(session: Session) -> str:
     return os.path.realpath(session.worktree or session.directory)
 
 
-def _is_in_inner_repository(top: str, directory: str) -> bool:
-    """Whether the directory is in another checkout than *top*, one whose git data the agent can write."""
-    inner, outer = environment.checkout_around(os.path.realpath(directory)), environment.checkout_around(top)
+def _is_in_inner_repository(working_directory: str, directory: str) -> bool:
+    """Whether the directory is in another checkout than *working_directory*, one whose git data the agent can write."""
+    inner = environment.checkout_around(os.path.realpath(directory))
+    outer = environment.checkout_around(working_directory)
     if not inner or not outer or inner == outer:
         return False
     from teams_cli.agents import checkouts
 
-    return checkouts.git_directory(inner).startswith(f"{top}/")
+    return checkouts.git_directory(inner).startswith(f"{working_directory}/")
 
 
 def _refuse_other_identity(holder: Holder, call: Call) -> None:

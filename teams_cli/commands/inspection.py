@@ -117,13 +117,13 @@ def _set_budget(call: Call, value: str, of: str | None) -> Any:
 def _set_of_user(call: Call, key: str, value: str) -> Any:
     if call.agent != HUMAN:
         raise errors.NotAllowed("only the human may set defaults", f"Run it with --as {HUMAN}.")
-    own = config.own_of(call.store.root)
+    user_config = config.own_of(call.store.root)
     if key == _STORE:
         parsed: Any = opening.without_secrets(opening.check_address(value))
-        changed = own.having(store=value)
+        changed = user_config.having(store=value)
     else:
         parsed = settings.known(key).parse(key, value)
-        changed = own.having(settings={**own.settings, key: parsed})
+        changed = user_config.having(settings={**user_config.settings, key: parsed})
     disk.prepare_root(call.store.root)
     config.save(call.store.root, changed)
     return parsed

@@ -50,8 +50,8 @@ def _whoami(call: Call) -> Any:
         "store": call.store.address,
         "sources": {what: source for what, (_, source) in sources.items()},
     }
-    if not team_name and (own := call.own_teams(call.open_teams())):
-        document["memberOf"] = own
+    if not team_name and (own_teams := call.own_teams(call.open_teams())):
+        document["memberOf"] = own_teams
     if not team_name or call.caller is None:
         return document
     try:
@@ -142,8 +142,8 @@ def words_of_page_changed(page: dict[str, Any]) -> Parts:
 
 
 def words_of_agreed(page: dict[str, Any]) -> Parts:
-    named = text.listed([page["author"], *page.get("agreed", ())])
-    return [f"{page['key']}: version {page['version']}, agreed to by {named}", *text.quoted(page["text"])]
+    names = text.listed([page["author"], *page.get("agreed", ())])
+    return [f"{page['key']}: version {page['version']}, agreed to by {names}", *text.quoted(page["text"])]
 
 
 def words_of_page(page: dict[str, Any]) -> Parts:
@@ -270,12 +270,12 @@ def _waiting(document: dict[str, Any]) -> RankedLines:
     return [(line, _NEEDED) for line in lines if line]
 
 
-def _first(what: str, named: list[str], count: int, command: str) -> str | None:
+def _first(label: str, ids: list[str], count: int, command: str) -> str | None:
     """Return a line with the first things that wait, how many more there are, and the *command* that lists them; None
     if nothing waits.
     """
-    more = f" and {count - len(named)} more: {command}" if count > len(named) else ""
-    return f"{what}: {', '.join(named)}{more}" if named else None
+    more = f" and {count - len(ids)} more: {command}" if count > len(ids) else ""
+    return f"{label}: {', '.join(ids)}{more}" if ids else None
 
 
 def _others(document: dict[str, Any]) -> RankedLines:
@@ -289,8 +289,8 @@ def _others(document: dict[str, Any]) -> RankedLines:
     if document["stuck"]:
         lines.append((f"blocked by failed tasks: {', '.join(document['stuck'][:5])}", _USEFUL))
     if document["moreChanges"]:
-        others = text.counted(document["moreChanges"], "other change")
-        lines.append((f"{others}: teams history --since {document['since']}", _EXTRA))
+        other_changes = text.counted(document["moreChanges"], "other change")
+        lines.append((f"{other_changes}: teams history --since {document['since']}", _EXTRA))
     counts = ", ".join(f"{count} {status}" for status, count in document["tasks"].items()) or "none"
     return [*lines, (f"tasks: {counts}; ready: {document['ready']}", _USEFUL)]
 

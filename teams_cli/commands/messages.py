@@ -109,10 +109,10 @@ def _other_owners(call: Call, task_refs: str) -> list[str]:
         if task.owner is None:
             raise errors.WrongState(f"{task.id} has no owner: it is {task.status}", "Name members: teams list-agents")
         owners.append(task.owner)
-    others = [name for name in owners if name != call.agent]
-    if not others:
+    other_owners = [name for name in owners if name != call.agent]
+    if not other_owners:
         raise errors.NobodyThere(f"{call.agent} owns {task_refs}, and nobody else", "Name members: teams list-agents")
-    return others
+    return other_owners
 
 
 def _broadcast(call: Call, text: str, uid: str | None) -> Any:
@@ -135,10 +135,10 @@ def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) ->
 
     def add_readers() -> None:
         names = [name for name in message.recipients or [message.to] if name not in (HUMAN, *expected)]
-        if gone := [name for name in names if _is_gone(call, name)]:
-            document["notReadBy"] = gone
-        if done := [name for name in names if name not in gone and was_notified_of_end(call, name)]:
-            document["mayNotRead"] = done
+        if stopped := [name for name in names if _is_gone(call, name)]:
+            document["notReadBy"] = stopped
+        if notified_of_end := [name for name in names if name not in stopped and was_notified_of_end(call, name)]:
+            document["mayNotRead"] = notified_of_end
 
     call.try_to(add_readers)
     return document

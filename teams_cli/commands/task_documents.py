@@ -302,9 +302,9 @@ def _taken_over(task: dict[str, Any]) -> Parts:
 def blocker_line(blocker: dict[str, Any]) -> str:
     """Return a line with the result of a blocker, or the beginning of a long one."""
     result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
-    more = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""
+    if_cut = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""
     by = f" ({blocker['owner']})" if "owner" in blocker else ""
-    return f"result of {blocker['id']}{by}: {result}{more}"
+    return f"result of {blocker['id']}{by}: {result}{if_cut}"
 
 
 def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:

@@ -110,8 +110,8 @@ def _who_may_not_work(call: Call, task: Task) -> dict[str, list[str]]:
         from teams_cli.commands import messages  # a new task is rarely the only open one
 
         team = call.load_team()
-        others = [name for name in team.active_names() if name not in (team.leader, call.agent)]
-        return others if all(messages.was_notified_of_end(call, name) for name in others) else []
+        other_members = [name for name in team.active_names() if name not in (team.leader, call.agent)]
+        return other_members if all(messages.was_notified_of_end(call, name) for name in other_members) else []
 
     members = call.try_to(who_may_not_work)
     return {"mayNotWork": members} if members else {}
@@ -305,12 +305,12 @@ def _requirements(task: dict[str, Any], in_full: bool) -> str:
         "review by": reviewer_in_words(task),
         "plan": "required" if task.get("planRequired") else None,
     }
-    named = []
+    phrases = []
     for key, fact in facts.items():
         if fact:
             is_shown = in_full or (key == "review by" and task.get("reviewerExpected"))
-            named.append(f"{key} {text.clipped_line(fact, _CHARACTERS_IN_LINE)}" if is_shown else key)
-    return f" ({', '.join(named)})" if named else ""
+            phrases.append(f"{key} {text.clipped_line(fact, _CHARACTERS_IN_LINE)}" if is_shown else key)
+    return f" ({', '.join(phrases)})" if phrases else ""
 
 
 def words_of_standing(task: dict[str, Any]) -> Parts:

@@ -122,8 +122,8 @@ def _change_with_check(call: Call, task: str, edit: changes.Edit, files: list[st
     directory = call.workplace
     if not environment.checkout_around(directory):
         directory = checkouts.seen_in(call.store, call.team, call.agent) or call.current_directory
-    place = checking.Workplace(directory, call.environ)
-    return checking.change_task(call.store, call.team, call.caller, task, edit, place, attached)
+    workplace = checking.Workplace(directory, call.environ)
+    return checking.change_task(call.store, call.team, call.caller, task, edit, workplace, attached)
 
 
 def _note(call: Call, task: str, text: str) -> Any:

@@ -69,13 +69,13 @@ def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -
     return document
 
 
-def outside(store: Store, team_name: str, caller: Caller, own: Sequence[str] = ()) -> Document:
-    """Return the brief for a caller that is in no team, or that is in several, *own*, and named none of them."""
+def outside(store: Store, team_name: str, caller: Caller, own_teams: Sequence[str] = ()) -> Document:
+    """Return the brief for a caller that is in no team, or that is in several, *own_teams*, and named none of them."""
     all_teams = store.teams()
     document: Document = {"agent": caller.name, "role": None, "team": team_name or None, "teams": all_teams}
-    if own:
-        document["memberOf"] = own
-    document["next"] = steps.outside(team_name, all_teams, caller.name, own)
+    if own_teams:
+        document["memberOf"] = own_teams
+    document["next"] = steps.outside(team_name, all_teams, caller.name, own_teams)
     return document
 
 
@@ -130,12 +130,12 @@ def _own_tasks(
     """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim. The first task
     is shown with its description until the caller has claimed one.
     """
-    own = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
-    rows = work.rows_of(store, team, own, all_plans)
+    held = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
+    rows = work.rows_of(store, team, held, all_plans)
     has_claimed = bool(agent.explained)  # the rules are explained with the first claim
-    if own and not has_claimed:
-        more = f" (all of it: teams show-task {own[0].id})"
-        rows[0]["description"] = text.clipped(own[0].description or "", _DESCRIPTION, more)
+    if held and not has_claimed:
+        if_cut = f" (all of it: teams show-task {held[0].id})"
+        rows[0]["description"] = text.clipped(held[0].description or "", _DESCRIPTION, if_cut)
     ready, member = overview.ready, team.member(caller.name)
     for_caller = 0
     if member and may_claim(team, caller):
@@ -144,7 +144,7 @@ def _own_tasks(
         for_caller = overview.free + len(fitting)
     return {
         "myTasks": rows,
-        "myTaskCount": len(own),
+        "myTaskCount": len(held),
         "ready": overview.free + len(ready),
         "readyForMe": for_caller,
     }
@@ -253,13 +253,13 @@ def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: O
     entries = list(store.history(team.name, agent.looked_to or 0))
     if entries and name != HUMAN and team.member(name):
         once_shown(lambda: _note_looked(store, team.name, name, entries[-1][0]))
-    others = [entry for _, entry in entries if entry.get("actor") != name]
-    ended = [entry for entry in others if entry.get("what") in _ENDS]
+    entries_of_others = [entry for _, entry in entries if entry.get("actor") != name]
+    ended = [entry for entry in entries_of_others if entry.get("what") in _ENDS]
     document: Document = {
         "finished": [_finished(entry) for entry in ended],
-        "stale": list(dict.fromkeys(str(e["task"]) for e in others if e.get("what") == CHECK_STALE)),
+        "stale": list(dict.fromkeys(str(e["task"]) for e in entries_of_others if e.get("what") == CHECK_STALE)),
         "changes": [],
-        "moreChanges": len(others) - len(ended),
+        "moreChanges": len(entries_of_others) - len(ended),
     }
     if ended or team.state == "closed":
         from teams_cli.teams import history  # not needed by most briefs
@@ -267,8 +267,8 @@ def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: O
         document["changes"] = [text.clipped_line(history.line(entry), _TITLE) for entry in ended]
         if team.state == "closed":
             document["closedBy"] = history.closed_by(store, team.name)
-    if others:
-        document["since"] = others[0].get("at")
+    if entries_of_others:
+        document["since"] = entries_of_others[0].get("at")
     return document
 
 

@@ -161,8 +161,8 @@ class Lookout:
                 self._has_announced_wait = False
 
     def _note_agent(self, **fields: Any) -> None:
-        name, place = self.caller.name, presence.AGENT.also_closed
-        upsert(self.store, self.team, place, name, presence.Agent(agent=name), lambda agent: agent.having(**fields))
+        name, kind = self.caller.name, presence.AGENT.also_closed
+        upsert(self.store, self.team, kind, name, presence.Agent(agent=name), lambda agent: agent.having(**fields))
 
     def _facts(self, team: Team, kinds: Collection[str] = ()) -> Facts:
         return Facts(self.store, team, self.caller, self.alarm, self.offer_times, kinds)

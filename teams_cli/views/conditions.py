@@ -261,8 +261,8 @@ def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown)
         counts = overviews.counts_if_ended(store, team, alarm)
         if not counts or (key := settled_key(counts)) in presence.load(store, team, caller.name).told:
             return None
-        fresh, place = presence.Agent(agent=caller.name), presence.AGENT.also_closed
-        once_shown(lambda: upsert(store, team, place, caller.name, fresh, lambda a: a.having(told=[*a.told, key])))
+        fresh, kind = presence.Agent(agent=caller.name), presence.AGENT.also_closed
+        once_shown(lambda: upsert(store, team, kind, caller.name, fresh, lambda a: a.having(told=[*a.told, key])))
         return {"settled": overviews.DONE}
 
     return Condition("settled", "", tasks.FREED, look, while_open=False)

@@ -146,13 +146,13 @@ class Facts:
         """Whether the change in an *entry* of the history may have made the caller the owner of a task, through a claim
         or through another agent.
         """
-        name, what, actor = self.caller.name, entry.get("what"), entry.get("actor")
-        if what == "task handed over":  # older versions did not say to whom
+        name, change, actor = self.caller.name, entry.get("what"), entry.get("actor")
+        if change == "task handed over":  # older versions did not say to whom
             return bool(entry.get("to", name) == name)
-        if what == "task reopened":  # a task that did not land is its owner's again
+        if change == "task reopened":  # a task that did not land is its owner's again
             return bool(actor == SYSTEM)
-        is_given = entry.get("to") == name or (what == "task rejected" and entry.get("owner") == name)
-        return is_given or (what == "task claimed" and actor == name)
+        is_given = entry.get("to") == name or (change == "task rejected" and entry.get("owner") == name)
+        return is_given or (change == "task claimed" and actor == name)
 
     def _best_ready(self, most: int) -> list[Task]:
         """Return the best *most* tasks that the caller can claim, and one more if there are more."""
@@ -215,11 +215,11 @@ class Facts:
         key = settled_key(counts)
         return {key: None if key in reported else fact("settled", self.team.name, overviews.DONE, "")}
 
-    def _ready_fact(self, task: Task, others: int, has_more: bool) -> Document:
+    def _ready_fact(self, task: Task, other_count: int, has_more: bool) -> Document:
         assigned = ", assigned to you," if task.assignee == self.caller.name else ""
         text = f"{task.id}{assigned} is ready: {task.title[:_TITLE]}"
-        if others or has_more:
-            text += f" (and {'at least ' if has_more else ''}{others or 1} more)"
+        if other_count or has_more:
+            text += f" (and {'at least ' if has_more else ''}{other_count or 1} more)"
         return fact("ready", task.id, text, steps.CLAIM)
 
     def _order(self, task: Task) -> tuple[int, int]:

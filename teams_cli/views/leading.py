@@ -97,16 +97,16 @@ class Leading:
         if key in reported:
             return {key: None}
         counts = ", ".join(f"{count} {status}" for status, count in settled["taskCounts"].items() if count)
-        others = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
-        text = f"all tasks are settled: {counts}{self._unread(others) if others else ''}"
+        other_members = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
+        text = f"all tasks are settled: {counts}{self._unread(other_members) if other_members else ''}"
         return {key: fact("settled", self.team.name, text, steps.after_all(settled["stuck"]))}
 
-    def _unread(self, others: list[str]) -> str:
-        """Return a phrase that names those of the *others* that have unread mail, because that may mean more work; ""
+    def _unread(self, members: list[str]) -> str:
+        """Return a phrase that names those of the *members* that have unread mail, because that may mean more work; ""
         if nobody has any.
         """
         try:
-            counts = inboxes.unread_counts(self.store, self.team.name, others)
+            counts = inboxes.unread_counts(self.store, self.team.name, members)
         except errors.TeamsError:  # the doctor says what is wrong
             return "; unread mail could not be counted"
         unread = [f"{name} ({count})" for name, count in counts.items() if count]
@@ -170,24 +170,24 @@ class Leading:
         """Return the fact that all ready tasks are assigned to agents that have not joined, while members have nothing
         to do.
         """
-        kept = [task for task in overview.ready if task.assignee and not self.team.find(task.assignee)]
-        if not kept or len(kept) < len(overview.ready) or overview.free:
+        assigned = [task for task in overview.ready if task.assignee and not self.team.find(task.assignee)]
+        if not assigned or len(assigned) < len(overview.ready) or overview.free:
             return {}
         idle = self._idle_members(self._in_progress())
         if not idle:
             return {}
-        since = max([*(task.created_at for task in kept), *(member.joined_at or "" for member in idle)])
+        since = max([*(task.created_at for task in assigned), *(member.joined_at or "" for member in idle)])
         if (remaining := _ABSENT - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(remaining)
             return {}
-        ids = ",".join(task.id for task in kept)
+        ids = ",".join(task.id for task in assigned)
         key = f"kept:{ids}"
         if key in reported:
             return {key: None}
-        absent = listed(sorted({task.assignee or "" for task in kept}), _NAMED)
-        others = listed([member.agent_id for member in idle], _NAMED)
-        text = f"all ready tasks are assigned to {absent}, not in the team yet; idle: {others}"
-        return {key: fact("kept", kept[0].id, text, f"teams update-task {ids} --unassign")}
+        absent = listed(sorted({task.assignee or "" for task in assigned}), _NAMED)
+        idle_names = listed([member.agent_id for member in idle], _NAMED)
+        text = f"all ready tasks are assigned to {absent}, not in the team yet; idle: {idle_names}"
+        return {key: fact("kept", assigned[0].id, text, f"teams update-task {ids} --unassign")}
 
     def _idle(self, reported: set[str], overview: Overview) -> FactsByKey:
         """Return the fact that members have had nothing to do for a while because nothing is ready. It is shown again

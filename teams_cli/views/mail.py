@@ -310,8 +310,8 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
 
 def is_settled(store: Store, team: str, message: Message) -> bool:
     """Whether the message names tasks and all of them have ended since it was sent, so that it needs no answer."""
-    named = _tasks_named(message)
-    return bool(named) and all(_ended_at(store, team, key) >= message.timestamp for key in named)
+    task_ids = _tasks_named(message)
+    return bool(task_ids) and all(_ended_at(store, team, key) >= message.timestamp for key in task_ids)
 
 
 def close_settled(store: Store, team: str, agent: str) -> None:
@@ -327,9 +327,9 @@ def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
     """
 
     def is_carried_out(message: Message) -> bool:
-        named = _tasks_named(message)
-        if named or message.ack_by or message.type not in ("plain", "broadcast"):
-            return named == {task.id}
+        task_ids = _tasks_named(message)
+        if task_ids or message.ack_by or message.type not in ("plain", "broadcast"):
+            return task_ids == {task.id}
         return message.from_ in (team.leader, HUMAN) and message.timestamp >= (task.claimed_at or "")
 
     _close_read(store, team.name, agent, is_carried_out)
@@ -341,8 +341,8 @@ def _close_read(store: Store, team: str, agent: str, is_done: Callable[[Message]
     inbox = inboxes.load(store, team, agent)
     read = [entry for entry in inbox.open if entry.read_at]
     messages = inboxes.open_messages(store, team, inbox.having(open=read), []) if read else []
-    if done := {message.number for message in messages if is_done(message)}:
-        reading.mark_handled(store, team, agent, done)
+    if numbers := {message.number for message in messages if is_done(message)}:
+        reading.mark_handled(store, team, agent, numbers)
 
 
 def _tasks_named(message: Message) -> set[str]:

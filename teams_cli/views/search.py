@@ -52,11 +52,11 @@ class Wanted:
         excerpt = " ".join(text[start:end].split())
         return f"{'…' if start else ''}{excerpt}{'…' if end < len(text) else ''}"
 
-    def admits(self, sender: str | None, at: str | None) -> bool:
-        """Whether a text that *sender* wrote at the time *at* meets the conditions on the author and the time."""
+    def admits(self, sender: str | None, written_at: str | None) -> bool:
+        """Whether a text that *sender* wrote at the time *written_at* meets the conditions on author and time."""
         if self.sender is not None and sender != self.sender:
             return False
-        return self.since is None or (at is not None and parse_rfc3339(at) >= self.since)
+        return self.since is None or (written_at is not None and parse_rfc3339(written_at) >= self.since)
 
 
 def search(

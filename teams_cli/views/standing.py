@@ -75,8 +75,8 @@ def _state_of_work(store: Store, team: Team, reader: str, leads: bool) -> str:
 
 def _in_progress(store: Store, team: Team, in_progress: list[Task], others: Sequence[Task] = ()) -> str:
     by_silence = sorted(((silence(store, team, task), task) for task in in_progress), key=lambda each: -each[0])
-    named = text.listed([_task_in_words(store, task, silent, others) for silent, task in by_silence], _MOST_NAMED)
-    return f"In progress: {named}" if named else ""
+    shown = text.listed([_task_in_words(store, task, silent, others) for silent, task in by_silence], _MOST_NAMED)
+    return f"In progress: {shown}" if shown else ""
 
 
 def of_task(store: Store, team_name: str, task_id: str) -> str:
@@ -160,12 +160,12 @@ def _idle(store: Store, team: Team, reader: str, in_progress: list[Task]) -> str
     are none.
     """
     busy = {team.leader, *(task.owner for task in in_progress)}
-    named = []
+    idle = []
     for member in _others(team, reader):
         if member.agent_id not in busy:
             silent = _silent_for(seconds_since(_last_heard_of(store, team, member), store.now()))
-            named.append(f"{member.agent_id} ({silent})" if silent else member.agent_id)
-    return f"idle: {text.listed(named, _MOST_NAMED)}" if named else ""
+            idle.append(f"{member.agent_id} ({silent})" if silent else member.agent_id)
+    return f"idle: {text.listed(idle, _MOST_NAMED)}" if idle else ""
 
 
 def _others(team: Team, name: str) -> list[Member]:

@@ -103,10 +103,10 @@ def after_reading(
         subject = subject_of(message)
         if "readBefore" not in message and (step := after_message(message, leader, subject)):
             (answers if subject is None else decisions).append(step)
-    wanted = [*decisions, *answers]
-    if len(wanted) > 1 and is_reply(wanted[0]):
-        return f"{wanted[0]}, or teams ack"
-    return wanted[0] if wanted else ""
+    asked_for = [*decisions, *answers]
+    if len(asked_for) > 1 and is_reply(asked_for[0]):
+        return f"{asked_for[0]}, or teams ack"
+    return asked_for[0] if asked_for else ""
 
 
 def reply(message: str) -> str:
@@ -210,13 +210,13 @@ def join(team: str, name: str, claim: bool = True) -> str:
     return " ".join(filter(None, parts))
 
 
-def outside(team: str, teams: list[str], name: str, own: Sequence[str] = ()) -> str:
-    """Return the next command for an agent that is in no team, or that is in several, *own*, and named none.
+def outside(team: str, teams: list[str], name: str, own_teams: Sequence[str] = ()) -> str:
+    """Return the next command for an agent that is in no team, or that is in several, *own_teams*, and named none.
 
     The agent joins or creates the *team* that it named, or joins the only one of the *teams*. The human is in all
     teams, and only has to name one.
     """
-    if own or (name == HUMAN and teams and not team):
+    if own_teams or (name == HUMAN and teams and not team):
         return f"teams brief --team NAME --as {name}"
     if team or not teams:
         named = team or "NAME"

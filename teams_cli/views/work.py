@@ -134,8 +134,8 @@ def when_idle(store: Store, team: Team, caller: Caller) -> str:
 def idle(store: Store, team: Team, name: str) -> list[Agent]:
     """Return the agents other than *name* that have no task and are not silent."""
     busy = {task.owner for task in tasks.labelled(store, team.name, IN_PROGRESS)}
-    others = (agent for agent, _ in store.scan(team.name, presence.AGENT, []) if agent.agent not in (name, *busy))
-    return [agent for agent in others if presence.is_around(store, team, agent)]
+    agents = (agent for agent, _ in store.scan(team.name, presence.AGENT, []) if agent.agent not in (name, *busy))
+    return [agent for agent in agents if presence.is_around(store, team, agent)]
 
 
 def ready_key(task: Task) -> str:
