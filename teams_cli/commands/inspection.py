@@ -342,15 +342,15 @@ def words_of_happened(document: dict[str, Any]) -> Parts:
 
 
 def _course(course: dict[str, Any]) -> str:
-    """The progress of the work and its estimated end, in a line."""
+    """Return the progress of the work and its estimated end, in a line."""
     reviewed = f", {course['inReview']} in review" if course["inReview"] else ""
     done = f"{course['done']} of {course['total']} done"
     counts = f"{done}, {course['inProgress']} in progress{reviewed}, {course['ready']} ready"
-    held = f" (blocking {course['heldUp']})" if course["heldUp"] else ""
-    estimate = course["estimate"]
-    left = f"{length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left" if estimate else ""
-    end = f"about {left}" if left else f"no estimate: {course['noEstimate']}"
-    return f"{course['percent']} %: {counts}, {course['blocked']} blocked, {course['failed']} failed{held}; {end}"
+    held_up = f" (blocking {course['heldUp']})" if course["heldUp"] else ""
+    end = f"no estimate: {course['noEstimate']}"
+    if estimate := course["estimate"]:
+        end = f"about {length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left"
+    return f"{course['percent']} %: {counts}, {course['blocked']} blocked, {course['failed']} failed{held_up}; {end}"
 
 
 def _agent(row: dict[str, Any]) -> list[str]:

@@ -202,12 +202,13 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: Once
     # Other mail asks for something, or tells of the end of a task, which is shown elsewhere in the brief.
     new = set(inbox.unread(quiet=True))
     notices = [m for m in messages if m.from_ == SYSTEM and m.type in ("notice", "plan") and m.number in new]
-    needless = [
-        notice
-        for notice in notices
-        if mail.is_outdated(store, team.name, name, notice)
-        or (notice.about in shown and (notice.about == settings.RULES or events.of(notice)[0] == events.PLAN_PROPOSED))
-    ]
+
+    def is_needless(notice: Message) -> bool:
+        if notice.about in shown and (notice.about == settings.RULES or events.of(notice)[0] == events.PLAN_PROPOSED):
+            return True
+        return mail.is_outdated(store, team.name, name, notice)
+
+    needless = list(filter(is_needless, notices))
     news = _fitting([notice for notice in notices if notice not in needless])
     read = {message.number for message in [*news, *needless]}
     unread = [number for number in inbox.unread() if number not in read]

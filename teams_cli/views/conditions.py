@@ -181,12 +181,12 @@ def landing_over(store: Store, team: str, key: str, start_lander: Callable[[], o
     """
     from teams_cli.tasks import landings
 
-    settled = extensions.needed("a landing of the task", "--landing", "landing")
+    record_outcome = extensions.needed("a landing of the task", "--landing", "landing")
     at_begin = landings.get(store, team, key)
     landing_id = at_begin.id
 
     def look(alarm: Alarm) -> Document | None:
-        landing = settled(store, teams.get(store, team), landings.get(store, team, landing_id))
+        landing = record_outcome(store, teams.get(store, team), landings.get(store, team, landing_id))
         if not landing.returned:
             start_lander()
             alarm.ring_in(_NEXT_LOOK_AT_REQUEST if landing.url else _NEXT_LOOK)

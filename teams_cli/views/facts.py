@@ -87,6 +87,7 @@ class Facts:
         """The key of the ready task that the caller is offered."""
         self._unread_ready: Iterator[Task] | None = None
         self._ready: list[Task] = []
+        """The best tasks that the caller can claim, as far as they were read; *_unread_ready* yields the others."""
         self._idle: list[Agent] | None = None
         self._waiting: list[str] = []
         """The names of the idle agents that wait for work."""
