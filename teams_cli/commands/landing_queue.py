@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from teams_cli import errors, extensions, text
 from teams_cli.commands.phrases import Table, age, clock_time, present
-from teams_cli.commands.task_documents import to_document
+from teams_cli.commands.task_documents import line, to_document
 from teams_cli.tasks import tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings
@@ -113,6 +113,20 @@ def tending(call: Call) -> Callable[[Alarm], None]:
             alarm.ring_in(due - time.monotonic())
 
     return tend
+
+
+def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:
+    """Return the line of a task, with the outcome of its landing if that was just queued."""
+    landing = task.get("lands")
+    if landing is None:
+        return line(task, more)
+    if landing["state"] == "landed":
+        return line(task, f"{more}, landed on {landing['onto']} as {landing.get('merge', landing['head'])[:10]}")
+    if landing["state"] in ("queued", "checking"):
+        ahead = f" behind {landing['ahead']} more" if landing.get("ahead") else ""
+        state = "being checked" if landing["state"] == "checking" else f"queued{ahead}"
+        return line(task, f"{more}, not landed yet: {landing['id']} is {state}")
+    return [*line(task, ", not landed"), *lines_of_landing(landing)]
 
 
 def words_of_landing_asked(landing: dict[str, Any]) -> Parts:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.agents import sessions
+from teams_cli.commands import landing_queue
 from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import Table, age, present
-from teams_cli.commands.task_documents import landed_line, words_of_claimed
+from teams_cli.commands.task_documents import to_document, words_of_claimed
 from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.names import each_name, is_id, is_number
@@ -92,7 +93,7 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
         raise errors.WrongUsage(
             "give either --accept or --reject", "Write: teams review-task ID --accept, or with --reject WHY"
         )
-    from teams_cli.commands import claims, landing_queue, task_documents, updates
+    from teams_cli.commands import claims, updates
 
     updates.refuse_wait_alone(next, wait)
     if accept:
@@ -101,7 +102,7 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
     if reviewed.status == "completed":
         document = landing_queue.landed_too(call, reviewed)
     else:
-        document = task_documents.to_document(call, reviewed)
+        document = to_document(call, reviewed)
     if next:
         return claims.add_next_task(call, document, wait)
     call.try_to(call.show_next_step)
@@ -110,7 +111,7 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
 
 def words_of_reviewed(task: dict[str, Any]) -> Parts:
     """Show the task that was reviewed, and the one that the caller claimed next."""
-    return [*landed_line(task), *(words_of_claimed(task["claimed"]) if "claimed" in task else ())]
+    return [*landing_queue.landed_line(task), *(words_of_claimed(task["claimed"]) if "claimed" in task else ())]
 
 
 def _request(call: Call, to: list[str], reason: str | None) -> Any:

@@ -307,22 +307,6 @@ def blocker_line(blocker: dict[str, Any]) -> str:
     return f"result of {blocker['id']}{by}: {result}{if_cut}"
 
 
-def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:
-    """Return the line of a task, with the outcome of its landing if that was just queued."""
-    landing = task.get("lands")
-    if landing is None:
-        return line(task, more)
-    if landing["state"] == "landed":
-        return line(task, f"{more}, landed on {landing['onto']} as {landing.get('merge', landing['head'])[:10]}")
-    if landing["state"] in ("queued", "checking"):
-        ahead = f" behind {landing['ahead']} more" if landing.get("ahead") else ""
-        state = "being checked" if landing["state"] == "checking" else f"queued{ahead}"
-        return line(task, f"{more}, not landed yet: {landing['id']} is {state}")
-    from teams_cli.commands import landing_queue
-
-    return [*line(task, ", not landed"), *landing_queue.lines_of_landing(landing)]
-
-
 def lines_of_pages(document: dict[str, Any]) -> Parts:
     """Return a line for the first of the pages that the reader has not seen, each with the command that shows it."""
     pages = document.get("pages", [])

@@ -10,13 +10,7 @@ from teams_cli.commands import landing_queue
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import length_of
-from teams_cli.commands.task_documents import (
-    landed_line,
-    refuse_stopped,
-    reviewer_in_words,
-    to_document,
-    words_of_claimed,
-)
+from teams_cli.commands.task_documents import refuse_stopped, reviewer_in_words, to_document, words_of_claimed
 from teams_cli.names import each_name
 from teams_cli.tasks import changes, checks, editing
 from teams_cli.tasks.tasks import FINISHED, IN_REVIEW, PRIORITIES, STATUSES, Task
@@ -156,7 +150,7 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     what_changed += ", newer work handed in" if "handedInAgain" in task else ""
     if names := task.get("notified"):
         what_changed += f" ({text.listed(names)} {'is' if len(names) == 1 else 'are'} notified)"
-    lines = landed_line(task, what_changed)
+    lines = landing_queue.landed_line(task, what_changed)
     if changed and task["status"] in FINISHED:
         lines.append(f"{task['id']} is {task['status']}: nobody works on it. For more work: teams create-task TITLE")
     if "unseenEditBy" in task:
