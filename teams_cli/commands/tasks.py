@@ -316,7 +316,9 @@ def _requirements(task: dict[str, Any], in_full: bool) -> str:
 def words_of_standing(task: dict[str, Any]) -> Parts:
     """Show the fields of a task that change: status, owner, lease, blockers, plan, proof and result."""
     lease = f", {time_left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
-    plan = task.get("planId")
+    plan_command = f" (teams show-plan {task['planId']})" if "planId" in task else ""
+    if task.get("plan") == "required":
+        plan_command = f" (teams propose-plan TEXT --task {task['id']})"
     blockers = [f"{blocker['id']} ({blocker['status']})" for blocker in task.get("blockers", ())]
     return [
         f"{task['id']}: {task['title']}",
@@ -326,7 +328,7 @@ def words_of_standing(task: dict[str, Any]) -> Parts:
             f"blocked by: {text.listed(blockers, _BLOCKERS_IN_FULL)}" if blockers else None,
             f"blocks: {text.listed(task['blocks'], _BLOCKERS_IN_FULL)}" if task.get("blocks") else None,
             *after_line(task),
-            f"plan: {task['plan']}{f' (teams show-plan {plan})' if plan else ''}" if "plan" in task else None,
+            f"plan: {task['plan']}{plan_command}" if "plan" in task else None,
         ),
         *_proof(task),
         *(["result:", *text.quoted(task["result"])] if task.get("result") else []),

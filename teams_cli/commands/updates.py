@@ -139,6 +139,7 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     phrases = {
         "priority": f"priority {task['priority']}",
         "description": "description changed",
+        "after": f"completes after {text.listed(task.get('after', ())) or 'no other task'}",
         "check": f"check: {task.get('check')}",
         "reviewBy": f"review by {reviewer_in_words(task)}",
     }

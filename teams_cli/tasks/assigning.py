@@ -222,6 +222,8 @@ def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, 
     if not blockers:
         return " is assigned to you and ready: teams claim-task --next", events.TASK_ASSIGNED
     words = f" is assigned to you, blocked by {blockers}; you will be notified when it is ready"
+    if task.plan_required:
+        words += ". It needs a plan, which you can propose before: teams propose-plan TEXT --task ID"
     return words, events.TASK_ASSIGNED_BLOCKED
 
 

@@ -113,7 +113,8 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
             raise errors.WrongState(f"{task.id} was {why}", _CLAIM_ANOTHER)
     assigning.refuse_other(store, team, task, caller.name)
     if blockers := dependencies.open_blockers(task, dependencies.stored(store, team.name)):
-        raise errors.TaskBlocked(f"{task.id} is blocked by {', '.join(map(str, blockers))}", _CLAIM_ANOTHER)
+        hint = "Wait for it, or claim another: teams wait --claim --timeout 540"
+        raise errors.TaskBlocked(f"{task.id} is blocked by {', '.join(map(str, blockers))}", hint)
     assigning.refuse_unskilled(team, task, caller.name, caller.config)
 
 

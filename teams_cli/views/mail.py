@@ -289,7 +289,7 @@ def _note_shown(store: Store, team: str, name: str, number: int, whole_ids: set[
 
 def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
     """Return the plan or task with the id *about* as a document. In a plan, `isToClaim` says whether the task of the
-    plan is pending.
+    plan can be claimed now, and `isBlocked` whether it is pending and blocked.
 
     None for other ids, and if the record can't be read: the doctor reports that.
     """
@@ -302,8 +302,10 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
         if kind == "task":
             return tasks.get(store, team, about).to_document()
         plan = plans.get(store, team, about)
-        is_pending = plan.task is not None and tasks.get(store, team, plan.task).status == "pending"
-        return {**plan.to_document(), "isToClaim": is_pending}
+        task = tasks.get(store, team, plan.task) if plan.task is not None else None
+        is_pending = task is not None and task.status == "pending"
+        is_blocked = task is not None and is_pending and _is_blocked(store, team, task)
+        return {**plan.to_document(), "isToClaim": is_pending and not is_blocked, "isBlocked": is_blocked}
     except errors.TeamsError:
         return None
 

@@ -146,6 +146,8 @@ def after_decision(plan: Document) -> str | None:
     """
     if plan["status"] == "rejected":
         return revise(plan["id"], plan.get("task"))
+    if plan["isBlocked"]:
+        return None
     if plan["isToClaim"]:
         return f"teams claim-task {plan['task']}"
     return complete(plan["task"]) if plan.get("task") else None

@@ -91,6 +91,25 @@ def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None
     ]
 
 
+def test_a_blocked_task_is_planned_early_and_not_claimed_when_its_plan_is_approved(cli: Cli) -> None:
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("create-task", "two", "--blocked-by", "1", "--plan-required", "--for", "bob", agent="lea")
+    assert "you can propose before: teams propose-plan TEXT --task ID" in cli("read-messages", agent="bob").stdout
+    shown = cli("show-task", "2", agent="bob").stdout
+    assert "plan: required (teams propose-plan TEXT --task task-2)" in shown
+    cli.ok("propose-plan", "so", "--task", "2", agent="bob")
+    cli.ok("approve-plan", "1", agent="lea")
+    assert cli("read-messages", agent="bob").stdout.endswith("\nnext: teams wait --claim --timeout 540\n")
+    refused = cli("claim-task", "2", agent="bob").stderr
+    assert refused.endswith("\n  Wait for it, or claim another: teams wait --claim --timeout 540\n")
+    after = cli("update-task", "1", "--after", "2", agent="lea")
+    assert after.status == 11  # it would wait for itself
+    cli.ok("create-task", "three", agent="lea")
+    assert "completes after task-1" in cli("update-task", "3", "--after", "1", agent="lea").stdout
+
+
 def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:
     """The new owner is shown it, once, with what its approval said; the one before only that there is one."""
     cli.ok("spawn-team", ALPHA, agent="lea")
