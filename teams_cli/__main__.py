@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """The exit status of a command that SIGINT ended, as in shells."""
 _GARBAGE_THRESHOLD = 100_000
-"""The number of objects after which Python looks for garbage. Most commands make fewer; services set a lower one."""
+"""The number of new objects after which Python looks for garbage. Most commands make fewer objects; services set a
+lower number.
+"""
 
 
 def main() -> "NoReturn":
@@ -37,9 +39,10 @@ def _run() -> int:
 
 
 def _leave(status: int) -> "NoReturn":
-    """Exit without tearing down all modules, which would take half as long as bare Python takes to start and end.
+    """Exit without tearing down all modules. Tearing down would take half as long as Python takes to start and end
+    bare.
 
-    Exit in the usual way if something waits for that: threads, functions of `atexit`, a profiler, a debugger.
+    Exit in the usual way if threads, functions of `atexit`, a profiler or a debugger must see the end.
     """
     if {"atexit", "threading"} & sys.modules.keys() or sys.getprofile() or sys.gettrace() or sys.flags.inspect:
         sys.exit(status)

@@ -35,9 +35,10 @@ class SystemClock:
         return datetime.now(UTC)
 
     def steady(self) -> tuple[str, float]:
-        """Return an epoch and the seconds in it: the boot id and CLOCK_BOOTTIME, which runs during sleep.
+        """Return the boot id as an epoch, and the seconds in this epoch by CLOCK_BOOTTIME, which also counts while the
+        machine sleeps.
 
-        A different epoch means that the machine was restarted, so all processes of the earlier one have ended.
+        A different epoch means that the machine was restarted, so all processes of the earlier epoch have ended.
         """
         return boot_id(), time.clock_gettime(_STEADY)
 
@@ -50,7 +51,7 @@ def boot_id() -> str:
     """Return a text that differs for each start of the machine; `unknown` if the system has none.
 
     Raises:
-        StorageFailed: It can't be read just now. With any other text all leases would count as expired, and all
+        StorageFailed: The id can't be read just now. With any other text all leases would count as expired, and all
             processes as ended.
     """
     global _boot_id
@@ -72,14 +73,14 @@ def seconds_in(duration: str) -> float:
     """Return the seconds of a duration: a number of seconds, or a number with a unit: `90s`, `5m`, `2h`, `1d`.
 
     Raises:
-        ValueError: It has another form.
+        ValueError: *duration* is neither a number nor a number with one of these units.
     """
     unit = _UNITS.get(duration[-1:])
     return float(duration) if unit is None else float(duration[:-1]) * unit
 
 
 def length(seconds: float) -> str:
-    """Return a duration in words: `40 s`, `12 min`, `3 h`, `2 days`. A part of a second is not `0 s`, but `0.3 s`."""
+    """Return a duration in words: `40 s`, `12 min`, `3 h`, `2 days`. Less than a second has a fraction: `0.3 s`."""
     if 0 < seconds < 1:
         return f"{seconds:.1g} s"
     if seconds < 90:
@@ -102,10 +103,10 @@ def time_of_day(timestamp: str) -> str:
 
 
 def parse_rfc3339(text: str) -> datetime:
-    """Return the time that is written by RFC 3339, with an offset.
+    """Return the time that *text* gives in the form of RFC 3339, with an offset.
 
     Raises:
-        ValueError: The text is no such time.
+        ValueError: *text* does not have this form.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
@@ -114,15 +115,15 @@ def parse_rfc3339(text: str) -> datetime:
 
 
 def of_epoch(seconds: float) -> datetime:
-    """Return the time, aware, in UTC, that is so many seconds after the beginning of 1970."""
+    """Return the time, aware, in UTC, that is *seconds* seconds after the beginning of 1970."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 def later(moment: datetime, seconds: float) -> datetime:
-    """Return the time so many seconds after *moment*."""
+    """Return the time that is *seconds* seconds after *moment*."""
     return moment + timedelta(seconds=seconds)
 
 
 def seconds_since(text: str, now: datetime) -> float:
-    """Return how many seconds before *now* the time *text* was."""
+    """Return the seconds from the time *text* to *now*; negative if *text* is later."""
     return (now - parse_rfc3339(text)).total_seconds()

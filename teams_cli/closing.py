@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class Closed:
-    """A closed team, with the agents whose detached clients were *ended*, and those whose clients are *still_open*
-    because somebody is attached.
+    """A closed team. The detached clients of the agents in *ended* were ended; those in *still_open* were not, because
+    somebody is attached.
     """
 
     def __init__(self, team: Team, ended: list[str], still_open: list[str]) -> None:
@@ -74,7 +74,7 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
 
 
 def refuse_busy(store: Store, team: Team, closed_by: str = "") -> None:
-    """Refuse to close the team while it is at work. An agent *closed_by*, who closes it, may run.
+    """Refuse to close the team while it is at work. The agent *closed_by*, which closes the team, may run.
 
     Raises:
         Conflict: A task is in progress, in review or landing, or an agent runs.
@@ -104,7 +104,7 @@ def refuse_busy(store: Store, team: Team, closed_by: str = "") -> None:
 
 
 def _runs(store: Store, team: Team, name: str) -> bool:
-    """Whether a process of this agent is at work. A client that is idle, waiting for its user, does not count."""
+    """Whether a process of the agent *name* is at work. A client that is idle, waiting for its user, does not count."""
     agent = presence.load(store, team.name, name)
     if agent.pid is None or presence.is_gone(agent):
         return False

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 _BATCH = 500
-"""The number of messages, or entries of the history, that are written in one change."""
+"""How many messages, or entries of the history, are written in one change."""
 
 
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
@@ -59,7 +59,9 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
 
 
 def _is_copied(team: Team, target: Store) -> bool:
-    """Whether an earlier copy to that store was finished, and the team is open there: its record is written last."""
+    """Whether an earlier copy to the store *target* was finished, and the team is open there. The record of the team is
+    the last that a copy writes.
+    """
     if team.state != "closed" or team.copied_to != target.address:
         return False
     try:
@@ -69,22 +71,24 @@ def _is_copied(team: Team, target: Store) -> bool:
 
 
 def _refuse_copied_elsewhere(team: Team, target: Store) -> None:
-    """Raises WrongState: The team was copied to another store than the *target*, and is open there."""
+    """Raises WrongState: The team was copied to a store other than *target*, and is open in that store."""
     if team.state == "closed" and team.copied_to and team.copied_to != target.address:
         remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
         raise errors.WrongState(f"{team.name} was copied to {team.copied_to}", remedy)
 
 
 def _refuse_overtaken(store: Store, closed: Team) -> None:
-    """Raises Conflict: Another copy was begun after this one, so the team may already be open in the other store."""
+    """Raises Conflict: Another copy was begun after this one, so the team may already be open in the store of the other
+    copy.
+    """
     now = store.get(closed.name, TEAM, closed.name)[0]
     if now.copy_ != closed.copy_:
         raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for it.")
 
 
 def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
-    """Copy all records, and return their numbers by kind. A change may have been under way when the team was closed, so
-    all are compared again until there is nothing new.
+    """Copy all records, and return how many there are of each kind. A change may have been under way when the team was
+    closed. So all records are compared again until there is nothing new.
     """
     while True:
         counts, written = {}, 0
@@ -98,8 +102,8 @@ def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
 
 
 def _refuse_to_overwrite(target: Store, name: str) -> None:
-    """Raises AlreadyExists: The other store has a team of that name, perhaps in another case. A team that was itself
-    copied away from there is accepted, since it may come back.
+    """Raises AlreadyExists: The store *target* has a team of that *name*, perhaps in another case. A team that was
+    itself copied away from *target* is accepted, since it may come back.
     """
     try:
         existing = target.get(name, TEAM, name)[0]
@@ -115,7 +119,9 @@ def _refuse_to_overwrite(target: Store, name: str) -> None:
 
 
 def _close_for_copy(store: Store, team: Team, target_address: str) -> Team:
-    """Close the team here, and note its state before and the store to which it is copied. Return the closed team."""
+    """Close the team here, and return it. Its record notes the earlier state, and the store to which the team is
+    copied.
+    """
     copy_id = os.urandom(8).hex()
 
     def change(team: Team) -> Team:

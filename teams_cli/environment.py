@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 SANDBOX = "TEAMS_SANDBOX"
-"""The variable that is set inside a client's sandbox, where started processes end with the command and reach no model.
+"""The variable that is set inside a client's sandbox. Processes that are started there end with the command and reach
+no model.
 """
 HELD = "TEAMS_PERMISSIONS"
-"""The variable with the permission level of a held client, which limits what the client may let others do."""
+"""The variable with the permission level of a held client, which limits what the client may let other agents do."""
 LEVELS = ("ask", "edit", "all")
 """The permission levels, from the least to the most."""
 OWN_PROGRAM = (
@@ -25,7 +26,7 @@ OWN_PROGRAM = (
 """A word in the command line of the background programs of `teams`, such as the keeper of an agent."""
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
 _LONGEST_LINE = 1 << 16
-"""The most bytes that a path, or the name of a branch, can have together with the word before it."""
+"""The most bytes of a line in one of git's files: a path or the name of a branch, with the word before it."""
 DEFAULT_BELOW_CONFIG = "opencode/opencode-teams"
 
 _VARIABLES = {
@@ -38,8 +39,8 @@ _VARIABLES = {
 
 
 _held_above: dict[int, list[dict[str, str]]] = {}
-"""The environments of the held processes above this one, as they were when it was started; by process id, since a
-forked child has others. Kept because the processes above may end.
+"""By process id: the environments of the held processes above that process. They were read once, because the processes
+above may end. A forked child has its own id, and so its own entry.
 """
 
 
@@ -55,7 +56,7 @@ class Holder:
         self.team = look_up("team", None, environ)[0]
 
     def is_elsewhere(self, root: str, store: str, environ: Mapping[str, str]) -> bool:
-        """Whether the *root*, the address of the *store*, or the user's rules in this *environ* differ from those of
+        """Whether the *root*, the address of the *store*, or the user's rules by this *environ* differ from those of
         the held agent.
         """
         own_root, _ = root_directory(None, self.environ)
@@ -69,8 +70,8 @@ class Holder:
 
 
 def holder(environ: Mapping[str, str]) -> Holder | None:
-    """Return the held agent that calls, by the environment of this process and of those above it; None if there is
-    none.
+    """Return the held agent that calls: it is found by the environments of this process and of the processes above.
+    None if no process is held.
 
     A held process may give its children any environment. So the agent is that of the highest held process, and the
     level is the lowest of all.
@@ -101,8 +102,8 @@ def _environments_above() -> Iterator[dict[str, str]]:
 
 
 def of_process(pid: int | str, what: str) -> list[bytes]:
-    """Return the entries of the `environ` or the words of the `cmdline` with which a process was started, as *what*
-    says; empty if it has ended or belongs to another user.
+    """Return how a process was started: the entries of its `environ`, or the words of its `cmdline`, as *what* says.
+    Empty if the process has ended or belongs to another user.
     """
     try:
         with open(f"/proc/{pid}/{what}", "rb") as file:
@@ -120,7 +121,7 @@ def _parent(pid: int) -> int:
 
 
 def to_install(extra: str) -> str:
-    """Return how to install an extra into this installation, which pip, pipx or uv may have made."""
+    """Return how to install the extra *extra* into this installation, which pip, pipx or uv may have made."""
     if "/uv/tools/" in sys.prefix:
         install = "uv tool install --force"
     elif "/pipx/" in sys.prefix:
@@ -131,7 +132,9 @@ def to_install(extra: str) -> str:
 
 
 def look_up(setting: str, flag: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the value of an identity setting and its source: the flag, else the first of its variables that is set."""
+    """Return the value of an identity setting and its source: the *flag*, or else the first variable of the setting
+    that is set. ("", "unset") if there is neither.
+    """
     if flag:
         return flag, "flag"
     for variable in _VARIABLES[setting]:
@@ -161,7 +164,9 @@ def _is_checkout(directory: str) -> bool:
 
 
 def commit_in(worktree: str) -> str:
-    """Return the commit of a git worktree other than the main checkout; empty if no file has it. Runs no process."""
+    """Return the commit of a git worktree other than the main checkout. Empty if none of git's files names the commit.
+    Runs no process.
+    """
     git_directory = git_line(f"{worktree}/.git").removeprefix("gitdir: ")
     head = git_line(f"{git_directory}/HEAD")
     if not head.startswith("ref: "):
@@ -193,21 +198,21 @@ def _release(descriptor: int) -> None:
 
 
 def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
-    """Return the teams that may be meant if none is named: the open ones, since a closed team offers little to do, or
-    all if none is open. A single team is returned without asking *is_open*.
+    """Return the teams that may be meant by a command that names none: the open ones, or all if none is open. A single
+    team is returned without asking *is_open*.
     """
     return (len(names) > 1 and [name for name in names if is_open(name)]) or names
 
 
 def only_team(names: list[str], is_open: Callable[[str], bool]) -> str:
-    """Return the team to use if none is named; empty if that is not clear."""
+    """Return the team that a command uses if it names none; empty if several may be meant, or none exists."""
     likely = likely_teams(names, is_open)
     return likely[0] if len(likely) == 1 else ""
 
 
 def store_address(flag: str | None, environ: Mapping[str, str], configured: str | None) -> tuple[str, str]:
-    """Return the address of the store and its source: the flag, else the environment, else the one *configured* in the
-    user's `config.json`. Without any, the address is empty: files below the root.
+    """Return the address of the store and its source: the *flag*, else the environment, else the address *configured*
+    in the user's `config.json`. The address is empty if none of them has one: the store is files below the root.
     """
     if flag:
         return flag, "flag"
@@ -234,7 +239,9 @@ def root_directory(flag: str | None, environ: Mapping[str, str]) -> tuple[str, s
 
 
 def config_base(environ: Mapping[str, str]) -> str:
-    """Return the directory of XDG_CONFIG_HOME; empty if it is relative, as its specification says to ignore it then."""
+    """Return the directory of XDG_CONFIG_HOME. Empty if it is a relative path, which the specification of the variable
+    says to ignore.
+    """
     base = _expanded(environ.get("XDG_CONFIG_HOME", ""), environ)
     return base if base.startswith("/") else ""
 
@@ -276,8 +283,8 @@ OPENCODE_FILES = ("opencode.json", "opencode.jsonc")
 
 
 def opencode_directory(root: str, environ: Mapping[str, str]) -> str:
-    """Return the directory of OpenCode's configuration: the one that contains the root if that is in its usual place,
-    else the user's.
+    """Return the directory of OpenCode's configuration: the one that contains the *root* if the root is in its usual
+    place, else the user's.
     """
     if root.endswith(f"/{DEFAULT_BELOW_CONFIG}"):
         return os.path.dirname(root)

@@ -101,7 +101,7 @@ class StaleRevision(Conflict):
 
 
 class WrongState(Conflict):
-    """Its present state does not allow this."""
+    """The present state of the task, message or other thing does not allow this."""
 
 
 class StaleClaim(Conflict):
@@ -125,7 +125,7 @@ class CheckFailed(Conflict):
 
 
 class DependencyCycle(Conflict):
-    """The task would block itself."""
+    """The task would wait for itself."""
 
 
 class TaskBlocked(Conflict):
@@ -153,13 +153,15 @@ class TaskFailed(TeamsError):
 
 
 class Busy(TeamsError):
-    """It was locked too long. Nothing was changed; a retry is safe."""
+    """A record or directory was locked too long. Nothing was changed; a retry is safe."""
 
     status = 12
 
 
 class OutcomeUnknown(Busy):
-    """The change was made, but the disk did not confirm it; a retry is safe and shows it."""
+    """The change was made, but the disk did not confirm it. Repeating the change is safe, and shows whether it was
+    made.
+    """
 
 
 class NotAllowed(TeamsError):
@@ -173,7 +175,7 @@ class NeedsHuman(NotAllowed):
 
 
 class WaitRanOut(TeamsError):
-    """The time to wait ended first."""
+    """The time to wait ended before the awaited event."""
 
     status = 14
     state: str = ""

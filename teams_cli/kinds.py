@@ -35,7 +35,7 @@ IN_A_TEAM: tuple[Kind[Any], ...] = (
     pages.PAGE,
     *extensions.kinds(),
 )
-"""The kinds of records in a team, except its own record, which is written last and read first."""
+"""The kinds of records in a team, except the record of the team itself, which is written last and read first."""
 
 ALL = (teams.TEAM, *IN_A_TEAM)
 BY_NAME = {kind.name: kind for kind in ALL}

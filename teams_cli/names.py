@@ -32,7 +32,7 @@ def check_name(text: str, what: str) -> str:
     """Return *text* if it can be the name of a new *what* ("team", "agent", "role").
 
     Raises:
-        InvalidValue: It has another form, is reserved, or is a device name on some system.
+        InvalidValue: *text* does not have the form of a name, is reserved, or is a device name on some system.
     """
     check_key(text, what)
     if text.lower() in RESERVED:
@@ -44,7 +44,7 @@ def check_key(text: str, what: str) -> str:
     """Return *text* if it can be the key of a new *what*, such as a page.
 
     Raises:
-        InvalidValue: It has another form, or is a device name on some system.
+        InvalidValue: *text* does not have the form of a key, or is a device name on some system.
     """
     if not is_name(text):
         raise errors.InvalidValue(
@@ -71,7 +71,8 @@ def number_of(text: str, kind: str) -> int:
 
 
 def id_of(text: str, kind: str) -> str:
-    """Return the whole id, `task-7`, for `7`, `#7` or `task-7`. A task may have a name for a number: `task-abc123`.
+    """Return the whole id, `task-7`, for `7`, `#7` or `task-7`. A task may have a name in place of a number:
+    `task-abc123`.
 
     Raises:
         InvalidValue: The text is none of these.
@@ -80,7 +81,9 @@ def id_of(text: str, kind: str) -> str:
 
 
 def is_id(text: str, kind: str) -> bool:
-    """Whether *text* is a whole id: the kind and a number. A task may instead have a name, from another program."""
+    """Whether *text* is a whole id: the kind and a number. A task of another program may have a name in place of the
+    number.
+    """
     prefix, _, suffix = text.partition("-")
     if prefix != kind:
         return False
@@ -93,7 +96,7 @@ def each_name(words: Iterable[str]) -> list[str]:
 
 
 def is_like_id(word: str) -> bool:
-    """Whether the word is a number or an id of any kind, or several with commas between them."""
+    """Whether *word* is a number or an id of any kind, or several of these with commas between them."""
     refs = [ref for ref in word.split(",") if ref]
     for ref in refs:
         kind = ref.partition("-")[0]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 TAG = "TEAMS_RUN_ID"
-"""The variable by which all processes of a session are found, whatever group or parent they have."""
+"""The variable by which all processes of a session are found, whatever their group or parent."""
 CHECK = "TEAMS_CHECK_ID"
 """The variable by which the processes of a task's check are found while the check runs."""
 
@@ -34,18 +34,20 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LADDER = (("TERM", 2.0), ("KILL", 2.0))
-"""The signals that are sent in turn, each with the seconds that processes have to end."""
+"""The signals that are sent one after the other, each with the seconds that processes then have to end."""
 _adopts_orphans = False
 _is_for_one_session = False
 
 
 def leave(number: int, _frame: object) -> NoReturn:
-    """Handle the signal *number*: exit in the usual way, with the exit status of a process that the signal ended."""
+    """Handle the signal *number*: exit in the usual way, with the exit status that shells give a process ended by this
+    signal.
+    """
     raise SystemExit(128 + number)
 
 
 def adopt_orphans(alone: bool = False) -> None:
-    """Make this process the parent of its descendants whose parents end, so that they are found quickly.
+    """Make this process the parent of descendants whose own parent ends, so that all descendants are found quickly.
 
     With *alone*, all descendants belong to one session. `end_descendants` then also ends daemons that have cleared
     their environment.
@@ -59,7 +61,7 @@ def adopt_orphans(alone: bool = False) -> None:
 
 
 def start_detached(words: Sequence[str], environment: Mapping[str, str], log: str, directory: str) -> int:
-    """Start a process that outlives this one, with its output in *log*, and return its id.
+    """Start a process that goes on after this one has ended, and return its id. Its output goes to *log*.
 
     The process is no descendant of this one: when some clients end, they end all descendants of their tools.
 
@@ -85,8 +87,8 @@ def start_detached(words: Sequence[str], environment: Mapping[str, str], log: st
 
 
 def start_own(module: str, words: Sequence[str], environment: Mapping[str, str], log: str) -> int:
-    """Start a background program of `teams`, the function `main` of *module*, as `start_detached` does. It gets the
-    path of our packages as an argument, so that its children do not inherit the path.
+    """Start the function `main` of *module* as a background program of `teams`, as `start_detached` does. The program
+    gets the path of our packages as an argument, so that its children do not inherit the path.
     """
     return start_detached([sys.executable, "-P", "-c", OWN_PROGRAM, _PACKAGE, module, *words], environment, log, "/")
 
@@ -121,8 +123,8 @@ def outcome_of(
 
 
 def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable: str = TAG) -> None:
-    """End all processes whose *variable* has the value *tag*. Each signal of the *ladder* is sent in turn, unless the
-    processes end within its number of seconds.
+    """End all processes whose *variable* has the value *tag*. The signals of the *ladder* are sent one after the other,
+    until no such process is left.
     """
     _end(lambda: _tagged(tag, variable), ladder)
 
@@ -177,10 +179,10 @@ def _tagged(tag: str, variable: str) -> Iterator[int]:
 
 
 def _descendants(tag: str) -> Iterator[int]:
-    """Yield the descendants of this process that carry *tag*. If they all belong to one session, also yield those
-    without it, except background programs of `teams` and their descendants, which may belong to another session.
+    """Yield the descendants of this process that carry *tag*. If all descendants belong to one session, also yield
+    those without *tag*, except background programs of `teams` and their descendants.
 
-    If the system does not list children, every process of the machine is looked at.
+    If the system does not list children, every process of the machine is looked at for *tag*.
     """
     if not _adopts_orphans or not os.path.exists("/proc/thread-self/children"):
         yield from _tagged(tag, TAG)
@@ -218,7 +220,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _is_own_program(pid: int, module: str = "") -> bool:
-    """Whether `start_own` started the process, for that *module* unless it is empty."""
+    """Whether `start_own` started the process, and for that *module*; for any module if *module* is empty."""
     words = of_process(pid, "cmdline")
     return OWN_PROGRAM.encode() in words and (not module or module.encode() in words)
 
@@ -260,8 +262,8 @@ def is_stopped(pid: int) -> bool:
 
 
 def pid_scope(host: str = "") -> str:
-    """Return a text that is the same for all processes for which a process id means the same: of this start of the
-    machine and this pid namespace. It ends with the name *host* of the machine, unless only one machine uses the store.
+    """Return a text that two processes share if a process id means the same to both: the start of the machine and the
+    pid namespace. The name *host* of the machine follows, unless only one machine uses the store.
     """
     try:
         scope = f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"
@@ -276,7 +278,9 @@ def identity(pid: int, host: str = "") -> str:
 
 
 def identified_has_ended(identity: str) -> bool | None:
-    """Whether the process with that `identity` has ended, as `has_ended` says. True if the text is no identity."""
+    """Whether the process with that `identity` has ended, as `has_ended` says. True if the text is not the identity of
+    any process.
+    """
     pid, _, started_and_scope = identity.partition(" ")
     started, _, scope = started_and_scope.partition(" ")
     return has_ended(int(pid), started, scope) if pid.isascii() and pid.isdigit() else True
@@ -288,8 +292,8 @@ def host_of(scope: str | None) -> str:
 
 
 def has_ended(pid: int, started: str | None, scope: str | None) -> bool | None:
-    """Whether the process has ended that had this id, `process_started` and `pid_scope`. None if that is unknown: it
-    ran in a sandbox or on another machine, or the system refuses to say.
+    """Whether the process with this id, `process_started` and `pid_scope` has ended. None if this is unknown: the
+    process ran in a sandbox or on another machine, or the system refuses to say.
     """
     host = host_of(scope)
     if (scope or "").partition(" ")[0] != boot_id():

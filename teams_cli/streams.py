@@ -19,12 +19,12 @@ class Closed(io.TextIOBase):
     """Takes the place of a standard output that was closed before the command started."""
 
     def write(self, text: str) -> int:
-        """Refuse, as a closed file does."""
+        """Raise the error that writing to a closed file raises."""
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
 def prepare() -> None:
-    """Make both outputs accept every text: characters that they cannot show are escaped.
+    """Make both outputs accept every text: characters that an output cannot show are escaped.
 
     An unbuffered output is replaced by a buffered one. With PYTHONUNBUFFERED, as in many containers, Python would not
     notice that a disk took only a part of an answer.
@@ -40,7 +40,7 @@ def prepare() -> None:
 
 
 def written(write: Callable[[], Any]) -> Any:
-    """Print the answer by calling *write*, flush the output, and return what *write* returned.
+    """Print the answer of a command by calling *write*, flush the output, and return what *write* returned.
 
     Raises:
         StorageFailed: The answer could not be written.
@@ -59,7 +59,9 @@ def written(write: Callable[[], Any]) -> Any:
 
 
 def finish() -> None:
-    """Flush both outputs. If that fails, drop the text, so that Python does not complain about it once more at exit."""
+    """Flush both outputs. If flushing fails, drop the text, so that Python does not report the failure once more at
+    exit.
+    """
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

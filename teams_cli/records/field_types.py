@@ -1,9 +1,9 @@
 """The types of record fields, in one table. It is used to check records when they are written and read, and to make the
 types of pydantic.
 
-`fits` is the quick check. Files with a right checksum are checked too: the checksum shows that nothing changed by
-accident, but anybody can compute it. A record that the quick check does not accept is checked by `validation`, which
-imports pydantic.
+`fits` is the quick check. Files with a right checksum are checked too: anybody can compute a checksum, so it only shows
+that nothing changed by accident. A record that the quick check refuses is checked by `validation`, which imports
+pydantic.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ _checks: dict[type[Record], dict[str, Check]] = {}
 _always_present: dict[type[Record], frozenset[str]] = {}
 """The keys of fields whose default is not None, and of those without a default."""
 _accepted: dict[type[Record], dict[str, str]] = {}
-"""The text that was last accepted under each key of a kind of record. Most records have the same text again."""
+"""The text that was last accepted under each key of a kind of record. The next record mostly has the same text
+there.
+"""
 
 
 def fits(kind: type[Record], document: object) -> bool:
-    """Whether every value of the document has the type that its field declares. Fields may be missing."""
+    """Whether every value of the *document* has the type of its field, as *kind* declares it. Fields may be missing."""
     if type(document) is not dict:
         return False
     checks = _checks.get(kind) or _checks_of(kind)
@@ -60,8 +62,8 @@ def is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
 
 
 def misfit(kind: type[Record], document: dict[str, Any]) -> tuple[str, str]:
-    """Return the key of the first value that does not have the type of its field, and in words what is expected there;
-    two empty texts if there is none.
+    """Return the first value that does not have the type of its field: its key, and in words what is expected there.
+    Return two empty texts if all values have their types.
     """
     checks = _checks.get(kind) or _checks_of(kind)
     for name, (key, _) in kind.fields.items():
@@ -77,7 +79,9 @@ def _expected(declared: str) -> str:
 
 
 def unknown_types(kind: type[Record]) -> list[str]:
-    """Return the declared types that are not in the table. Documents with such a field always need the full check."""
+    """Return the types of fields that *kind* declares and that are not in the table. Records with such a field always
+    need the full check.
+    """
     declared = [_type_of(kind, name) for name in kind.fields if name not in kind.nested]
     unknown = [name for name in declared if _check_for(name) is _refuse]
     for nested_kind in kind.nested.values():
@@ -142,8 +146,8 @@ def _list_of_records(kind: type[Record]) -> Check:
 
 
 def _object_with(needed: tuple[str, ...], checks: dict[str, Check]) -> Check:
-    """Return the check of an object that has the *needed* keys, and may have others. The values under those keys that
-    are in *checks* are checked.
+    """Return the check of an object that has the *needed* keys, and may have other keys. The values of keys in *checks*
+    are checked.
     """
 
     def check_object(value: Any) -> bool:
@@ -173,11 +177,10 @@ def _is_setting(value: Any) -> bool:
 
 
 class FieldType:
-    """A type with which fields are declared: the check of a value, in words what is *expected*, and what is needed to
-    make pydantic's type.
+    """A type with which fields are declared: its check, in words what is *expected*, and the parts of pydantic's type.
 
-    The latter is the Python type *base*, with the *words* that are allowed, the *prefix* of an id, or the *bounds* of a
-    number, the upper one excluded.
+    These parts are the Python type *base*, and with it the allowed *words*, the *prefix* of an id, or the *bounds* of a
+    number, of which the upper one is excluded.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """JSON text by the interpreter's own scanner and encoder, without importing `json`.
 
-Importing `json` takes half as long as a command, because of parts in Python that are not needed here. It is imported if
-the interpreter has no such scanner and encoder, and for unusual or invalid input.
+Importing `json` takes half as long as a command, because of parts in Python that are not needed here. `json` is
+imported only for unusual or invalid input, or if the interpreter has no such scanner and encoder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BLANK = " \t\n\r"
 
 
 class _ScannerSettings:
-    """The defaults of `json.loads`."""
+    """The settings of the interpreter's scanner with which it parses as `json.loads` does."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -31,7 +31,7 @@ def loads(text: str) -> Any:
     """Parse a JSON text, as `json.loads` does, but mostly without importing `json`, which is slow.
 
     Raises:
-        ValueError: It is no JSON.
+        ValueError: *text* is no JSON text.
     """
     try:
         value, end = _scan(text, 0)
@@ -59,7 +59,9 @@ def indented(value: Any) -> str:
 
 
 def _indented(value: Any, line_start: str) -> str:
-    """Return the JSON of the value. *line_start* is a line end and the indent of the line on which the value begins."""
+    """Return the JSON text of the value. *line_start* is a line end, and the indent of the line on which the value
+    begins.
+    """
     if type(value) is str:
         return _quoted(value)
     inner_start = line_start + "  "

@@ -76,7 +76,9 @@ class Record:
             raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
 
     def _set_values(self, values: dict[str, Any], extra: dict[str, Any]) -> None:
-        """Set the values by attribute. Plain defaults of missing ones are attributes of the class already."""
+        """Set the values by attribute. A missing value needs setting only if its default is made anew: plain defaults
+        are attributes of the class.
+        """
         for name in self.without_plain_default:
             value = values.get(name, self.defaults[name])
             if value is MISSING:
@@ -109,8 +111,8 @@ class Record:
         return {**self.defaults, **self.__dict__, _DOCUMENT: None}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object, without values that are None. Its keys are in the order of the fields, with unknown
-        ones last, or as they were read if nothing was changed.
+        """Return the JSON object, without values that are None. Keys are in the order of the fields, and unknown keys
+        come last. A record that was read and not changed keeps the order that it was read with.
         """
         values = self.__dict__
         document_read = values.get(_DOCUMENT)
@@ -126,8 +128,8 @@ class Record:
         return document
 
     def to_document(self) -> dict[str, Any]:
-        """Return the JSON object for users: without the keys that only the program needs, and with the defaults of
-        fields that a file written by hand leaves out.
+        """Return the JSON object for users: without the keys that only the program needs. Fields that a file written by
+        hand leaves out have their defaults.
         """
         return shown(self.having().to_json())
 
@@ -136,15 +138,15 @@ class Record:
         return self.having(**numbers)
 
     def still_due(self, notice: Any, store: Any, team: str) -> Any:
-        """Return the owed notice if it is still to be sent, as things are now; else None."""
+        """Return the *notice* that this record owes, if it is still to be sent as things are now; else None."""
         return notice
 
     def paid(self, notice: Any, number: int) -> Self:
-        """Return the record after the notice that it owed was sent as the message with that number."""
+        """Return the record as it is after the *notice* that it owed was sent as the message with that *number*."""
         return self
 
     def having(self, **changes: Any) -> Self:
-        """Return a copy with other values in some fields."""
+        """Return a copy of the record, with the values given for some fields."""
         self._refuse_unknown(changes)
         other = object.__new__(type(self))
         other.__dict__ = {**self._all_values(), **changes}
@@ -160,7 +162,7 @@ class Record:
 
 
 def shown(document: dict[str, Any]) -> dict[str, Any]:
-    """Remove the keys that only the program needs from the JSON object of a record, and return it."""
+    """Remove from a record's JSON object the keys that only the program needs, and return the object."""
     for key in _UNSHOWN:
         document.pop(key, None)
     return document
@@ -177,8 +179,8 @@ def key_of(name: str) -> str:
 class Owed(Record):
     """A notice that is still to be sent. Its *uid* is made from its cause, so that sending it twice adds nothing.
 
-    *by* names who caused it. The notice is handled once the recipient does what it is *about*. *event* and *task* are
-    for programs: see `messages.events`.
+    *by* is the member who caused the notice. The notice is handled once its recipient does what it is *about*. *event*
+    and *task* are for programs: see `messages.events`.
     """
 
     to: Name
@@ -193,5 +195,7 @@ class Owed(Record):
 
 
 def owing(record: R, *notices: Owed) -> R:
-    """Return the record with further notices that it owes, to be stored in the same commit as its change."""
+    """Return the record with these *notices* added to those that it owes. They are stored in the same commit as the
+    record's change.
+    """
     return record.having(owed=[*(record.owed or ()), *notices]) if notices else record  # type: ignore[attr-defined]

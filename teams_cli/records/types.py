@@ -78,7 +78,9 @@ else:
 
 
 def _signal_and_seconds(pair: list[Any]) -> list[Any]:
-    """Return the pair if it is one of the ladder of signals with which a client is ended."""
+    """Return the *pair* if it has a signal and a number of seconds: a step of the ladder of signals that ends a
+    client.
+    """
     signals = ("HUP", "INT", "QUIT", "TERM", "KILL")
     seconds = pair[1] if len(pair) == 2 else -1
     if type(seconds) not in (int, float) or not 0 <= seconds < 1e6 or pair[0] not in signals:

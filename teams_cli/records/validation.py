@@ -18,7 +18,8 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
     """Check that *document*, which was read from *where*, has the shape of the record *kind*.
 
     Raises:
-        DamagedRecord: It has another. The error names the place, the field, and what is wrong with it.
+        DamagedRecord: *document* does not have this shape. The error names the place, the field, and what is wrong with
+            it.
     """
     if kind not in _checkers:
         _checkers[kind] = TypeAdapter(_model(kind))
@@ -31,14 +32,16 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
 
 
 def schema_of(kind: type[Record], below: str = "#/components/schemas/{model}") -> dict[str, Any]:
-    """Return the JSON Schema of the record *kind*. It refers to the schemas of nested records *below* that path."""
+    """Return the JSON Schema of the record *kind*. Its references to the schemas of nested records have the form
+    *below*.
+    """
     schema = TypeAdapter(_model(kind)).json_schema(ref_template=below)
     with_dollars: dict[str, Any] = json.loads(json.dumps(schema).replace("\\\\z", "$"))  # JSON Schema has no \\z
     return with_dollars
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first problem, as `field: what`."""
+    """Return the first problem that *error* reports, as `field: what is wrong`."""
     problems = error.errors(include_url=False, include_context=False)
     problem = problems[0]
     # If a value may have several forms, each has its problem. The one that lists the allowed words says most.
