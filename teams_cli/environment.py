@@ -239,8 +239,8 @@ def root_directory(flag: str | None, environ: Mapping[str, str]) -> tuple[str, s
 
 
 def config_base(environ: Mapping[str, str]) -> str:
-    """Return the directory of XDG_CONFIG_HOME. Empty if it is a relative path, which the specification of the variable
-    says to ignore.
+    """Return the directory that XDG_CONFIG_HOME names. Empty if the variable is not set, or names a relative path: its
+    specification says to ignore such a path.
     """
     base = _expanded(environ.get("XDG_CONFIG_HOME", ""), environ)
     return base if base.startswith("/") else ""

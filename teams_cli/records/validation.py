@@ -41,7 +41,7 @@ def schema_of(kind: type[Record], below: str = "#/components/schemas/{model}") -
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the first problem that *error* reports, as `field: what is wrong`."""
+    """Return one problem that *error* reports, as `field: what is wrong`: mostly the first one."""
     problems = error.errors(include_url=False, include_context=False)
     problem = problems[0]
     # If a value may have several forms, each has its problem. The one that lists the allowed words says most.

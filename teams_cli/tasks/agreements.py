@@ -23,7 +23,7 @@ PREFIX = "agree-"
 
 
 def key_of(ids: Sequence[str]) -> str:
-    """Return the key of the page for an agreement between the tasks with these ids, such as `agree-1-2`."""
+    """Return the key of the page for an agreement between the tasks with these *ids*, such as `agree-1-2`."""
     numbers = {task_id.removeprefix("task-") for task_id in ids}
     return PREFIX + "-".join(sorted(numbers, key=lambda number: (len(number), number)))
 
@@ -70,13 +70,15 @@ def agree(
 
 
 def owners(owned_tasks: Sequence[Task]) -> list[str]:
-    """Return the owners of the tasks, or the members to whom they are assigned, each once."""
+    """Return the owners of the tasks, each once. For a task without owner it is the member to whom the task is
+    assigned.
+    """
     return list(dict.fromkeys(name for task in owned_tasks if (name := task.owner or task.assignee)))
 
 
 def _confirm(store: Store, team: str, name: str, key: str, version: int | None) -> Page:
-    """Note that the member *name* agrees to the page, and notify the author of the page. *version* is the version that
-    the member has read; None if it did not say.
+    """Note that the member *name* agrees to the page, and notify the page's author. *version* is the version that the
+    member has read; None if the member gave no version.
     """
     page = pages.find(store, team, key)
     if page is None or not page.is_there:
@@ -99,8 +101,8 @@ def _confirm(store: Store, team: str, name: str, key: str, version: int | None) 
 
 
 def lacking(store: Store, team: str, task: Task) -> str:
-    """Return why the task may not be completed yet: the agreement that it needs is missing, or not confirmed by all
-    owners. Empty if nothing is lacking.
+    """Return why the task may not be completed yet: an agreement that it needs is missing, or an owner has not
+    confirmed it. Empty if nothing is lacking.
     """
     for other_id in task.agree_with or ():
         other = tasks.get(store, team, other_id)

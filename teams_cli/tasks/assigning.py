@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 
 
 _AT_WORK_WITHIN = 300.0
-"""Seconds since its last sign of life for which an owner is said to be at work."""
+"""An owner is said to be at work for so many seconds after its last sign of life."""
 _LOOK_AGAIN_AFTER = 1.0
-"""Seconds until a task is looked at again that is assigned to a lost member and that this process may not free."""
+"""Seconds until a wait looks again at a task of a lost assignee that this process may not free."""
 
 
 def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -> None:
-    """Raises NotAllowed: The member lacks a skill that the task requires. Only members that have joined are checked."""
+    """Raises NotAllowed: The member *name* lacks a skill that the task requires. Only members that have joined are
+    checked.
+    """
     member = team.member(name)
     if member is None:
         return
@@ -43,7 +45,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
 
 
 def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
-    """Raises TaskKept: The task is reserved for another member, who may still take it."""
+    """Raises TaskKept: The task is assigned to a member other than *name*, and that member may still claim it."""
     if task.assignee and task.assignee != name and not why_assignee_is_lost(store, team, task):
         raise errors.TaskKept(
             f"{task.id} is assigned to {task.assignee}",
@@ -58,7 +60,7 @@ def of_agent(store: Store, team: str, agent: str) -> list[Task]:
 
 
 def why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
-    """Return why the assignee of the task will not claim it; empty as long as it may.
+    """Return why the assignee of the task will not claim it; empty as long as the assignee may claim it.
 
     An agent that `teams` started is resumed when a task is assigned to it, so its silence is no reason.
     """
@@ -80,7 +82,9 @@ def why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
 
 
 def set_alarm(store: Store, team: Team, assigned_tasks: Iterable[Task], alarm: Alarm) -> None:
-    """Have the alarm ring when the assignee of one of the tasks may be lost because of its silence."""
+    """Set the *alarm* for the moment when the assignee of one of the tasks may be lost: by its silence, or because its
+    process ends.
+    """
     for task in assigned_tasks:
         member = team.member(task.assignee or "")
         if member and not member.started_by:
@@ -93,7 +97,7 @@ def set_alarm(store: Store, team: Team, assigned_tasks: Iterable[Task], alarm: A
 
 def free_lost(store: Store, team: Team) -> list[Task]:
     """Free the tasks that are assigned to lost members, and notify the leader. Return all tasks that were assigned
-    before. A task that cannot be freed now is left to the next call.
+    before this. A task that cannot be freed now is left to the next call.
     """
     assigned_tasks = list(tasks.labelled(store, team.name, KEPT))
     for task in assigned_tasks:
@@ -103,14 +107,16 @@ def free_lost(store: Store, team: Team) -> list[Task]:
 
 
 def free_all(store: Store, team: Team, agent: str, reason: str) -> None:
-    """Free the tasks that are assigned to the agent, which is gone, and notify the leader. Errors are ignored."""
+    """Free the tasks that are assigned to the agent *agent*, which is gone for the *reason* given, and notify the
+    leader. Errors are ignored.
+    """
     for task in of_agent(store, team.name, agent):
         _free(store, team, task.id, lambda task: reason if task.assignee == agent else "")
 
 
 def _free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) -> None:
-    """Take the assignee from the task, and notify the leader, if *why* still returns a reason for the stored task.
-    Errors are ignored.
+    """Take the assignee from the stored task, if *why* returns a reason for it, and notify the leader. Errors are
+    ignored.
     """
 
     def change(task: Task) -> Task:
@@ -132,12 +138,12 @@ def _free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) ->
 
 
 def refuse_stranger(task: Task, name: str) -> None:
-    """Refuse a caller who does not own the task.
+    """Refuse a caller, *name*, who does not own the task.
 
     Raises:
-        StaleClaim: The caller is a former owner; the hint says how to keep its result.
+        StaleClaim: The caller is a former owner of the task. The hint says how to keep the caller's result.
         WrongState: The task is pending.
-        NotAllowed: It is another member's task, or nobody's.
+        NotAllowed: The task belongs to another member, or to nobody.
     """
     if task.owner == name:
         return
@@ -157,7 +163,7 @@ def refuse_stranger(task: Task, name: str) -> None:
 
 
 def _advice_for_former_owner(task: Task) -> str:
-    """Return what a former owner can do with its result."""
+    """Return in words what a former owner of the task can do with its result."""
     if task.status == "pending":
         return f"teams claim-task {task.id}, and complete it again"
     if not task.owner:
@@ -166,8 +172,8 @@ def _advice_for_former_owner(task: Task) -> str:
 
 
 def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:
-    """Raises Conflict: The owner of the task is at work on it. The human may take it anyway; others repeat the
-    *command* with `--force`.
+    """Raises Conflict: The owner of the task is at work on it. The human may take the task anyway; another member
+    repeats the *command* with `--force`.
     """
     if task.status != IN_PROGRESS or task.owner == by.name or by.is_human:
         return
@@ -185,7 +191,7 @@ def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str
 
 
 def state_of(task: Task) -> str:
-    """Return the status in words, with the owner or the reviewer: "in progress by bob"."""
+    """Return the status of the task in words, with the owner or the reviewer: "in progress by bob"."""
     if task.status == IN_REVIEW:
         return f"in review ({task.review_by})"
     if task.status == "completed" and task.owner:
@@ -194,7 +200,9 @@ def state_of(task: Task) -> str:
 
 
 def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
-    """Return the task assigned to the member of that *name*, with a notice to it unless it assigned the task itself."""
+    """Return the task assigned to the member *name*. The task owes the member a notice, unless the member is *by*, who
+    assigns the task.
+    """
     if task.assignee == name:
         return task
     changed = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
@@ -206,8 +214,8 @@ def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
 
 
 def draft_assigned(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
-    """Return the draft of a task, assigned to the member of that *name*. `Task.numbered` completes its notice, once the
-    task has a number.
+    """Return the draft of a task, assigned to the member *name*. The draft has no number yet, so `Task.numbered`
+    completes the notice to the member.
     """
     if name == by:
         return draft.having(assignee=name)
@@ -217,7 +225,7 @@ def draft_assigned(draft: Task, status_of: Callable[[str], str], name: str, by: 
 
 
 def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
-    """Return the end of the notice's sentence to the assignee, and the notice's event."""
+    """Return the end of the sentence that notifies the assignee, and the event of this notice."""
     blockers = ", ".join(map(str, dependencies.open_blockers(task, status_of)))
     if not blockers:
         return " is assigned to you and ready: teams claim-task --next", events.TASK_ASSIGNED
@@ -228,7 +236,7 @@ def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, 
 
 
 def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None = None) -> Task:
-    """Return the task without assignee, with a notice to the former assignee if that is a member."""
+    """Return the task without assignee. It owes the former assignee a notice, if that is a member other than *by*."""
     if task.assignee is None:
         raise errors.WrongState(f"{task.id} is assigned to nobody", f"See: teams show-task {task.id}")
     free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
@@ -240,8 +248,8 @@ def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
-    """Return the notices to assignees whose task may be ready, and to owners whose task may be completed, once *done*
-    is completed. `Task.still_due` decides whether each is sent.
+    """Return the notices that are due if *done* is completed: to assignees whose task may now be ready, and to owners
+    whose task may now be completed. `Task.still_due` decides whether each notice is sent.
     """
 
     def notice(to: str, task: Task, words: str, uid_prefix: str, event: str) -> Owed:

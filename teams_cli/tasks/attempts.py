@@ -9,8 +9,8 @@ from teams_cli.teams import history, teams
 
 
 def used_up(task: Task, most: int | None) -> str:
-    """Return why the task may not be claimed again; empty if it was claimed and given back less than *most* times since
-    it was last reopened, or if *most* is None.
+    """Return why the task may not be claimed again; empty if it may. It may if *most* is None, or if it was claimed and
+    given back less than *most* times since it was last reopened.
     """
     if most is None:
         return ""
@@ -25,7 +25,9 @@ def used_up(task: Task, most: int | None) -> str:
 
 
 def why_failed(task: Task, lines: int = 3) -> str:
-    """Return why the task failed: the last *lines* of its result, and the noted reason if it is not in these lines."""
+    """Return why the task failed: the last *lines* of its result, and the noted reason unless these lines contain
+    it.
+    """
     result_lines = [line for line in (task.result or "").splitlines() if line.strip()]
     shown = "\n".join(result_lines[-lines:])
     reason = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)
@@ -35,7 +37,7 @@ def why_failed(task: Task, lines: int = 3) -> str:
 
 
 def give_up(store: Store, team: str, by: str, task_id: str, reason: str) -> bool:
-    """Fail a pending task for *reason*. Return whether it was failed: False if the task was not pending any more."""
+    """Fail a pending task for *reason*, and return True. Return False if the task is no longer pending."""
 
     def change(task: Task) -> Task:
         if task.status != "pending":

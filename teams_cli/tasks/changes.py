@@ -63,14 +63,14 @@ class Edit:
         """Whether the task is also taken from an owner that is at work."""
         self.checked = checked
         self.check_from: str | None = None
-        """The checkout in which a check is set, if it is in one."""
+        """For a new check: the checkout in which it is set; None if it is set outside of a checkout."""
         self.submitted: str | None = None
-        """The commit that is handed in for review; None if none is known."""
+        """The commit that is handed in for review; None if no commit is known."""
         self.evidence: list[Evidence] = []
         self.notified: dict[str, list[str]] = {}
         """The members who are notified of the edit, by the id of the task."""
         self.hands_in_again = False
-        """Whether the edit hands in newer work of a task in review."""
+        """Whether the edit hands in newer work for a task that is in review already."""
         self.unseen_editor: str | None = None
         """The member who edited the task before it was completed, if the owner has not seen that edit."""
         self.attaches_files = False
@@ -146,8 +146,8 @@ def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: s
 
 
 def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> Task:
-    """Return the changed task, with the notices that the change owes. The *edit* gets what the answer to the caller
-    says of the change: who is notified, and whether an edit was not seen.
+    """Return the changed task, with the notices that the change owes. In the *edit*, note for the answer to the caller
+    who is notified, and whether there was an edit that the owner has not seen.
     """
     team, config = standing.team, standing.caller.config
     changed = _changed(store, task, edit, standing)
@@ -170,8 +170,8 @@ def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> Task:
 
 
 def finish_change(store: Store, standing: Standing, before: Task, task: Task, edit: Edit) -> Task:
-    """Finish a change from *before* to *task* that was stored: write the history and send the notices. Return the task
-    without the notices that were sent.
+    """Finish a stored change from *before* to *task*: write the history and send the notices. Return the task without
+    the notices that were sent.
     """
     team = standing.team
     if before is not task:
@@ -183,7 +183,7 @@ def finish_change(store: Store, standing: Standing, before: Task, task: Task, ed
 
 
 def _refuse_owner_and_cycle(store: Store, standing: Standing, task_id: str, edit: Edit) -> None:
-    """Refuse an owner who may not have the task, and blockers that wait for the task."""
+    """Refuse a new owner who may not have the task, and new blockers that themselves wait for the task."""
     if edit.owner:
         from teams_cli.tasks import claims
 
@@ -193,10 +193,10 @@ def _refuse_owner_and_cycle(store: Store, standing: Standing, task_id: str, edit
 
 
 def moves(team: Team, caller: Caller, task: Task) -> list[str]:
-    """Return the statuses to which a caller who does not own the task may move it.
+    """Return the statuses to which a *caller* who does not own the task may move it.
 
-    A leader or task-manager releases a task in progress by `release-task`. Only a task-manager moves other tasks, by
-    `update-task`.
+    A leader or task-manager releases a task in progress by `release-task`. A task with another status is moved only by
+    a task-manager, by `update-task`.
     """
     standing = standing_of(team, caller)
     if standing is None or team.state == "closed":
@@ -209,8 +209,8 @@ def moves(team: Team, caller: Caller, task: Task) -> list[str]:
 
 
 def _changed(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task with all changes of the edit, which it refuses if the caller may not make one of them; the same
-    task if nothing changes.
+    """Return the task with all changes of the edit; the same task if nothing changes. The whole edit is refused if the
+    caller may not make one of the changes.
     """
     if edit.claim is not None and edit.claim != task.claim:
         raise errors.StaleClaim(
@@ -251,7 +251,7 @@ def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Ta
 
 
 def _whom_to_ask(task: Task, edit: Edit) -> str:
-    """Return the advice for a leader who may not make the change."""
+    """Return the advice for a leader who may not make the change *edit*."""
     if edit.status in ("pending", "cancelled"):
         return "Ask a task-manager or the human, or for more work: teams create-task TITLE"
     if task.owner:
@@ -260,12 +260,12 @@ def _whom_to_ask(task: Task, edit: Edit) -> str:
 
 
 def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task completed, handed in for review, or failed. The same task is returned if the edit repeats what
-    was done.
+    """Return the task completed, handed in for review, or failed, as the edit says. Return the same task if the edit
+    repeats an earlier command.
 
     Raises:
         WrongState: The task can't change from its present status to this one.
-        PlanRequired, TaskBlocked, NotChecked, CheckFailed: It can't be completed yet.
+        PlanRequired, TaskBlocked, NotChecked, CheckFailed: The task can't be completed yet.
     """
     refuse_stranger(task, standing.name)
     status = IN_REVIEW if edit.status == "completed" and task.review_by else str(edit.status)
@@ -302,7 +302,9 @@ def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
 
 
 def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -> None:
-    """Refuse a change that would be refused even if its check passed, before the check is run."""
+    """Refuse an edit that finishes the task if even a passed check would not help. This spares running the check in
+    vain.
+    """
     checked = None if task.check is None else Check(command=task.check, status=0, by=standing.name, at="")
     wanted = Edit(status=edit.status, result=edit.result, claim=edit.claim, checked=checked)
     wanted.attaches_files = edit.attaches_files
@@ -310,8 +312,8 @@ def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -
 
 
 def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task with another result, or with more attachments. A note records the change if the task is finished,
-    or once was.
+    """Return the task with another result, or with more attachments. A note records this if the task is finished, or
+    was finished before it was reopened.
     """
     refuse_stranger(task, standing.name)
     result = task.result if edit.result is None else edit.result
@@ -328,12 +330,12 @@ def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
 
 
 def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
-    """Refuse to complete a task that can't be completed yet.
+    """Refuse to complete a task that lacks a plan, an agreement or another task.
 
     Raises:
-        PlanRequired: It needs an approved plan.
-        Conflict: Its owner has not agreed with the owner of another task.
-        TaskBlocked: It waits for another task.
+        PlanRequired: The task needs an approved plan.
+        Conflict: The owner has not agreed with the owner of another task.
+        TaskBlocked: The task waits for another task.
     """
     if task.plan_required:
         from teams_cli.tasks import plans
@@ -426,7 +428,7 @@ def _refuse_no_assigner(task: Task, standing: Standing) -> None:
 
 
 def _notices_of_status_and_owner(store: Store, before: Task, task: Task, edit: Edit, standing: Standing) -> list[Owed]:
-    """Return the notices that a task has another status or owner than *before*: to both owners, to members whose task
+    """Return the notices of a change of status or owner from *before* to *task*: to both owners, to members whose task
     is ready now, to reviewers, and to the leader if the task ended.
     """
     team, name = standing.team, standing.name
@@ -464,7 +466,9 @@ def _notices_of_status_and_owner(store: Store, before: Task, task: Task, edit: E
 
 
 def _note(store: Store, before: Task, task: Task, edit: Edit, standing: Standing) -> None:
-    """Write into the history what changed. If several things changed, the last that applies names the entry."""
+    """Write one history entry for the change from *before* to *task*. If several things changed, the entry is named
+    after the last one below that applies.
+    """
     is_handed_in = edit.status == "completed" and task.status == IN_REVIEW
     has_new_status = task.status != before.status or is_handed_in
     what = f"task {task.status.replace('_', ' ')}" if has_new_status else "task edited"

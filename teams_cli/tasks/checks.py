@@ -21,15 +21,16 @@ MAX_OUTPUT = 4000
 _MAX_OUTPUT_SHOWN = 1200
 _KEYS_OF_KEPT_RESULT = ("result", "claim")
 CHECK_STALE = "check stale"
-"""The history entry that a check ran on another commit than the one that landed."""
+"""The history entry that says that a check ran on a commit other than the one that landed."""
 
 
 class Check(Record):
-    """The outcome of a check: the exit *status* of its *command* (0 is passed, a negative number is a signal), the
+    """The outcome of a check: its *command* and the exit *status* (0 is passed, a negative number is a signal), the
     *seconds* that it took if one or more, the end of its *output*, the *commit* on which it ran, and *by* whom.
 
-    It is *stale* if its commit is no part of what landed. *left* lists untracked files that it left behind. *result* is
-    the result that the owner gave under that *claim* when the check failed.
+    The outcome is *stale* if the commit is no part of what landed. *left* lists untracked files that the command left
+    behind. If the check failed, *result* and *claim* are the result that the owner gave, and the claim under which it
+    did.
     """
 
     command: Text
@@ -59,7 +60,7 @@ class Check(Record):
 
     @property
     def in_words(self) -> str:
-        """The outcome of the check in words, with the end of its output."""
+        """The command of the check, its exit status or signal, and the end of its output."""
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
         how += f" after {length(self.seconds)}" if self.seconds else ""
         commit = f" on {self.commit[:10]}" if self.commit else ""
@@ -68,7 +69,9 @@ class Check(Record):
 
 
 class Evidence(Record):
-    """A file that was attached to a task: name, size in bytes and SHA-256. The copy is the record *id*."""
+    """A file that was attached to a task: its name, size in bytes and SHA-256. The record *id* has the copy of the
+    file.
+    """
 
     id: Word
     name: Text
@@ -84,8 +87,8 @@ def of(task: Task) -> Check | None:
 
 
 def kept_result(task: Task, name: str) -> str | None:
-    """Return the result that the owner *name* gave when the check failed, so that it need not be repeated. None if
-    there is none, or if the claim or the check is another one now.
+    """Return the result that the owner *name* gave when the check failed, so that the owner need not repeat it. None if
+    the owner gave none, or has another claim now, or the check has another command now.
     """
     check = of(task)
     if check is None or (check.by, check.claim, check.command) != (name, task.claim, task.check):
@@ -94,14 +97,16 @@ def kept_result(task: Task, name: str) -> str | None:
 
 
 def with_new_result(task: Task, result: str | None) -> dict[str, Any] | None:
-    """Return the outcome of the task's check as JSON, without the result kept in it if a newer *result* is given."""
+    """Return the outcome of the task's check as JSON. If a newer *result* is given, the result that the outcome keeps
+    is left out.
+    """
     if result is None or not task.checked:
         return task.checked
     return {key: value for key, value in task.checked.items() if key not in _KEYS_OF_KEPT_RESULT}
 
 
 def final_result(task: Task, result: str | None, status: str | None, name: str) -> str | None:
-    """Return the result of a task that ends with that *status*: the *result* that is given now, else an earlier one."""
+    """Return the result of a task that ends with that *status*: the new *result*, or if this is None an earlier one."""
     if result is not None:
         return result
     kept = kept_result(task, name) if status == "completed" else None
@@ -109,17 +114,17 @@ def final_result(task: Task, result: str | None, status: str | None, name: str) 
 
 
 def set_from(check: str | None, directory: str) -> str | None:
-    """Return the checkout around the directory in which a check is set, where the check runs if the owner has no
-    checkout; None without a check or a checkout.
+    """Return the checkout around *directory*, in which a check is set: the check runs there if the owner has no
+    checkout. None without a *check*, or if there is no checkout.
     """
     return (environment.checkout_around(directory) or None) if check else None
 
 
 def refuse_setter(standing: Standing, *rules: str | None) -> None:
-    """Refuse a check or a review that is set by a plain member: an owner could get around it.
+    """Refuse a plain member that sets a check or a review: an owner could set one that accepts anything.
 
     Raises:
-        NotAllowed: One of the *rules* is given, and the caller neither leads nor manages.
+        NotAllowed: One of the *rules* is not empty, and the caller is neither a leader nor a task-manager.
     """
     if any(rules) and not (standing.leads or standing.manages):
         who = f"{standing.name} is a {standing.role}"
@@ -130,8 +135,8 @@ def refuse_setter(standing: Standing, *rules: str | None) -> None:
 
 
 def reviewer(standing: Standing, name: str) -> str:
-    """Return the reviewer of that name: a member, the human, or the role that an alias stands for. Any other name is
-    taken for a member that has yet to join.
+    """Return the reviewer that *name* means: a member, the human, or a role, which may be given by its alias. Any other
+    name is taken for a member that has yet to join.
     """
     if name == HUMAN or standing.team.member(name):
         return name
@@ -139,12 +144,13 @@ def reviewer(standing: Standing, name: str) -> str:
 
 
 def refuse_unchecked(task: Task, check: Check | None) -> None:
-    """Refuse to complete a task whose check has not passed. *check* is the outcome; None if the check was not run.
+    """Refuse to complete a task with a check that has not passed. *check* is the outcome; None if the check was not
+    run.
 
     Raises:
-        NotChecked: It was not run.
-        StaleClaim: The command of the check is another one by now.
-        CheckFailed: It failed.
+        NotChecked: The check was not run.
+        StaleClaim: The outcome is that of an earlier command: the task has another check by now.
+        CheckFailed: The check failed.
     """
     if task.check is None:
         return
@@ -163,7 +169,7 @@ def refuse_failed(task: Task, check: Check, options: str = "") -> None:
     *options*.
 
     Raises:
-        CheckFailed: It failed; the error has the end of the output.
+        CheckFailed: The check failed. The error has the end of the output.
     """
     if not check.passed:
         kept = " (your result is kept)" if check.result else ""

@@ -51,7 +51,7 @@ def may_claim(team: Team, caller: Caller) -> bool:
 
 def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool = False) -> Task:
     """Make the caller the owner of a task, and return the task. *seen* is the task as it was read a moment ago. With
-    *refuse_own*, a task that the caller owns already is refused.
+    *refuse_own*, an error is raised if the caller owns the task already.
     """
     if seen.owner != caller.name and leases.is_grace_due(store, seen):
         leases.release_if_expired(store, team, seen.id)
@@ -83,8 +83,8 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
 
 
 def _with_notice_to_former_owner(team: Team, task: Task) -> Task:
-    """Return the claimed task with a notice to its former owner, if that lost the task unwillingly and was notified
-    that the task is free.
+    """Return the claimed task. It owes a notice to its former owner, if this owner lost the task unwillingly and is
+    still a member.
     """
     loss = leases.previous_loss(task)
     if loss is None or loss.owner in (loss.by, task.owner) or not team.member(loss.owner or ""):
@@ -94,7 +94,7 @@ def _with_notice_to_former_owner(team: Team, task: Task) -> Task:
 
 
 def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> None:
-    """Refuse to claim a task that is not free for the caller."""
+    """Refuse to claim a task that the caller cannot claim now."""
     if task.status == IN_PROGRESS:
         grace = ""
         if task.in_grace:
@@ -123,7 +123,7 @@ def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False
     join is accepted.
 
     Raises:
-        AgentNotFound: Nobody of that *name* is an active member.
+        AgentNotFound: No active member has that *name*.
         InvalidValue: The human can't own a task.
         NotAllowed: The member's role may not claim tasks.
     """
@@ -141,7 +141,7 @@ def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False
 _MAX_SILENCE = 86400.0
 """The longest silence in seconds that an agent may announce."""
 _GIVEN_BACK = "task-given-back"
-"""The event of a notice to the leader that an owner gave a task back."""
+"""The event of a notice by which the leader learns that an owner gave a task back."""
 
 
 def release(
@@ -182,8 +182,8 @@ def release(
 
 
 def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed | None:
-    """Return the notice that *by* released the task: to the leader if the owner gave it back and said why, else to the
-    owner that lost it. None if nobody is to be notified.
+    """Return the notice that *by* released the task. It goes to the leader if *by* is the owner and said why, else to
+    the owner, who lost the task. None if nobody is to be notified.
     """
     if task.owner == by:
         if not reason or by == team.leader or task.of_a_run:
@@ -197,7 +197,7 @@ def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed
 
 
 def tells_why(task: Task) -> bool:
-    """Whether the leader is notified why the task was released. *task* is the result of `release`."""
+    """Whether the leader is notified why the task was released. *task* is the task that `release` returned."""
     return any(notice.event == _GIVEN_BACK for notice in task.owed or ())
 
 
@@ -275,20 +275,21 @@ def heartbeat(
 
 
 _MAX_SKIPPED = 8
-"""How many tasks are skipped at most after another agent was faster, so that agents that collided do not collide again.
+"""The most tasks that are skipped after another agent was faster. Agents that collided skip different numbers, so they
+do not collide again.
 """
 
 
 def claim_next(
     store: Store, team_name: str, caller: Caller | None, wanted: Callable[[Task], bool] | None = None
 ) -> Task:
-    """Claim the best ready task for the caller, among those that are *wanted*: by priority, then tasks that touch
-    nothing that another agent has in progress, then the oldest.
+    """Claim the best ready task for the caller. Tasks are ordered by priority. Among equals, those come last that touch
+    the same code as a task that another agent has in progress, and else the oldest first.
 
-    Expired claims are released first.
+    Expired claims are released first. *wanted* says of a task whether it may be claimed.
 
     Raises:
-        NothingReady: There is none.
+        NothingReady: No such task is ready.
     """
     standing = require(store, team_name, caller, "claim-task", "--next")
     team, caller = standing.team, standing.caller
@@ -309,7 +310,7 @@ def claim_next(
 
 def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[Task]:
     """Release every expired claim, and free the tasks that are assigned to lost members. Return the tasks that are
-    still in progress. The alarm rings when another claim may expire.
+    still in progress. Set the *alarm* for the next time when a claim may expire or an assignee be lost.
     """
     in_progress, assigned = leases.release_all(store, team), assigning.free_lost(store, team)
     if alarm:
@@ -321,8 +322,8 @@ def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[T
 def _claim_first(
     store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool] | None
 ) -> tuple[Task | None, bool]:
-    """Claim the first task that the caller may have, and return it; None if no task could be claimed. Also return
-    whether tasks were skipped.
+    """Claim the first task that the caller may have. Return this task, or None if no task could be claimed, and whether
+    tasks were skipped.
     """
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
@@ -342,7 +343,7 @@ def _claim_first(
 
 
 def _is_ready(task: Task, skills: set[str], status_of: Callable[[str], str]) -> bool:
-    """Whether the task has no open blocker, has attempts left, and requires only these skills."""
+    """Whether the task has no open blocker, has attempts left, and requires no skill that is not in *skills*."""
     if not skills.issuperset(task.require) or dependencies.open_blockers(task, status_of):
         return False
     if task.attempts is None:
@@ -363,8 +364,8 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
     """Yield the tasks that the caller could claim now, best first; none if its role may not claim or it has a task in
     progress.
 
-    Tasks are read only as they are asked for. A task that the caller gave back is left to others for a while; the alarm
-    rings at its end.
+    Tasks are read only as they are asked for. A task that the caller gave back is left to others for a while; the
+    *alarm* is set for the end of this time.
     """
     if not may_claim_now(store, team, caller):
         return
@@ -379,8 +380,8 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
 
 
 def _seconds_reserved_for_others(store: Store, team: Team, task: Task, caller: Caller) -> float:
-    """Return for how many seconds the caller leaves the task to others: until a lease's length after the caller gave it
-    back with a reason. 0 if the task was changed since, or nobody else may claim it.
+    """Return for how many seconds the caller leaves the task to other members. The time ends a lease's length after the
+    caller gave the task back with a reason. 0 if the caller did not do this last, or nobody else may claim the task.
     """
     last = task.notes[-1] if task.notes else None
     if last is None or (last.what, last.by, last.owner) != ("released", caller.name, None) or not last.reason:
@@ -395,8 +396,8 @@ def _seconds_reserved_for_others(store: Store, team: Team, task: Task, caller: C
 def _candidates(
     store: Store, team: Team, caller: Caller, read_unlabelled: Callable[[Store, str], Iterator[Task]]
 ) -> Iterator[Task]:
-    """Yield the pending tasks that are not assigned to others, best first. A task that a silent owner may resume, or
-    that is left to others for now, comes last.
+    """Yield the pending tasks that are not assigned to other members, best first. Tasks that a silent owner may resume,
+    or that the caller leaves to other members for now, come last.
     """
     deferred = []
     for task in _by_priority(store, team.name, caller.name, read_unlabelled):
@@ -410,8 +411,8 @@ def _candidates(
 def _by_priority(
     store: Store, team: str, agent: str, read_unlabelled: Callable[[Store, str], Iterator[Task]]
 ) -> Iterator[Task]:
-    """Yield the pending tasks that are not assigned to others: first those that are assigned to the agent, then the
-    others by priority. Tasks that were edited by hand, and so may have a wrong label, come last.
+    """Yield the tasks that are pending and not assigned to other members: first those assigned to the agent, then the
+    rest by priority. Tasks that were edited by hand, and so may have a wrong label, come last.
     """
     assigned = assigning.of_agent(store, team, agent)
     yield from assigned
@@ -430,7 +431,7 @@ def _by_priority(
 
 
 def _without_overlap_first(store: Store, team: str, agent: str, pending: Iterable[Task]) -> Iterator[Task]:
-    """Yield the tasks in their order, but those last that touch what another agent has in progress."""
+    """Yield the *pending* tasks in their order, but last those that touch what another agent has in progress."""
     patterns: list[tuple[str, str, str]] | None = None
     overlapping: list[Task] = []
     for task in pending:

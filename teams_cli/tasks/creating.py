@@ -40,13 +40,13 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
 
 
 def _refuse_unfit(standing: Standing, draft: Task, name: str) -> None:
-    """Refuse to assign the draft to the member *name* if that could not claim the task."""
+    """Refuse to assign the draft to the member *name* if the member could not claim the task."""
     claims.refuse_unable(standing.team, name, standing.caller, or_absent=True)
     assigning.refuse_unskilled(standing.team, draft, name, standing.caller.config)
 
 
 def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
-    """Return the draft of the task that a file of that directory describes, without its dependencies."""
+    """Return the draft of the task that the file *template* of that directory describes, without its dependencies."""
     fields: dict[str, Any] = {
         name: getattr(template, name) for name in type(template).model_fields if name in Task.fields
     }
@@ -62,7 +62,7 @@ def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
 
 class Planned:
     """A task to create, in a list of tasks. Its *key* is its name in the list. *waits_for* and *after* have keys of the
-    list or ids of existing tasks. The task is assigned to the member *keep_for*; to nobody if that is None.
+    list or ids of existing tasks. The task is assigned to the member *keep_for*, or to nobody if this is None.
     """
 
     def __init__(
@@ -121,11 +121,11 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
 
 
 def _existing_dependencies(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
-    """Return the existing tasks for which tasks of the list wait, by the names that the list has for them.
+    """Return the existing tasks for which tasks of the list wait, each under the name by which the list refers to it.
 
     Raises:
         InvalidValue: A key is given twice.
-        TaskNotFound: There is no such task.
+        TaskNotFound: A task waits for a task that does not exist.
     """
     keys = [item.key for item in planned]
     if len({*keys}) < len(keys):
@@ -136,7 +136,7 @@ def _existing_dependencies(store: Store, team: str, planned: list[Planned]) -> d
 
 
 def _ordered(planned: list[Planned]) -> list[Planned]:
-    """Return the tasks in their order, but each after the tasks that it waits for.
+    """Return the tasks in the order given, except that each comes after the tasks that it waits for.
 
     Raises:
         DependencyCycle: Some tasks wait for each other.

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 
 
 def stuck_tasks(tasks: list[Task], ended: Iterable[str] = ()) -> set[str]:
-    """Return the ids of pending tasks that wait, directly or through others, for a failed or cancelled task. *ended*
-    has the ids of failed and cancelled tasks that are not among the *tasks*.
+    """Return the ids of pending tasks that can never become ready: directly or through other tasks, they wait for a
+    failed or cancelled task. *ended* has the ids of failed and cancelled tasks that are not among the *tasks*.
     """
     return waiting_for([*ended, *(task.id for task in tasks if task.status in ("failed", "cancelled"))], tasks)
 
 
 def waiting_for(ids: Iterable[str], tasks: Iterable[Task]) -> set[str]:
-    """Return the ids of the pending tasks among *tasks* that wait, directly or through others, for a task of *ids*."""
+    """Return the ids of those pending *tasks* that wait, directly or through other tasks, for one of the tasks
+    *ids*.
+    """
     blocked_tasks: dict[str, list[str]] = {}
     for task in tasks:
         if task.status == "pending":
@@ -37,7 +39,7 @@ def waiting_for(ids: Iterable[str], tasks: Iterable[Task]) -> set[str]:
 
 
 class Blocker:
-    """A task that another task waits for: its id and status. The status is `missing` or `unreadable` if the task can't
+    """A task for which another task waits: its id and status. The status is `missing` or `unreadable` if the task can't
     be read.
     """
 
@@ -50,14 +52,16 @@ class Blocker:
 
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the blockers of the task that are not completed, also missing and unreadable ones. *status_of* returns the
-    status of the task with an id.
+    """Return the blockers of the task that are not completed. A missing or unreadable blocker is one of them.
+    *status_of* returns the status of the task with an id.
     """
     return _open(task.blocked_by, status_of)
 
 
 def open_predecessors(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the tasks after which the task is to be completed, and that are not completed themselves."""
+    """Return those tasks of `after` that are not completed: the task can't be completed before them. *status_of* is as
+    for `open_blockers`.
+    """
     return _open(task.after, status_of)
 
 
@@ -67,8 +71,8 @@ def _open(ids: list[str] | None, status_of: Callable[[str], str]) -> list[Blocke
 
 
 def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> Callable[[str], str]:
-    """Return a function from the id of a task to its status: the *known* one, else the stored one. It returns `missing`
-    if there is no such task, and `unreadable` if its file is damaged.
+    """Return a function from the id of a task to its status. The status is taken from *known* if it is there, else from
+    the store. It is `missing` if there is no such task, and `unreadable` if its file is damaged.
     """
 
     def status_of(task_id: str) -> str:
@@ -85,18 +89,18 @@ def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> C
 
 
 def among(tasks: Iterable[Task]) -> Callable[[str], str]:
-    """Return a function from the id of a task to its status, for *tasks* that were read already. It returns `missing`
-    for other tasks.
+    """Return a function from the id of a task to its status. It knows only *tasks*, which were read already, and
+    returns `missing` for all others.
     """
     statuses = {task.id: task.status for task in tasks}
     return lambda task_id: statuses.get(task_id, "missing")
 
 
 def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str]) -> None:
-    """Refuse blockers that wait, directly or through others, for the task.
+    """Refuse *blockers* for the task *task_id* if one of them waits, directly or through other tasks, for that task.
 
     Raises:
-        DependencyCycle: A blocker does; the error names the tasks of the cycle.
+        DependencyCycle: A blocker waits for the task. The error names the tasks of the cycle.
         TaskNotFound: A blocker does not exist.
     """
     paths = [[blocker] for blocker in blockers]  # each leads from a blocker to a task that it waits for
@@ -115,7 +119,9 @@ def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str])
 
 
 def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None:
-    """Refuse a cycle that two concurrent changes made together, and take back the change from *before* to *task*."""
+    """Refuse the new dependencies of *task*, and restore those of *before*, if they make a cycle. This happens if two
+    changes at the same time each add a part of the cycle.
+    """
     if set(task.waits_for) <= set(before.waits_for):
         return
     try:
@@ -127,12 +133,12 @@ def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None
 
 
 def to_document(task: Task, status_of: Callable[[str], str]) -> dict[str, Any]:
-    """Return the task as JSON, with its dependencies that are not completed."""
+    """Return the task as JSON, together with those of its dependencies that are not completed."""
     return with_open(task.to_document(), status_of)
 
 
 def with_open(document: dict[str, Any], status_of: Callable[[str], str]) -> dict[str, Any]:
-    """Add to the document of a task its dependencies that are not completed."""
+    """Add to a task's *document* those of its dependencies that are not completed, and return the document."""
     blockers = [blocker.id for blocker in _open(document.get("blockedBy"), status_of)]
     document["blocked"], document["openBlockers"] = bool(blockers), blockers
     if document.get("after"):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MAX_NOTE = 8 * 1024
 _MOST_SHOWN = 400
-"""How many characters of a changed description a notice shows, and of a note the history."""
+"""The most characters that a notice shows of a changed description, and the history of a note."""
 
 
 def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
@@ -70,7 +70,9 @@ def with_fields(store: Store, task: Task, edit: Edit, name: str) -> Task:
 
 
 def _description(task: Task, edit: Edit) -> str | None:
-    """Return the description after the edit. A repeated command appends nothing again."""
+    """Return the task's description after the edit. A text that an earlier run of the same command appended is not
+    appended again.
+    """
     description: str | None = edit.fields.get("description", task.description)
     if edit.append is None or task.has_note(edit.uid):
         return description
@@ -80,8 +82,8 @@ def _description(task: Task, edit: Edit) -> str | None:
 
 
 def notices(before: Task, task: Task, edit: Edit, name: str) -> list[Owed]:
-    """Return the notice to the owner or assignee of the task about the edit by the member *name*; none if nothing
-    changed, or if the editor is that owner or assignee.
+    """Return the notice that *name* edited the task, to the owner or assignee of the task. Return no notice if nothing
+    changed, or if *name* is that owner or assignee.
     """
     changes = []
     for key in EDITABLE:
@@ -110,8 +112,8 @@ def _change_of_description(before: Task, task: Task, edit: Edit) -> str:
 
 
 def _difference(before: str, after: str) -> str:
-    """Return the old and the new lines between the first and the last changed line, or the whole text *after* if that
-    is shorter.
+    """Return the old and the new lines between the first and the last changed line. Return the whole text *after* if it
+    is shorter than these lines.
     """
     old, new = before.splitlines(), after.splitlines()
     while old and new and old[0] == new[0]:
@@ -123,7 +125,7 @@ def _difference(before: str, after: str) -> str:
 
 
 def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owed:
-    """Return the notice to the task's owner or assignee of what the member *name* did: *action* is `edited` or `noted
+    """Return the notice to the task's owner or assignee of what the member *name* did. *action* is `edited` or `noted
     on`, and *change* says what is new.
     """
     body = f"{name} {action} {task.id} ({task.title}): {change}"
@@ -133,7 +135,7 @@ def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owe
 
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
-    """Return the member who last edited the owner's task, if the owner has not seen that edit; else None."""
+    """Return the member who last edited the task, if the *owner* has not seen an edit of another member; else None."""
     edits = _notes_of_others(task, owner, ("edited",))
     if edits and _unread_notices(store, team.name, owner, _uid_prefix("edited", task))[1]:
         return edits[-1].by
@@ -141,14 +143,16 @@ def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
 
 
 def _notes_of_others(task: Task, owner: str, kinds: Collection[str]) -> list[Note]:
-    """Return the notes of these kinds that others added since the owner claimed the task, in order."""
+    """Return, in order, the notes of these *kinds* that members other than *owner* added since the owner claimed the
+    task.
+    """
     notes = (note for note in task.notes if note.what in kinds and note.at >= (task.claimed_at or ""))
     return [note for note in notes if note.by not in (None, owner)]
 
 
 def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> tuple[Mailbox, set[int]]:
-    """Return the member's mailbox, and the numbers of its unread notices whose uids contain one of these prefixes.
-    Notices that the member was shown count as read.
+    """Return the mailbox of the member *name*, and the numbers of its unread notices whose uids contain one of the
+    *uid_prefixes*. Notices that the member was shown count as read.
     """
     from teams_cli.messages import inboxes
 
@@ -163,11 +167,11 @@ def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> t
 
 
 def refuse_unseen(store: Store, team: Team, task: Task, owner: str, options: str) -> None:
-    """Refuse once, with the difference, to complete a task whose description another member changed since the owner
-    last saw it. The error has the command that completes the task, with these *options*.
+    """Refuse to complete a task if another member changed its description and the *owner* has not seen the change. The
+    error shows the change, so a second try succeeds. Its hint has the command for this, with the *options*.
 
     Raises:
-        Conflict: There is such a change. The error shows it, so the owner has seen it now.
+        Conflict: There is a change that the owner has not seen.
     """
     edits = _notes_of_others(task, owner, ("edited",))
     if not any("description" in (note.changed or ()) for note in edits):
@@ -179,8 +183,8 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str, options: str
 
 
 def read_unseen(store: Store, team: str, name: str, uid_prefix: str) -> str:
-    """Return the texts of the unread notices to that member whose uids contain *uid_prefix*, and mark them as read.
-    Empty if there are none.
+    """Return the texts of the unread notices to the member *name* whose uids contain *uid_prefix*, and mark these
+    notices as read. Empty if there are none.
     """
     mailbox, numbers = _unread_notices(store, team, name, uid_prefix)
     if not numbers:
@@ -191,7 +195,9 @@ def read_unseen(store: Store, team: str, name: str, uid_prefix: str) -> str:
 
 
 def note_shown(store: Store, team: str, task: Task, name: str, once_shown: OnceShown) -> None:
-    """Mark the notices about edits of the task as read, for an agent that is shown the whole task."""
+    """Mark the notices about edits of the task as read by the agent *name*, to which the whole task is being shown.
+    This is done by *once_shown*.
+    """
     if task.concerned != name or not _notes_of_others(task, name, ("edited", "note")):
         return
     mailbox, numbers = _unread_notices(store, team, name, _uid_prefix("edited", task), _uid_prefix("noted on", task))

@@ -68,7 +68,9 @@ def read(path: str) -> File:
 
 
 def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
-    """Store a copy of the file, and return the entry of the task for it. *by* is the member who attaches the file."""
+    """Store a copy of the *file*, and return the entry for it in the task's list of evidence. *by* is the member who
+    attaches the file.
+    """
     from base64 import b64encode  # these imports take time, and most tasks are completed without evidence
     from hashlib import sha256
 
@@ -90,7 +92,7 @@ def refuse_too_many(task: Task, files: Sequence[File]) -> None:
 
 
 def find(task: Task, name_or_id: str) -> Evidence:
-    """Return the attached file of the task with that name or id. If several have the name, it is the newest.
+    """Return the attached file of the task that has that name or id. If several have that name, return the newest.
 
     Raises:
         EvidenceNotFound: The task has no such file.
@@ -110,7 +112,7 @@ def content(store: Store, team: str, attached: Evidence) -> bytes:
     """Return the content of the file as it was attached.
 
     Raises:
-        DamagedRecord: The copy has another digest now.
+        DamagedRecord: The copy does not have the digest that was noted when the file was attached.
     """
     from base64 import b64decode
     from hashlib import sha256

@@ -37,7 +37,7 @@ OPEN = "open"
 OVER = frozenset({"landed", "red", "conflict", "refused"})
 _MAX_OUTPUT_SHOWN = 1200
 _MAX_ENDED_SHOWN = 50
-"""How many of the landings that are over are shown."""
+"""How many of the decided landings are shown."""
 
 
 class LandingNotFound(errors.NotFound):
@@ -48,7 +48,8 @@ class Landing(Record):
     """One landing: it merges the commit *head* of a task into the branch *onto* of a *repository*. The branch's tip was
     *base*.
 
-    *claim* is the claim of the task at that time. *returned* says that the outcome was written into the task.
+    *claim* is the claim of the task at the time when the landing was queued. *returned* says that the outcome was
+    written into the task.
     """
 
     nested = {"owed": Owed}  # noqa: RUF012
@@ -75,7 +76,9 @@ class Landing(Record):
     places: list[Object] | None = None
     """For a conflict: the conflicting lines of the task and of the branch, as `regions.place` returns them."""
     against: Object | None = None
-    """For a conflict: the `landing`, `task`, `title`, `owner` and `at` of the work that landed there before."""
+    """For a conflict: the work that landed before in the same place, by `landing`, `task`, `title`, `owner` and
+    `at`.
+    """
     reason: Text | None = None
     via: Word | None = None
     url: Text | None = None
@@ -89,7 +92,7 @@ class Landing(Record):
 
     @property
     def over(self) -> bool:
-        """Whether the landing is decided."""
+        """Whether the landing has its outcome: it is landed, red, in conflict or refused."""
         return self.state in OVER
 
     def words(self, team: str) -> str:
@@ -103,7 +106,9 @@ class Landing(Record):
 
 
 def _label(landing: Landing) -> str | None:
-    """Return the label of landings that need work: they are not decided, or their task does not have the outcome."""
+    """Return the label by which landings with work left are found: they have no outcome yet, or it is not in their task
+    yet. None if nothing is left to do.
+    """
     return None if landing.over and landing.returned else OPEN
 
 
@@ -114,7 +119,7 @@ def get(store: Store, team: str, ref: str) -> Landing:
     """Return the landing with that id, or the last landing of the task with that id.
 
     Raises:
-        LandingNotFound: There is none.
+        LandingNotFound: There is no such landing, or the task has none.
     """
     if ref.startswith("task-"):
         if landing := last_of(store, team, ref):
@@ -133,9 +138,11 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[L
 
 
 def open_ones(store: Store, team: str) -> list[Landing]:
-    """Return the landings that are not over, or whose outcome is not in their task yet, in the order of their turns.
+    """Return the landings that have no outcome yet, or whose outcome is not in their task yet, in the order of their
+    turns.
 
-    A landing that is decided, or about to move its branch, comes first: the branch's checkout may be half updated.
+    A landing that has its outcome, or is about to move its branch, comes first: it may have updated only half of the
+    branch's checkout.
     """
     landings = []
     for landing_id in store.labelled(team, LANDING, OPEN):
@@ -149,13 +156,17 @@ def open_ones(store: Store, team: str) -> list[Landing]:
 
 
 def turn(landing: Landing) -> tuple[bool, int, int]:
-    """Return the sort key of a landing in the queue: started ones come first, then the more urgent, then the older."""
+    """Return the key that sorts landings into the queue: first those that have started, then by priority, then by
+    age.
+    """
     has_started = landing.over or landing.merge is not None
     return not has_started, PRIORITIES.index(landing.priority), LANDING.number_in(landing.id)
 
 
 def whose(against: dict[str, Any]) -> str:
-    """Return whose work the landing conflicts with: the owner, the task and its title. Older landings have no title."""
+    """Return whose work is in the way of the landing, from its field *against*: the owner, the task and its title. The
+    title is missing in older landings.
+    """
     title = against.get("title")
     return f"{against['owner']}'s {against['task']}" + (f' "{title}"' if title else "")
 
@@ -167,8 +178,8 @@ def last_of(store: Store, team: str, task_id: str) -> Landing | None:
 
 
 def of_interest(store: Store, team: str, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """Return the landings that are not over and the newest that are, as JSON and by number. Only the end of the output
-    of a failed check is kept.
+    """Return as JSON, by number, all landings without an outcome, and the newest of those with an outcome. Of the
+    output of a failed check only the end is kept.
     """
     landings = all_of(store, team, problems)
     ended = [landing.id for landing in landings if landing.over]
