@@ -46,7 +46,9 @@ def _refuse_unfit(standing: Standing, draft: Task, name: str) -> None:
 
 
 def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
-    """Return the draft of the task that the file *template* of that directory describes, without its dependencies."""
+    """Return the draft of the task that *template* describes, without its dependencies. *directory* has the file of the
+    template: paths in it are relative to it.
+    """
     fields: dict[str, Any] = {
         name: getattr(template, name) for name in type(template).model_fields if name in Task.fields
     }
@@ -99,7 +101,7 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
             _refuse_unfit(standing, item.draft, item.keep_for)
 
     def with_dependencies(ids: list[str]) -> list[Task]:
-        """Return the tasks with their dependencies and assignees, for the *ids* that the store gives them."""
+        """Return the tasks with their dependencies and assignees. *ids* are the ids that the store gives the tasks."""
         id_of = {ref: task.id for ref, task in existing.items()}
         id_of.update((item.key, task_id) for item, task_id in zip(ordered, ids, strict=True))
         statuses = dict.fromkeys(ids, "pending") | {task.id: task.status for task in existing.values()}

@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 _GRACE = 120.0
-"""Seconds between the end of a lease and the end of the claim, or a whole lease if that is shorter. `goes_on` in the
-PostgreSQL extension's schema.sql has the same figure.
+"""Seconds between the end of a lease and the end of the claim. A lease that is shorter than this has a grace period as
+long as itself. `goes_on` in the PostgreSQL extension's schema.sql has the same number.
 """
 _LEASE = "lease-"
-"""The prefix of `about` in a notice that asks for a sign of life."""
+"""The prefix of `about` in a notice that asks for a sign of life. The id of the task follows."""
 _MAX_CLOCK_DRIFT = 30.0
-"""A wall clock that drifts by more seconds was set; a smaller difference is normal."""
+"""The most seconds by which a wall clock drifts in normal use. A clock that is further off was set."""
 _LOOK_AGAIN_AFTER = 1.0
-"""Seconds until an expired claim is looked at again that this login may not release."""
+"""Seconds until a wait looks again at an expired claim that this login may not release."""
 
 
 def lease_seconds(team: Team) -> float:
@@ -46,19 +46,19 @@ def lease_seconds(team: Team) -> float:
 
 
 def with_full_lease(store: Store, team: Team, task: Task) -> Task:
-    """Return the task with a whole lease that begins now."""
+    """Return the task with a lease of full length that begins now."""
     return with_lease(store, task, lease_seconds(team))
 
 
 def claimed_by(store: Store, team: Team, task: Task, owner: str, reason: str | None = None) -> Task:
-    """Return the task in progress by the member *owner*, under a new claim, with a note of it."""
+    """Return the task in progress by the member *owner*, under a new claim. A note of the claim has the *reason*."""
     now = teams.now(store)
     claimed = task.having(status=IN_PROGRESS, owner=owner, assignee=None, claimed_at=now, claim=task.claim + 1)
     return with_full_lease(store, team, claimed.noted(now, owner, "claimed", reason))
 
 
 def with_lease(store: Store, task: Task, seconds: float) -> Task:
-    """Return the task with a lease that ends in so many seconds."""
+    """Return the task with a lease that ends in *seconds* seconds."""
     epoch, now = store.steady()
     expires = rfc3339(later(store.now(), seconds))
     until = round(now + seconds, 3)
@@ -66,13 +66,13 @@ def with_lease(store: Store, task: Task, seconds: float) -> Task:
 
 
 def seconds_left(store: Store, task: Task) -> float:
-    """Return the seconds until the lease ends; negative once it has ended."""
+    """Return the seconds until the task's lease ends; negative once the lease has ended."""
     return (task.lease_until or 0.0) - store.steady()[1]
 
 
 def expires_at(store: Store, task: Task) -> str | None:
-    """Return when the lease ends by the wall clock; None without a lease. The stored time is wrong if the clock was set
-    since it was stored.
+    """Return when the task's lease ends by the wall clock; None without a lease. If the clock was set since the time
+    was stored, the time is computed anew.
     """
     epoch, steady_now = store.steady()
     if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
@@ -110,7 +110,7 @@ def is_grace_due(store: Store, task: Task) -> bool:
 
 
 def current(store: Store, team: Team, task: Task) -> Task:
-    """Release the task if its claim has expired, and return the task as it is then. On a read-only disk nothing is
+    """Return the task as it is now: released if its claim has expired. On a read-only disk the release is not
     stored.
     """
     has_ended = bool(why_claim_ended(store, team, task))
@@ -123,8 +123,8 @@ def current(store: Store, team: Team, task: Task) -> Task:
 
 
 def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
-    """If the claim on the task has expired, release the task and notify the leader. If only its lease has ended, begin
-    the grace period, unless newer traces of work prolong the lease.
+    """Release the task if its claim has expired, notify the leader, and return the task. If only its lease has ended,
+    prolong the lease by newer traces of work, or else begin the grace period.
     """
     reason = ""
 
@@ -151,8 +151,8 @@ def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
 
 
 def _prolonged_or_in_grace(store: Store, team: Team, task: Task) -> Task:
-    """Return a task whose lease has ended: with a lease that counts from the newest trace of work, or in its grace
-    period if that trace is too old.
+    """Return a task whose lease has ended. It has a new lease that counts from the newest trace of work, or is in its
+    grace period if there is no such trace or only an old one.
     """
     from teams_cli.tasks import touching  # most leases are renewed before they end
 
@@ -163,7 +163,7 @@ def _prolonged_or_in_grace(store: Store, team: Team, task: Task) -> Task:
 
 
 def _in_grace(store: Store, team: Team, task: Task) -> Task:
-    """Return the task, whose lease has ended, in its grace period, with notices to its owner and to the leader."""
+    """Return the task in its grace period, with notices to its owner and to the leader. Its lease has ended."""
     seconds = min(_GRACE, lease_seconds(team))
     in_grace = with_lease(store, task, seconds)
     in_grace = in_grace.having(grace_until=in_grace.lease_until)
@@ -190,15 +190,15 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
 
 
 def end_grace(store: Store, team: Team, before: Task, task: Task) -> None:
-    """If the change from *before* to *task* ended a grace period, close the notices that asked for a sign of life."""
+    """Close the notices that asked for a sign of life, if the change from *before* to *task* ended a grace period."""
     if before.in_grace and not task.in_grace:
         for name in {before.owner or "", team.leader}:
             close_requests(store, team.name, name, f"{_LEASE}{task.id}")
 
 
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
-    """Return the task without its owner, whose claim has expired, and with notices to the leader and to the former
-    owner. *taker* is the member that claims it at once.
+    """Return the task without its owner, whose claim has expired, for the *reason* given. It owes notices to the leader
+    and to the former owner. *taker* is the member that claims the task at once; empty if nobody does.
     """
     now_with = f"; {taker} has it now" if taker else ""
     silent = (task.in_grace and seconds_left(store, task) < 0) or None
@@ -214,7 +214,7 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
 
 
 def _likely_taker(store: Store, team: Team, task: Task) -> str:
-    """Return who will probably take the released task, as the end of a sentence; empty if that is not known."""
+    """Return who will probably claim the released task, as the end of a sentence; empty if this is not known."""
     if task.assignee:
         return f"; it is assigned to {task.assignee}"
     if task.require:
@@ -227,8 +227,8 @@ def _likely_taker(store: Store, team: Team, task: Task) -> str:
 
 
 def loss_notice(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
-    """Return the notice to the owner that it lost the task: why, and who has it now. *now_with* is the end of the
-    sentence, such as `; ann has it now`; empty if the task is free.
+    """Return the notice to the task's owner that it lost the task, with the *reason*. *now_with* ends the sentence and
+    says who has the task now, as in `; ann has it now`. If it is empty, the task is free.
     """
     body = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _claim_offer(task.id)}."
     return task.notice(task.owner or "", body, event, "lost", by=by)
@@ -239,8 +239,8 @@ def _claim_offer(task_id: str) -> str:
 
 
 def without_offers(notices: Sequence[Message]) -> list[str]:
-    """Return the texts of the notices, without the offer to claim a task that was taken meanwhile, as another of the
-    notices says.
+    """Return the texts of the notices. A notice that offers a task to be claimed again loses this offer, if another of
+    the notices says that the task was taken.
     """
     taken = {task_id for event, task_id in map(events.of, notices) if event == events.TASK_TAKEN}
     texts = []
@@ -259,7 +259,7 @@ def release_all(store: Store, team: Team) -> list[Task]:
     """Release every task in progress whose claim has expired, and return the tasks that stay in progress.
 
     If only the lease of a task has ended, its grace period begins. Tasks that only another login may release stay in
-    progress, and so do those of a closed team.
+    progress, and so do all tasks of a closed team.
     """
     remaining = []
     for task in list(tasks.labelled(store, team.name, IN_PROGRESS)):
@@ -274,7 +274,9 @@ def release_all(store: Store, team: Team) -> list[Task]:
 
 
 def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alarm) -> None:
-    """Have the alarm ring when the claim on one of these tasks may expire, by time or because a process ends."""
+    """Set the *alarm* for the moment when the claim on one of these tasks may expire, by time or because a process
+    ends.
+    """
     for task in in_progress:
         if task.status != IN_PROGRESS or task.owner is None:
             continue
@@ -285,16 +287,17 @@ def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alar
 
 
 def may_be_claimed_again(task: Task, name: str) -> bool:
-    """Whether an agent other than *name* lost the task only because it was silent, and nothing happened to the task
-    since, so that this agent may come back and claim the task again.
+    """Whether the task is left for its former owner to claim again. It is, if an agent other than *name* lost it only
+    by its silence, and nothing has happened to the task since.
     """
     last_event = next((note for note in reversed(task.notes) if note.added is None), None)
     return last_event is not None and bool(last_event.silent) and last_event.owner not in (None, name)
 
 
 def previous_loss(task: Task) -> Note | None:
-    """Return the note that says how the task was lost before its present claim, by another agent, who may have left
-    uncommitted work, or by the present owner; None if it was not lost before. Its *owner* is the agent that lost it.
+    """Return the note of how the task was lost before its present claim. None if it was not lost, or if the present
+    owner gave it back itself. The *owner* of the note is the agent that lost the task, which may have left uncommitted
+    work.
     """
     changes = [note for note in task.notes if note.what in ("claimed", "expired", "released", "completed", "reopened")]
     if task.status != IN_PROGRESS or len(changes) < 2 or changes[-1].what != "claimed":
@@ -311,10 +314,11 @@ def previous_loss(task: Task) -> Note | None:
 def renew(
     store: Store, team: Team, agent: Agent, reading: bool = False, refused: bool = False
 ) -> tuple[Agent, list[Task]]:
-    """Note that the agent is alive, and renew the leases of its tasks, unless both were done a short while ago.
+    """Note that the agent is alive, and renew the leases of its tasks. Nothing is done if both were done a short while
+    ago.
 
-    Return the agent's record and its tasks whose lease was about to end. A command that only reads is noted if the
-    agent has a task, and a refused command if a quarter of a lease has passed.
+    Return the agent's record, and those of its tasks whose lease was about to end. A command that only reads
+    (*reading*) counts only if the agent has a task. A *refused* command counts only if a quarter of a lease has passed.
     """
     if presence.renewed_lately(store, team, agent):
         return agent, []
@@ -338,7 +342,7 @@ def renew(
 
 
 def _renew_lease(store: Store, team: Team, seen: Task) -> float | None:
-    """Renew the lease of the task, and return how many seconds were left of the old lease; None if the lease was not
+    """Renew the lease of the task, and return how many seconds the old lease still had. None if the lease was not
     renewed.
     """
 
@@ -353,5 +357,5 @@ def _renew_lease(store: Store, team: Team, seen: Task) -> float | None:
 
 
 def _is_renewal_due(store: Store, team: Team, task: Task) -> bool:
-    """Whether so much of the lease is gone that renewing it is worth a write."""
+    """Whether so much of the task's lease has passed that renewing it is worth a write."""
     return seconds_left(store, task) < lease_seconds(team) * (1 - presence.RENEWED_AFTER)

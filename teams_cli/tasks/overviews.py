@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from teams_cli.store.pace import Alarm
 
 DONE = "all tasks are settled: you are done"
-"""The text for a member when all tasks are finished."""
+"""The text that a member gets when all tasks are finished."""
 _FREE_LABELS = [tasks.free_label(priority) for priority in PRIORITIES]
 _LANDING = "landing"
 _QUEUED_WITHIN = 3.0
-"""Seconds between the completion of a task and its landing in the queue, at most."""
+"""The most seconds between the completion of a task and the entry of its landing into the queue."""
 _STATUS_OF_LABEL = {**{status: status for status in FINISHED}, **dict.fromkeys(_FREE_LABELS, "pending")}
-"""The labels that say enough about a task, so that it need not be read, with the status of their tasks."""
+"""By label: the status of the tasks with this label, for labels that say enough about a task without reading it."""
 
 
 class Overview:
-    """The tasks that were read, in *tasks_read*, and the ids of the *unread* ones by label."""
+    """The tasks of a team: those that were read, in *tasks_read*, and the ids of the *unread* ones by label."""
 
     def __init__(self, tasks_read: Sequence[Task], unread: Mapping[str, Collection[str]]) -> None:
         self.tasks_read = list(tasks_read)
@@ -54,7 +54,7 @@ class Overview:
 
     @property
     def free(self) -> int:
-        """The number of unread tasks that every member may claim, in addition to the tasks in `ready`."""
+        """The number of unread tasks that every member may claim. They are not among the tasks in `ready`."""
         return sum(len(task_ids) for label, task_ids in self._unread.items() if _STATUS_OF_LABEL[label] == "pending")
 
     @property
@@ -83,9 +83,11 @@ def completed_in_brackets(store: Store, team: str) -> str:
 def settled(
     store: Store, team: str, known: Overview | None = None, alarm: Alarm | None = None
 ) -> dict[str, Any] | None:
-    """Return the number of tasks by status, and the tasks that can never become ready; None while a task can go on.
+    """Return the number of tasks by status (`taskCounts`), and the ids of tasks that can never become ready (`stuck`).
+    Return None as long as some task can go on.
 
-    *known* is the overview, if it was read already. The alarm rings when the tasks may become settled by time alone.
+    *known* is the overview, if it was read already. The *alarm* is set for the moment when time alone may settle the
+    tasks.
     """
     known = known or overview(store, team)
     counts, stuck = known.counts, known.stuck
@@ -101,8 +103,8 @@ def settled(
 
 
 def counts_if_ended(store: Store, team: str, alarm: Alarm | None = None) -> dict[str, int] | None:
-    """Return the number of tasks by status if there are tasks and all have ended; else None. A task that can never
-    become ready has not ended: the leader may free it.
+    """Return the number of tasks by status if there are tasks and all of them have ended; else None. A task that can
+    never become ready has not ended, because the leader may still free it. *alarm* is as for `settled`.
     """
     if any(keys for label, keys in store.by_label(team, TASK).items() if label not in FINISHED):
         return None
@@ -112,7 +114,9 @@ def counts_if_ended(store: Store, team: str, alarm: Alarm | None = None) -> dict
 
 
 def has_unlanded_task(store: Store, team: str) -> bool:
-    """Whether a completed task may come back to its owner because it has yet to land."""
+    """Whether a landing is not over yet, or not noted in its task, so that a completed task may come back to its
+    owner.
+    """
     if _LANDING not in store.holds(team, _LANDING):
         return False
     from teams_cli.tasks import landings
@@ -124,8 +128,8 @@ def has_unlanded_task(store: Store, team: str) -> bool:
 
 
 def _is_about_to_land(store: Store, team: str, tasks_read: Sequence[Task]) -> bool:
-    """Whether a task was completed a moment ago, so that its landing may not be in the queue yet. In a large team such
-    a task is not among the *tasks_read*, but in the history.
+    """Whether a task was completed so lately that its landing may not be in the queue yet. In a large team such a task
+    is found in the history, because it is not among the *tasks_read*.
     """
     from teams_cli.teams import settings, teams
 
@@ -152,7 +156,7 @@ def _is_recent(store: Store, time: str) -> bool:
 
 
 def refuse_closed(store: Store, team: Team) -> None:
-    """Raises WrongState: The team is closed, so the awaited event can never happen."""
+    """Raises WrongState: The team is closed, so the event that somebody waits for can never happen."""
     if team.state == "closed":
         from teams_cli.teams import history
 
@@ -160,8 +164,8 @@ def refuse_closed(store: Store, team: Team) -> None:
 
 
 def overview(store: Store, team: str) -> Overview:
-    """Return the overview of the team's tasks. In a large team, tasks whose label tells enough, such as finished ones,
-    are only counted; the others are read.
+    """Return the overview of the team's tasks. In a large team, tasks whose label says enough, such as finished ones,
+    are only counted; the rest are read.
     """
     labels = dict(store.by_label(team, TASK))
     if tasks.are_few(labels):

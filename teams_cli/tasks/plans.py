@@ -27,7 +27,7 @@ class PlanNotFound(errors.NotFound):
 
 
 class Plan(Record):
-    """One plan. A decision is final; a better plan revises it."""
+    """One plan. The decision on a plan is final; a better plan revises the old one."""
 
     nested = {"owed": Owed}  # noqa: RUF012
 
@@ -97,7 +97,7 @@ def propose(
 
 
 def _open_equal(store: Store, draft: Plan) -> Plan | None:
-    """Return a plan that equals the draft and waits for its decision; None if there is none."""
+    """Return a plan that waits for its decision and is equal to the *draft*; None if there is none."""
     for plan in all_of(store, draft.team_name, [], only_open=True):
         if (plan.from_, plan.plan, plan.task, plan.revises) == (draft.from_, draft.plan, draft.task, draft.revises):
             return plan
@@ -108,7 +108,7 @@ def get(store: Store, team: str, plan_ref: str) -> Plan:
     """Return the plan with that id, which may be written as a number.
 
     Raises:
-        PlanNotFound: There is none.
+        PlanNotFound: There is no such plan.
     """
     plan_id = id_of(plan_ref, "plan")
     try:
@@ -158,8 +158,8 @@ def _decide(
     note: str | None = None,
     feedback: str | None = None,
 ) -> Plan:
-    """Set the status of a proposed plan, with the *note* of an approval or the *feedback* of a rejection. Repeating a
-    decision changes nothing.
+    """Decide a proposed plan: set its *status*, with the *note* of an approval or the *feedback* of a rejection. A
+    decision that repeats the earlier one changes nothing.
     """
     name = require(store, team_name, caller, operation, plan_ref).name
 
@@ -202,5 +202,7 @@ def approved(store: Store, team: str, task_id: str) -> Plan | None:
 
 
 def newest_approved(plans: Sequence[Plan], task_id: str) -> Plan | None:
-    """Return the newest of the *plans*, given by number, that is approved for the task; None if there is none."""
+    """Return the newest of the *plans* that is approved for the task; None if there is none. The plans are in the order
+    of their numbers.
+    """
     return next((plan for plan in reversed(plans) if plan.status == "approved" and plan.task == task_id), None)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 _DESCRIPTION = 600
-"""Characters of the description that the request to review the task has."""
+"""The most characters of a task's description that the request to review the task has."""
 
 
 def review(
@@ -80,10 +80,11 @@ def review(
 
 
 def _refuse_unseen(store: Store, standing: Standing, task: Task) -> None:
-    """Refuse once to accept a task whose owner handed in newer work that the reviewer was not notified of yet.
+    """Refuse to accept a task whose owner handed in newer work, if the reviewer was not notified of this work yet. The
+    error notifies the reviewer, so a second try succeeds.
 
     Raises:
-        Conflict: There is such work. The error says so, so the reviewer knows of it now.
+        Conflict: There is such work.
     """
     times_handed_in = sum((note.what, note.claim) == (IN_REVIEW, task.claim) for note in task.notes)
     if task.status != IN_REVIEW or times_handed_in < 2:  # the mail need not be searched
@@ -110,7 +111,9 @@ def _refuse_reviewer(task: Task, standing: Standing) -> None:
 
 
 def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
-    """Whether the member *name* is the reviewer of the task, by name or by role. Its owner never is."""
+    """Whether the member *name* is the reviewer of the task, by name or by role. The owner of a task never reviews
+    it.
+    """
     if task.review_by == name:
         return task.owner != name
     member = team.member(name)
@@ -125,7 +128,7 @@ def for_person(tasks_of_team: Iterable[Task]) -> list[Task]:
 
 
 def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
-    """Return the notices to the reviewers of a task that has come into review, or to the leader if nobody else can
+    """Return the notices that ask for a review of the task: to its reviewers, or to the leader if nobody else can
     review it.
     """
     if task.review_by == HUMAN:
@@ -147,7 +150,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
 
 
 def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> list[Owed]:
-    """Return the notices to the reviewers of a task in review whose owner handed in newer work."""
+    """Return the notices that the owner of a task in review handed in newer work, to its reviewers."""
     commit = f", commit {task.submitted[:10]}" if task.submitted and task.submitted != before.submitted else ""
     body = f"{task.owner} handed in newer work on {task.id} ({task.title}){commit}: teams show-task {task.id}"
     return [
@@ -157,8 +160,8 @@ def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> 
 
 
 def of_edit(team: Team, task: Task, config: Config | None, notices: list[Owed]) -> list[Owed]:
-    """Return the *notices* of an edit for a task in review: the notices to the owner say how to hand in changed work,
-    and the reviewers get them, too.
+    """Return the *notices* that a task in review was edited. Notices to the owner say in addition how to hand in
+    changed work, and each reviewer gets a copy of the notice.
     """
     advice = f"If your work lacks it, change it, then: teams update-task {task.id} --status completed"
     reviewers = [notice.to for notice in asked(team, task, config)]
@@ -173,18 +176,18 @@ def of_edit(team: Team, task: Task, config: Config | None, notices: list[Owed]) 
 
 
 def _uid_of_newer_work(task: Task) -> str:
-    """Return the prefix of the uids of notices of newer work."""
+    """Return the beginning of the uids of notices that the owner of the task handed in newer work."""
     return f"newer-{task.id}-{task.claim}"
 
 
 def _result(task: Task) -> str:
-    """Return the line with the result for a notice; empty without a result."""
+    """Return the line of a notice that has the task's result; empty without a result."""
     return f"\nresult{tasks.after_colon(task, task.result)}" if task.result else ""
 
 
 def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:
     """Return the notices to the owner and to the reviewers that *by* took the task out of review. *before* is the task
-    in review, *task* is what it became.
+    as it was in review, *task* is the task after the change.
     """
     label = f"{task.id} ({task.title})"
     notices = []
@@ -204,8 +207,8 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
 
 
 def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list[Owed]:
-    """Return the notices that the caller accepted the task: to members whose task is ready now, to the owner and to the
-    leader.
+    """Return the notices that the caller accepted the task: to members whose task is ready because of this, to the
+    owner and to the leader.
     """
     team, name, label = standing.team, standing.name, f"{task.id} ({task.title})"
     notices = assigning.ready_notices(store, team, task)
@@ -219,8 +222,8 @@ def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list
 
 
 def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: str) -> Task:
-    """Return the task in progress again, under a new claim, with a notice to its owner; the task is free if its owner
-    is gone. *what* is `rejected` or another event of notes.
+    """Return the task in progress again, under a new claim, with a notice to its owner. If the owner is no longer a
+    member, the task becomes free instead. *what* is `rejected` or another event of notes, and *why* its reason.
     """
     now = teams.now(store)
     noted = task.noted(now, by, what, why)

@@ -39,13 +39,15 @@ STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cance
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
 IF_READY = "if-ready-"
-"""The prefix of the uid of a notice that a task is ready. It is sent only if the task is ready at that time."""
+"""The prefix of the uid of a notice that a task is ready. The notice is dropped if this is no longer true when it would
+be sent.
+"""
 IF_LAST = "if-last-"
-"""The prefix of the uid of a notice that a task can be completed, since the last task before it is. It is sent only if
-that is so at that time.
+"""The prefix of the uid of a notice that a task can be completed, because the last of its `after` tasks is completed.
+The notice is dropped if this is no longer true when it would be sent.
 """
 READ_WHOLE = 50
-"""If there are at most so many tasks, all are read, so that one that was edited by hand is seen as it is."""
+"""If there are at most so many tasks, all of them are read, so that a task that was edited by hand is seen as it is."""
 _MAX_EVENTS = 50
 _MAX_TEXTS = 100
 _MAX_RESULT_SHOWN = 1200
@@ -55,8 +57,8 @@ class Note(Record):
     """An event of a task: claimed, released, expired, completed, failed, cancelled, reopened, amended, kept, accepted,
     rejected, landed, edited (with the *changed* keys), or note (with the *added* text).
 
-    *owner* is the member that lost the task. *silent* says that the owner lost it only because no sign of life came, so
-    that it may come back.
+    *owner* is the member that lost the task. *silent* says that this member lost it only because no sign of life came,
+    so that it may claim the task again.
     """
 
     at: Time
@@ -71,7 +73,7 @@ class Note(Record):
     uid: Word | None = None
     """The uid of the command that added the note."""
     cause: Text | None = None
-    """The reason alone, if *reason* also says when the owner was last heard of."""
+    """The reason alone, if *reason* also says when the owner last gave a sign of life."""
 
 
 _RESULT_EVENTS = ("amended", "in_review", "completed", "failed")
@@ -84,7 +86,8 @@ class Task(Record):
     """One task.
 
     `claim` rises with each claim, so that a command of an earlier claim is refused. A pending task with an `assignee`
-    is reserved for that member. A task with a `check` is completed when that passes, with `reviewBy` after a review.
+    is reserved for that member. A task with a `check` is completed when the check passes, and with `reviewBy` after a
+    review.
     """
 
     nested = {"notes": Note, "owed": Owed, "evidence": Evidence}  # noqa: RUF012
@@ -104,7 +107,7 @@ class Task(Record):
     completed_at: Time | None = None
     blocked_by: list[TaskId] = field(default_factory=list)
     after: list[TaskId] | None = None
-    """Tasks that must be completed before this one is. Unlike blockers, they do not prevent a claim."""
+    """Tasks that must be completed before this task is completed. Unlike blockers, they do not prevent a claim."""
     require: list[Word] = field(default_factory=list)
     touches: list[Word] | None = None
     agree_with: list[TaskId] | None = None
@@ -125,20 +128,20 @@ class Task(Record):
     review_by: Name | None = None
     reviewed: Reviewed | None = None
     submitted: Word | None = None
-    """The commit that the owner handed in for review. This commit lands."""
+    """The commit that the owner handed in for review. It is the commit that lands."""
     evidence: list[Evidence] | None = None
     landing: Word | None = None
     source: Source | None = None
-    """For an imported task: the tracker, the id there, and a digest of each field at the import. `foreign` says that
-    anybody could have written its title and description.
+    """For an imported task: the tracker, the task's id in the tracker, and a digest of each field at the import.
+    `foreign` says that anybody could have written its title and description.
     """
     claim: Count = 0
     lease_expires_at: Time | None = None
     lease_epoch: Word | None = None
     lease_until: Seconds | None = None
     grace_until: Seconds | None = None
-    """The end of the lease that the grace period set. A lease with another end, also one set by an older version, ends
-    the grace period.
+    """The end of the lease that the grace period set. The grace period is over as soon as the lease has another end,
+    even if an older version set it.
     """
     notes: list[Note] = field(default_factory=list)
     owed: list[Owed] | None = None
@@ -153,12 +156,14 @@ class Task(Record):
         return task.having(owed=owed or None)
 
     def notice(self, to: str, body: str, event: str, uid: str, **more: Any) -> Owed:
-        """Return a notice about the task. *uid* tells it from the other notices of the same claim."""
+        """Return a notice about the task. *uid* distinguishes it from the other notices of the same claim."""
         uid = f"{uid}-{self.id}-{self.claim}"
         return Owed(to=to, message=body, uid=uid, event=event, task=self.id, **more)
 
     def noted(self, at: str, by: str, what: str, reason: str | None = None, **more: Any) -> Task:
-        """Return the task with one more note. The last 50 events are kept, and all texts that were added."""
+        """Return the task with one more note, of the event *what*. The last 50 events are kept, and all notes with a
+        text that was added.
+        """
         note = Note(at=at, by=by, what=what, claim=self.claim or None, reason=reason, **more)
         notes = [*self.notes, note]
         if sum(note.added is None for note in notes) > _MAX_EVENTS:
@@ -167,8 +172,8 @@ class Task(Record):
         return self.having(notes=notes, updated_at=at)
 
     def still_due(self, notice: Owed, store: Store, team: str) -> Owed | None:
-        """Return the notice that is to be sent; None if it is no longer true. Only a notice that another task is ready
-        or can be completed can cease to be true.
+        """Return the notice to send; None if what it says is no longer true. This can happen only if it says that a
+        task is ready or can be completed.
         """
         is_of_last = notice.uid.startswith(IF_LAST)
         if not (is_of_last or notice.uid.startswith(IF_READY)):
@@ -203,12 +208,12 @@ class Task(Record):
         return self.run is not None or self.prompt is not None
 
     def has_note(self, uid: str | None) -> bool:
-        """Whether the command with that uid added a note already."""
+        """Whether the task has a note that the command with that *uid* added."""
         return uid is not None and any(note.uid == uid for note in self.notes)
 
     @property
     def is_full(self) -> bool:
-        """Whether no more text can be added."""
+        """Whether the task can take no further note with a text."""
         return sum(note.added is not None for note in self.notes) >= _MAX_TEXTS
 
     @property
@@ -243,13 +248,13 @@ class Task(Record):
 
     @property
     def since_reopened(self) -> list[Note]:
-        """The notes since the task was last reopened."""
+        """The notes since the task was last reopened; all notes if it never was."""
         opened = [place for place, note in enumerate(self.notes) if note.what == "reopened"]
         return self.notes[opened[-1] + 1 :] if opened else self.notes
 
     @property
     def result_so_far(self) -> str | None:
-        """The result that was given since the task was last reopened; None if it is older."""
+        """The result that was given since the task was last reopened; None if no result was given since then."""
         since = self.since_reopened
         was_reopened = len(since) < len(self.notes)
         if was_reopened and not any(note.what in _RESULT_EVENTS for note in since):
@@ -275,7 +280,9 @@ def free_label(priority: str) -> str:
 
 
 def pending_labels(priority: str) -> tuple[str, str]:
-    """Return the two labels of pending tasks of that priority. Older versions gave all of them the second label."""
+    """Return the two labels that pending tasks of that priority can have. Older versions gave all of these tasks the
+    second label.
+    """
     return free_label(priority), f"pending-{priority}"
 
 
@@ -285,7 +292,7 @@ FREED = frozenset(
         *(f"task:{label}" for priority in PRIORITIES for label in pending_labels(priority)),
     }
 )
-"""The topics of all changes that may make a task ready or end the last task: all changes but claiming."""
+"""The topics of the changes that may make a task ready, or end the last unfinished task: all changes except claims."""
 
 
 def after_colon(task: Task, result: str | None) -> str:
@@ -309,7 +316,7 @@ TASK: Kind[Task] = Kind("task", Task, numbered=True, label=label_of, logins="tas
 
 
 def may_add(team: Team, role: str, config: Config | None) -> bool:
-    """Whether members of that role may add tasks, or may be granted that."""
+    """Whether members of that role may add tasks, or may be allowed to by the human."""
     return verdict(role, "create-task", team, config) != "deny"
 
 
@@ -333,7 +340,8 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
 
 
 def drafted(standing: Standing, draft: Task, now: str) -> Task:
-    """Return the draft as it is stored once it has a number: checked, with its creator and its times.
+    """Return the draft as it is stored once it has a number: checked, with its creator and its times. *now* is the time
+    of its creation.
 
     Raises:
         InvalidValue, NotAllowed: As for `create`.
@@ -361,8 +369,8 @@ def get(store: Store, team: str, task_ref: str) -> Task:
     """Return the task with that id, which may be written as a number.
 
     Raises:
-        TaskNotFound: There is none.
-        DamagedRecord: Its file is damaged.
+        TaskNotFound: There is no such task.
+        DamagedRecord: The task's file is damaged.
     """
     task_id = id_of(task_ref, "task")
     try:
@@ -377,18 +385,20 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> Iterat
 
 
 def all_pending(store: Store, team: str) -> Iterator[Task]:
-    """Yield all pending tasks by number, also those that somebody edited by hand."""
+    """Yield all pending tasks by number, including those that somebody edited by hand."""
     newest_first = store.search(team, TASK, ["pending"], [])
     return reversed([task for task in newest_first if task.status == "pending"])
 
 
 def are_few(labels: Mapping[str, Collection[str]]) -> bool:
-    """Whether there are so few tasks that all are read. *labels* has the ids of the tasks by label."""
+    """Whether the tasks are so few that all are read. *labels* has the ids of the tasks by label."""
     return sum(map(len, labels.values())) <= READ_WHOLE
 
 
 def beyond_labels(store: Store, team: str) -> Iterator[Task]:
-    """Yield all tasks if there are few, else those without exactly one label, which `labelled` may leave out."""
+    """Yield all tasks if there are few. Else yield those that do not have exactly one label, because `labelled` may
+    miss them.
+    """
     labels = store.by_label(team, TASK)
     if are_few(labels):
         return all_of(store, team, [])
@@ -413,7 +423,7 @@ def count(counted: Iterable[Task]) -> dict[str, int]:
 
 
 def labelled(store: Store, team: str, *labels: str) -> Iterator[Task]:
-    """Yield the tasks that have one of the labels, by number. Damaged ones are skipped."""
+    """Yield the tasks that have one of the *labels*, by number. Damaged tasks are skipped."""
     for key in store.labelled(team, TASK, *labels):
         try:
             task, _ = store.get(team, TASK, key)

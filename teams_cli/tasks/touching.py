@@ -2,7 +2,7 @@
 
 They are patterns of paths, as in `.gitignore` with `**`. A pattern names files and never a directory: `src/**` names
 all files below `src`, but `src` only a file of that name. Names of functions and classes may follow after a colon:
-`src/x.py:Editor.edit,main`. Files that an agent was seen to change are added.
+`src/x.py:Editor.edit,main`. A task also touches the files that its agent was seen to change.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ _ANY_DIRECTORIES, _ANY_CHARACTERS, _ONE_CHARACTER = "**", "*", "?"
 
 
 def touches(task: Task, path: str) -> bool:
-    """Whether the task may touch a file of that path, from the top of the repository. The path may be a pattern."""
+    """Whether the task may touch a file of that path, which is relative to the top of the repository. The path may be a
+    pattern.
+    """
     return any(meet(pattern, path) for pattern in task.touches or ())
 
 
 def meet(pattern: str, other: str) -> bool:
-    """Whether a file can match both patterns, and, if both name functions, whether one of them can be in both. A path
-    is a pattern, too.
+    """Whether a file can match both *pattern* and *other*. If both name functions, a function of one must also be in
+    the other. A path is a pattern, too.
     """
     path, names = _path_and_names(pattern)
     other_path, other_names = _path_and_names(other)
@@ -54,7 +56,7 @@ def _path_and_names(pattern: str) -> tuple[str, list[str]]:
 
 
 def _is_inside(name: str, other: str) -> bool:
-    """Whether both are the same name, or one is a member of the other."""
+    """Whether the two names are equal, or one of them is a member of the other: `Editor.edit` of `Editor`."""
     return name == other or name.startswith(f"{other}.") or other.startswith(f"{name}.")
 
 
@@ -71,11 +73,11 @@ def _parts_meet(part: str, other: str) -> bool:
 def _can_be_equal(
     sequence: Sequence[str], other: Sequence[str], wildcard: str, items_meet: Callable[[str, str], bool]
 ) -> bool:
-    """Whether two sequences can be equal if the *wildcard* stands for any number of items, and other items are compared
-    by *items_meet*.
+    """Whether *sequence* and *other* can be equal. An item that equals *wildcard* stands for any number of items; other
+    items are compared by *items_meet*.
 
-    Each row says of every prefix of the other sequence whether it can equal one prefix of the first, so the number of
-    steps is the product of both lengths.
+    Each row belongs to a prefix of *sequence*, and says for every prefix of *other* whether the two can be equal. So
+    the number of steps is the product of both lengths.
     """
     row = [True]
     for other_item in other:
@@ -110,7 +112,9 @@ def _characters_meet(character: str, other: str) -> bool:
 
 
 def _is_of(character: str, choice: str) -> bool:
-    """Whether the character is in the choice. Two choices count as equal."""
+    """Whether *character* is in *choice*, such as `[abc]`. If both are choices, they count as equal. False if *choice*
+    is a single character.
+    """
     if len(choice) < 2:
         return False
     from fnmatch import fnmatchcase
@@ -119,13 +123,13 @@ def _is_of(character: str, choice: str) -> bool:
 
 
 def in_progress(store: Store, team: str, agent: str) -> list[Task]:
-    """Return the tasks that agents other than *agent* have in progress and that name what they touch."""
+    """Return the tasks of agents other than *agent* that are in progress and say what they touch."""
     return [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.touches and task.owner != agent]
 
 
 def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, str, str]]:
-    """Return the patterns that agents other than *agent* touch, each with its agent and the id of the agent's task in
-    progress. The files that an agent was seen to change are patterns, too.
+    """Return the patterns that agents other than *agent* touch, each with the agent that touches it and the id of this
+    agent's task in progress. The files that an agent was seen to change are among the patterns.
     """
     of_others = [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner != agent]
     patterns = [(pattern, task.owner or "", task.id) for task in of_others for pattern in task.touches or ()]
@@ -137,7 +141,9 @@ def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, s
 
 
 def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str, str]]:
-    """Return the other agents that touch the same code as the task: `agent`, `task` and `region`, each once."""
+    """Return the other agents that touch the same code as the task, as rows with `agent`, `task` and `region`. No row
+    is there twice.
+    """
     if not task.touches:
         return []
     rows = {
@@ -154,10 +160,12 @@ def meets_any(task: Task, patterns: Iterable[tuple[str, str, str]]) -> bool:
 
 
 _LONGEST_TURN = 3600.0
-"""Seconds for which a silent turn counts as running: some clients do not report that their user interrupted it."""
+"""The most seconds for which a silent turn counts as running. Some clients do not report that their user interrupted a
+turn.
+"""
 _GIT_TIMEOUT = 10.0
 _MAX_NAMED = 20
-"""How many uncommitted files are named."""
+"""The most uncommitted files that are named."""
 _STATUS = (
     "--no-optional-locks",
     *("-c", "core.fsmonitor=false"),
@@ -166,11 +174,11 @@ _STATUS = (
 
 
 def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
-    """Return the seconds since the newest trace of the owner's work after its last sign of life; None without such a
-    trace.
+    """Return the seconds since the newest trace of the owner's work. None if there is no trace that is newer than the
+    owner's last sign of life.
 
-    Traces are a running turn of its client, a changed file and a commit in its worktree, and a change of a file that
-    the task touches in a checkout that the owner shares with others.
+    Traces are a running turn of the owner's client, and a changed file or a commit in its worktree. In a checkout that
+    the owner shares with others, a change of a file that the task touches is a trace.
     """
     agent = presence.load(store, team, task.owner or "")
     last_sign = max(filter(None, (agent.last_seen, task.claimed_at)), default=None)
@@ -185,8 +193,8 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
 
 
 def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str, Any]]:
-    """Return the uncommitted files of the task where the agent *name* worked, newest first, with the time and author of
-    the last change. At most 20 files are returned.
+    """Return the uncommitted files of the task in the checkout of the agent *name*, newest first, each with the time
+    and the author of the last change. At most 20 files are returned.
     """
     agent = presence.load(store, team, name)
     checkout, is_own = _checkout(store, agent)
@@ -199,7 +207,9 @@ def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str
 
 
 def _owner_at(task: Task, time: str) -> str | None:
-    """Return the owner of the task at that time; None if it had none, so that anybody may have changed its files."""
+    """Return the owner of the task at that *time*; None if the task had no owner then, so that anybody may have changed
+    its files.
+    """
     owner = None
     for note in task.notes:
         if note.at > time:
@@ -212,8 +222,8 @@ def _owner_at(task: Task, time: str) -> str | None:
 
 
 def _checkout(store: Store, agent: Agent) -> tuple[str, bool]:
-    """Return the checkout on this machine in which the agent was last seen, and whether it is the agent's own worktree.
-    The path is empty if there is none.
+    """Return the checkout on this machine in which the agent was last seen, and whether this is the agent's own
+    worktree. The path is empty if no checkout is known.
     """
     if (agent.host or "") not in ("", store.host):
         return "", False
@@ -260,7 +270,9 @@ def _uncommitted_paths(checkout: str) -> list[str]:
 
 
 def _committed_at(store: Store, agent: Agent) -> float:
-    """Return when the branch of the agent's own worktree last moved; 0 if that is not known."""
+    """Return when the branch of the agent's own worktree last moved, in seconds since the beginning of 1970; 0 if this
+    is not known.
+    """
     checkout, is_own = _checkout(store, agent)
     git_directory = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ") if is_own else ""
     try:

@@ -1,6 +1,6 @@
 """The configuration, `config.json` in the root: the user's permissions, roles, settings and clients for all teams.
 
-Its rules count before those of OpenCode's own configuration about roles and about the commands of `teams`.
+For roles and for the commands of `teams`, its rules count before those of OpenCode's own configuration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Config(Record):
 
 
 class _ConfigKind:
-    """The kind that `decode` needs. The configuration is no record of a team, so it has no other kind."""
+    """The kind of record as which `decode` reads the configuration. The configuration is no record of a team, so there
+    is no `Kind` for it.
+    """
 
     record = Config
     key = ""
@@ -49,7 +51,7 @@ def path_in(root: str) -> str:
 
 
 def load(root: str, environ: Mapping[str, str]) -> Config:
-    """Read the configuration, completed by what OpenCode's own configuration says.
+    """Read the configuration in the root, and add what OpenCode's own configuration says.
 
     Raises:
         DamagedRecord: The file is not valid; the error names the field.
@@ -68,7 +70,7 @@ def load(root: str, environ: Mapping[str, str]) -> Config:
 
 
 def own_of(root: str) -> Config:
-    """Read the configuration in the root's file alone; an empty one if there is no file.
+    """Read the configuration in the root alone, without OpenCode's; an empty one if there is no file.
 
     Raises:
         DamagedRecord: The file is not valid; the error names the field.

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None:
-    """Note a change after it was made, and call the functions of extensions that act after it; errors are ignored.
-    *what* is the operation in the past tense.
+    """Note a change after it was made, and call the functions of extensions that act after a change; errors are
+    ignored. *what* is the operation in the past tense.
     """
     details = {key: value for key, value in details.items() if value not in (None, "", [])}
     try:
@@ -32,7 +32,9 @@ def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None
 
 
 def _call(store: Store, team: str, entry: dict[str, Any], extension: str, act: Callable[..., object]) -> None:
-    """Call a function of an extension. If it fails, the change stands, and the history has the failure."""
+    """Call the function *act* of an extension, after the change *entry*. If *act* fails, the change stands, and the
+    failure is noted in the history.
+    """
     try:
         act(store, team, entry)
     except Exception as failure:  # whatever it is: the change was acknowledged
@@ -45,23 +47,23 @@ _MANY_OLDER, _FEW_OLDER = 100, 10
 
 
 def since(store: Store, team: str, moment: datetime | None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the changes from *moment* on, oldest first, each with its position."""
+    """Yield the changes made at *moment* or later, oldest first, each with its position."""
     for position, entry in store.history(team):
         if moment is None or is_since(entry, moment):
             yield position, entry
 
 
 def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
-    """Yield the changes after that time, newest first. A few older ones in between, from a slower clock, do not end the
-    search.
+    """Yield the changes after that *time*, newest first. A few older changes in between, from a machine whose clock is
+    slow, do not end the search.
     """
     for _, entry in _newest_first(store, team, lambda entry: str(entry.get("at", "")) > time, _FEW_OLDER):
         yield entry
 
 
 def newest(store: Store, team: str, moment: datetime | None, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
-    """Return the newest *limit* changes (None is all) from *moment* on (None is the beginning), oldest first, each with
-    its position. No more is read than needed.
+    """Return the newest changes, oldest first, each with its position. There are at most *limit* of them, unless this
+    is None. All were made at *moment* or later, unless this is None. No more of the history is read than needed.
     """
     if moment is None and limit is None:
         return list(store.history(team))
@@ -76,7 +78,9 @@ def newest(store: Store, team: str, moment: datetime | None, limit: int | None) 
 def _newest_first(
     store: Store, team: str, is_wanted: Callable[[dict[str, Any]], bool], most_older: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the wanted changes with their positions, newest first, until *most_older* other changes in a row come."""
+    """Yield the changes for which *is_wanted* returns True, with their positions, newest first. End after *most_older*
+    unwanted changes in a row.
+    """
     older_in_a_row = 0
     for position, entry in store.history(team, backwards=True):
         if is_wanted(entry):
@@ -93,7 +97,7 @@ def moment(text: str, now: datetime) -> datetime:
     machine's zone.
 
     Raises:
-        InvalidValue: It is none of these.
+        InvalidValue: *text* is none of these.
     """
     from datetime import datetime, timedelta
 
@@ -110,7 +114,7 @@ def moment(text: str, now: datetime) -> datetime:
 
 
 def is_since(entry: dict[str, Any], moment: datetime) -> bool:
-    """Whether the change was made at that moment or later. A change whose time can't be read counts as older."""
+    """Whether the change *entry* was made at *moment* or later. A change whose time can't be read counts as older."""
     try:
         return parse_rfc3339(str(entry.get("at"))) >= moment
     except ValueError:
@@ -126,7 +130,7 @@ def line(entry: dict[str, Any]) -> str:
 
 
 def _in_words(key: str, value: Any) -> str:
-    """Return a detail of an entry in words."""
+    """Return one detail of an entry, its *key* and *value*, in words."""
     if value is True:
         return key
     if key == "to":
@@ -147,8 +151,8 @@ def closed_by(store: Store, team: str) -> str | None:
 
 
 def of_closed(store: Store, team: str, tasks_in_brackets: str = "") -> errors.WrongState:
-    """Return the error for a change in a closed team: it says who closed the team, and how many tasks were completed if
-    *tasks_in_brackets* says so.
+    """Return the error for a change in a closed team. It says who closed the team. *tasks_in_brackets* says how many
+    tasks were completed, and follows in the message; it may be empty.
     """
     by = closed_by(store, team)
     return errors.WrongState(

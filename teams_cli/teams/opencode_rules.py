@@ -1,6 +1,7 @@
 """Reading roles, and rules for the commands of `teams`, from OpenCode's own configuration, `opencode.json`.
 
-The file belongs to another program: entries that are not of the form of `teams` are for that program, and are ignored.
+The file belongs to another program. Entries that do not have the form of `teams` are meant for that program, and are
+ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     Rules = dict[str, Any]
 
 _KEYS_FOR_TEAMS = (b'"tool"', b'"extends"')
-"""A file without any of these has nothing for `teams`."""
+"""A file without any of these keys says nothing to `teams`."""
 _VERDICTS = ("allow", "ask", "deny")
 _LIST_KEYS = ("skill", "allow", "deny")
 _TEXT_KEYS = ("description", "workflow")
@@ -32,8 +33,8 @@ _TRAILING_COMMA = r",(?=\s*[}\]])"
 
 
 def read(directory: str) -> tuple[Rules, RoleTable]:
-    """Return the rules for tools and the roles from OpenCode's configuration files in *directory*, of which later ones
-    win. A file that is missing or unreadable counts as empty.
+    """Return the rules for tools, and the roles, from OpenCode's configuration files in *directory*. Where two files
+    differ, the later one counts. A file that is missing or unreadable counts as empty.
     """
     rules: Rules = {}
     agents: RoleTable = {}
@@ -53,7 +54,7 @@ def laid_over(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Rules:
 
 
 def passed_over(directory: str) -> Iterator[tuple[str, str]]:
-    """Yield the rules that seem meant for `teams` but are not valid: the place of each, and the reason."""
+    """Yield the rules that seem meant for `teams` but are not valid: for each, its place and what is wrong with it."""
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
         document = _document(path)
@@ -66,8 +67,8 @@ def passed_over(directory: str) -> Iterator[tuple[str, str]]:
 
 
 def refused_by_opencode(directory: str) -> Iterator[str]:
-    """Yield the places of rules that are valid for `teams`, but with which OpenCode does not start, because it has no
-    rules by role.
+    """Yield the places of rules that `teams` accepts but OpenCode does not: rules by role, which OpenCode does not
+    have, so that it does not start.
     """
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
@@ -77,7 +78,9 @@ def refused_by_opencode(directory: str) -> Iterator[str]:
 
 
 def _document(path: str) -> dict[str, Any] | None:
-    """Return the document in the file; empty if nothing in it is meant for `teams`, None if it is not valid JSON."""
+    """Return the document in the file. It is empty if the file can't be read or has nothing for `teams`, and None if
+    the file is not valid JSON.
+    """
     try:
         data = disk.read_named(path, _MAX_BYTES)
     except OSError:
@@ -102,7 +105,7 @@ def _without_comments(text: str) -> str:
 
 
 def _tool_rules(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules of the document by tool. They may have any form."""
+    """Return the rules of the document by tool, unchecked."""
     permission = document.get("permission")
     table = permission.get("tool") if isinstance(permission, dict) else None
     return table if isinstance(table, dict) else {}
@@ -115,7 +118,9 @@ def _is_valid(rule: Any) -> bool:
 
 
 def _roles(agents: Any) -> RoleTable:
-    """Return those of OpenCode's agents that name a role that they extend, as roles. The others are not for `teams`."""
+    """Return, as roles, those of OpenCode's agents that name a role that they extend. The other agents are not meant
+    for `teams`.
+    """
     roles: RoleTable = {}
     for name, agent in agents.items() if isinstance(agents, dict) else ():
         if isinstance(agent, dict) and isinstance(agent.get("extends"), str) and is_name(name):

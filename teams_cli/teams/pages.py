@@ -1,4 +1,6 @@
-"""Pages: shared knowledge of a team, each under a key, such as interfaces and decisions. Each change is a version."""
+"""Pages: texts that a team shares, such as interfaces and decisions, each under a key. Each change makes a new
+version.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ class PageNotFound(errors.NotFound):
 class Page(Record):
     """One page. `version` counts its changes from 1.
 
-    A removed page is kept without its text. If it is written again, its version goes on counting, so that an older
-    version is never taken for the newest.
+    A removed page is kept without its text. If a page is written under the same key again, its version counts on, so
+    that an older version is never taken for the newest.
     """
 
     key: Name
@@ -40,16 +42,18 @@ class Page(Record):
     created_at: Time
     updated_at: Time
     agreed: list[Name] | None = None
-    """The members who confirmed this version of an agreement between tasks. Its author confirms it by writing it."""
+    """For an agreement between tasks: the members who confirmed this version. The author is not among them, but agrees
+    by writing the version.
+    """
 
     @property
     def agreed_by(self) -> list[str]:
-        """The members who agree to this version."""
+        """The members who agree to this version: its author, and those who confirmed it."""
         return [self.author, *(self.agreed or ())]
 
     @property
     def line(self) -> str:
-        """The first line with text, shortened."""
+        """The first line of the text that is not blank, shortened."""
         lines = (line.strip().lstrip("# ") for line in (self.text or "").splitlines())
         return text.clipped(next(filter(None, lines), ""), _MAX_LINE)
 
@@ -74,7 +78,7 @@ PAGE: Kind[Page] = Kind("page", Page, key="key", logins="page")
 
 
 def find(store: Store, team: str, key: str) -> Page | None:
-    """Return the page with that key, also a removed one; None if there never was one."""
+    """Return the page with that key, even if it was removed; None if there never was such a page."""
     try:
         return store.get(team, PAGE, key)[0]
     except errors.NotFound:
@@ -85,7 +89,7 @@ def get(store: Store, team: str, key: str) -> Page:
     """Return the page with that key.
 
     Raises:
-        PageNotFound: There is none.
+        PageNotFound: There is no such page, or it was removed.
     """
     page = find(store, team, key)
     if page is None or not page.is_there:
@@ -101,16 +105,16 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[P
 
 
 def unseen(store: Store, team: str, agent: str) -> list[Page]:
-    """Return the pages that others changed since the agent looked at them or was notified, newest first."""
+    """Return the pages that other members changed since the agent last read them or was last notified of them, newest
+    first.
+    """
     seen = presence.load(store, team, agent).pages or {}
     changed = [page for page in all_of(store, team, []) if page.author != agent and seen.get(page.key) != page.version]
     return sorted(changed, key=lambda page: page.updated_at, reverse=True)
 
 
 def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[Page]:
-    """Return the pages that others changed since the agent looked at them or was notified. Note by *once_shown* that
-    the agent is notified now.
-    """
+    """Return the same pages as `unseen`. *once_shown* will note that the agent is notified of them."""
     changed = unseen(store, team, agent)
     if changed:
         once_shown(lambda: note_seen(store, team, agent, changed))
@@ -118,7 +122,9 @@ def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[
 
 
 def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
-    """Note that the agent *name* knows the present versions of the pages. If that fails, it is notified again."""
+    """Note that the agent *name* knows the present versions of the pages. If noting fails, the agent is notified of
+    them again.
+    """
     if not pages:
         return
     versions = {page.key: page.version for page in pages}
@@ -139,7 +145,7 @@ MAX_PAGE = 64 * 1024
 
 
 class StaleVersion(errors.Conflict):
-    """The page has another version than the one that was read."""
+    """The page does not have the version that the caller read."""
 
 
 def share(
@@ -173,8 +179,8 @@ def share(
 
 
 def _highest_known(store: Store, team: str, key: str) -> int:
-    """Return the highest version of the page of which anybody was notified, if the page has no file any more, since a
-    damaged one was removed; else 0. Later versions continue to count from there.
+    """Return the highest version of the page of which an agent was notified, if the file of the page is gone because it
+    was damaged and removed; else 0. New versions count on from this one.
     """
     if find(store, team, key) is not None:
         return 0
@@ -187,9 +193,9 @@ def check(store: Store, team_name: str, caller: Caller | None, key: str, body: s
     the author of the new text *body*; None removes the page.
 
     Raises:
-        InvalidValue: The key has another form, or the text is blank or too long.
+        InvalidValue: The key does not have the form of a key, or the text is blank or too long.
         AlreadyExists: There is a page whose key differs only in case.
-        Conflict: It would be one too many.
+        Conflict: The team has as many pages as it may have.
     """
     name = require(store, team_name, caller, "share", key).name
     check_key(key, "page")
@@ -202,8 +208,8 @@ def check(store: Store, team_name: str, caller: Caller | None, key: str, body: s
 
 
 def _changed(page: Page, name: str, body: str | None, if_version: int | None, now: str) -> Page:
-    """Return the page with the text *body* by the member *name*, as its next version; the same page if the text is not
-    new.
+    """Return the next version of the page, with the text *body* by the member *name*; the same page if it has this text
+    already.
     """
     version = page.version if page.is_there else 0  # a removed page keeps its number
     is_repeated = page.version > 0 and (page.text, page.author) == (body, name)
@@ -223,7 +229,7 @@ def _changed(page: Page, name: str, body: str | None, if_version: int | None, no
 
 
 def _refuse_new_page(store: Store, team: str, key: str) -> None:
-    """Refuse a new page if the team has too many, or if its key differs from another only in case."""
+    """Refuse a new page if the team has too many, or if its key differs from the key of another page only in case."""
     pages = [page for page, _ in store.scan(team, PAGE, [])]
     if sum(page.is_there for page in pages) >= MOST:
         raise _too_many(team)
@@ -233,7 +239,9 @@ def _refuse_new_page(store: Store, team: str, key: str) -> None:
 
 
 def _refuse_late(store: Store, team: str, new_page: Page) -> None:
-    """Remove the new page again if concurrent changes made too many pages."""
+    """Refuse a new page after it was stored, and remove it again, if there are too many pages because others were
+    stored at the same time.
+    """
     try:
         if len(all_of(store, team, [])) <= MOST:
             return

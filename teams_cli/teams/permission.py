@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Standing:
-    """The caller in a team: its team, name and role there."""
+    """The caller in a team: the team, and the caller's name and role in it."""
 
     def __init__(self, team: Team, caller: Caller, role: str) -> None:
         self.team = team
@@ -50,7 +50,7 @@ class Standing:
 
 
 def standing_of(team: Team, caller: Caller | None) -> Standing | None:
-    """Return the caller's standing in the team; None if the caller is not an active member."""
+    """Return the caller's standing in the team; None if the caller is not an active member and not the human."""
     if caller is None:
         return None
     if caller.is_human:
@@ -68,7 +68,7 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
         NoIdentity: The caller did not say who it is.
         TeamNotFound: There is no such team.
         NotAllowed: The caller is no active member, its token is wrong, or its role may not do the operation.
-        NeedsHuman: The rules say to ask the human, who did not allow it.
+        NeedsHuman: The rules say to ask the human, and the human did not allow it.
         WrongState: The team is closed.
     """
     if caller is None:
@@ -90,7 +90,8 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
 
 
 def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
-    """Refuse a command that only reads, if a rule forbids it to the member.
+    """Refuse a command that only reads, if a rule forbids this *operation* to the caller's role. Callers who are not
+    members are not refused.
 
     Raises:
         NotAllowed, NeedsHuman: As `require`.
@@ -101,11 +102,11 @@ def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
 
 
 def judge(role: str, operation: str, decision: str, caller: Caller, about: str = "", team: Team | None = None) -> None:
-    """Refuse the operation unless the *decision* of the rules is `allow`. If it is `ask`, ask the human, who is shown
-    what the operation is *about*.
+    """Refuse the *operation* unless the *decision* of the rules is `allow`, or it is `ask` and the human allows it. The
+    human is shown what the operation is *about*.
 
     Raises:
-        NotAllowed: It is denied.
+        NotAllowed: The decision is `deny`.
         NeedsHuman: The human did not allow it, or can't be asked.
     """
     if decision == "allow" or (decision == "ask" and caller.approve and caller.approve(operation, about)):
@@ -130,10 +131,10 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
 
 
 def verify(team: Team, caller: Caller) -> None:
-    """Check the caller's token, in a team made with --secure.
+    """Check the caller's token, if the team was made with --secure.
 
     Raises:
-        NotAllowed: It is missing or wrong.
+        NotAllowed: The token is missing or wrong.
     """
     if not team.secure:
         return
@@ -149,7 +150,7 @@ def verify(team: Team, caller: Caller) -> None:
 
 
 def new_token() -> str:
-    """Return a secret of 32 bytes, which is shown once."""
+    """Return a secret of 32 bytes. It is shown only once."""
     import secrets
 
     return secrets.token_urlsafe(32)
@@ -163,7 +164,9 @@ def hash_token(token: str) -> str:
 
 
 class Caller:
-    """The agent or human who runs a command.
+    """The agent or human who runs a command. *type* is the role that the environment gives an agent; once the agent has
+    joined, its role is the one in the team's file. *approve* asks the human for permission; None if there is no way to
+    ask.
 
     *type* is the role that the environment gives an agent that has not joined yet; after that its role is in the team's
     file. *approve* asks the human for permission, if there is a way to ask.
@@ -207,7 +210,9 @@ def _refusal_of_stranger(team: Team, caller: Caller, operation: str) -> errors.N
 
 
 def _hint_for_denied(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Return which roles may do the operation, or what a caller of this *role* can do instead."""
+    """Return which roles may do the operation. For a leader or the human, return what they can do instead, if that is
+    known.
+    """
     allowed = _allowed_roles(operation, team, config)
     hint = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
     if role in (HUMAN, LEADER):
