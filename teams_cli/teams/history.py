@@ -43,7 +43,9 @@ def _call(store: Store, team: str, entry: dict[str, Any], extension: str, act: C
 
 
 _MANY_OLDER, _FEW_OLDER = 100, 10
-"""After so many older changes in a row no newer one is expected. The clocks of machines differ a little."""
+"""A search back in time ends after so many older changes in a row. A few may come between newer ones, because the
+clocks of machines differ.
+"""
 
 
 def since(store: Store, team: str, moment: datetime | None) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -208,8 +208,8 @@ def check(store: Store, team_name: str, caller: Caller | None, key: str, body: s
 
 
 def _changed(page: Page, name: str, body: str | None, if_version: int | None, now: str) -> Page:
-    """Return the next version of the page, with the text *body* by the member *name*; the same page if it has this text
-    already.
+    """Return the next version of the page, with the text *body* by the member *name*. Return the same page if the text
+    is not new.
     """
     version = page.version if page.is_there else 0  # a removed page keeps its number
     is_repeated = page.version > 0 and (page.text, page.author) == (body, name)

@@ -164,12 +164,10 @@ def hash_token(token: str) -> str:
 
 
 class Caller:
-    """The agent or human who runs a command. *type* is the role that the environment gives an agent; once the agent has
-    joined, its role is the one in the team's file. *approve* asks the human for permission; None if there is no way to
-    ask.
+    """The agent or human who runs a command.
 
     *type* is the role that the environment gives an agent that has not joined yet; after that its role is in the team's
-    file. *approve* asks the human for permission, if there is a way to ask.
+    file. *approve* asks the human for permission; None if there is no way to ask.
     """
 
     def __init__(
