@@ -49,8 +49,8 @@ def leave(number: int, _frame: object) -> NoReturn:
 def adopt_orphans(alone: bool = False) -> None:
     """Make this process the parent of descendants whose own parent ends, so that all descendants are found quickly.
 
-    With *alone*, all descendants belong to one session. `end_descendants` then also ends daemons that have cleared
-    their environment.
+    With *alone*, all descendants are taken to belong to one session. `end_descendants` then also ends daemons that have
+    cleared their environment.
     """
     import ctypes
 

@@ -283,8 +283,8 @@ do not collide again.
 def claim_next(
     store: Store, team_name: str, caller: Caller | None, wanted: Callable[[Task], bool] | None = None
 ) -> Task:
-    """Claim the best ready task for the caller. Tasks are ordered by priority. Among equals, those come last that touch
-    the same code as a task that another agent has in progress, and else the oldest first.
+    """Claim the best ready task for the caller: by priority, then the oldest. At equal priority, tasks that touch the
+    same code as another agent's task in progress come last.
 
     Expired claims are released first. *wanted* says of a task whether it may be claimed.
 

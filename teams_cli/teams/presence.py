@@ -1,4 +1,4 @@
-"""The record of an agent that changes often: its status line, its last sign of life, its process."""
+"""The record of an agent that changes often. It has the agent's status line, its last sign of life and its process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 _MAX_REFUSED = 50
 _MAX_LINES = 50
 _NOTED_EVERY = 30.0
-"""The seconds between two notes of a sign of life, and between two comparisons of a worktree with those of others."""
+"""The seconds between two notes of a sign of life, and between two comparisons of a worktree with other agents'
+worktrees.
+"""
 RENEWED_AFTER = 0.25
 """The part of a lease that must have passed before the lease is renewed."""
 
@@ -40,7 +42,9 @@ class Status(Record):
 
 
 class Awaited(Record):
-    """A message of the agent that must be acknowledged, and whether the agent was notified that it is overdue."""
+    """A message that the agent sent and that must be acknowledged. *told* says that the agent was notified that it is
+    overdue.
+    """
 
     number: Number
     due: Time
@@ -64,27 +68,27 @@ class Agent(Record):
     looked_to: Count | None = None
     renewed_at: Time | None = None
     told: list[Word] = field(default_factory=list)
-    """The keys of the facts of which the agent was notified and that still hold, such as that a task is ready."""
+    """The keys of facts that still hold and of which the agent was notified, such as that a task is ready."""
     waiting: bool | None = None
-    """Whether the agent waits for anything that concerns it, without a task of its own."""
+    """Whether the agent has no task and waits for anything that concerns it."""
     offered: Word | None = None
     offered_at: Time | None = None
     """When the agent was last notified of a ready task, `offered`. For a while, other agents leave the task to it."""
     ready_at: Time | None = None
-    """When it was last notified that tasks are ready."""
+    """When the agent was last notified that tasks are ready."""
     told_to: Count | None = None
-    """The number of the last message of which it was notified."""
+    """The number of the last message of which the agent was notified."""
     awaits: list[Awaited] | None = None
     pages: Object | None = None
     """The version of each page that the agent has seen or was notified of."""
     client: Object | None = None
-    """The session of a client that `teams` did not start: `client`, `sessionId`, `directory`, `host`, `at`."""
+    """The session of a client that `teams` did not start, with `client`, `sessionId`, `directory`, `host` and `at`."""
     notified: list[Word] | None = None
-    """For the person: the facts that still hold and for which a desktop notification was sent."""
+    """In the record of the human: the facts that still hold and for which a desktop notification was sent."""
     worktree: Text | None = None
-    """The git worktree in which the agent was last seen, on that host."""
+    """The git worktree in which the agent was last seen, on the machine *host*."""
     refused: list[Word] | None = None
-    """The reasons for which the agent was refused once. It is not refused for them again."""
+    """The reasons for which the agent was refused once. None of them is used again to refuse it."""
     explained: list[Word] | None = None
     """The rules that were explained to the agent since it joined: `lease:SECONDS`, `check`."""
     commit: Word | None = None
@@ -92,19 +96,23 @@ class Agent(Record):
     changing: list[Text] | None = None
     """Files of the worktree, committed or not, that differ from the main checkout's branch."""
     conflicts: Object | None = None
-    """The places where its work conflicts with that of another agent, or with the branch, by agent or branch."""
+    """The places where the agent's work conflicts with other work. The key is the other agent, or the branch."""
     checkout: Text | None = None
-    """The main checkout of a repository in which the agent was last seen, on that host."""
+    """The main checkout of a repository in which the agent was last seen, on the machine *host*."""
     in_turn: bool | None = None
-    """Whether a turn of its client runs: the client reported its beginning, but not its end yet."""
+    """Whether a turn of the agent's client runs: the client reported that it began, and has not reported its end."""
     completing: Word | None = None
-    """The task that the agent completes, until its landing is queued. A killed command leaves it, to land later."""
+    """The task that the agent completes, until its landing is queued. If the command is killed, the task stays here, so
+    that its landing is queued later.
+    """
     silent_until: Time | None = None
     """Until when the agent said that it may be silent."""
 
     @property
     def expected_at(self) -> str | None:
-        """The time of its last sign of life, or the later time until which it said that it may be silent."""
+        """The time of the agent's last sign of life, or, if this is later, the time until which it said that it may be
+        silent.
+        """
         return max(filter(None, (self.last_seen, self.silent_until)), default=None)
 
 
@@ -120,8 +128,8 @@ def load(store: Store, team: str, agent: str) -> Agent:
 
 
 def load_all(store: Store, team: str) -> Callable[[str], Agent]:
-    """Read the records of all agents at once, and return a function that returns them by name, as `load` does. It
-    raises the error of a damaged record.
+    """Read the records of all agents at once, and return a function that returns the record of a name, as `load` does.
+    The function raises an error if this record is damaged.
     """
     problems: list[errors.TeamsError] = []
     agents = {agent.agent: agent for agent, _ in store.scan(team, AGENT, problems)}
@@ -156,7 +164,7 @@ def announce(store: Store, team_name: str, caller: Caller | None, status: str) -
 
 
 def was_refused(store: Store, team: str, name: str, reason: str) -> bool:
-    """Whether the agent was refused before for that *reason*. If not, note that it is refused now."""
+    """Whether the agent was refused before for that *reason*. If not, note that it was refused for it now."""
 
     def change(agent: Agent) -> Agent:
         reasons = agent.refused or []
@@ -167,7 +175,9 @@ def was_refused(store: Store, team: str, name: str, reason: str) -> bool:
 
 
 def introduce(store: Store, team: str, name: str, message: str) -> None:
-    """Take the beginning of an agent's first broadcast, *message*, as its status line if it announced none."""
+    """Make the beginning of *message*, the agent's first broadcast, its status line. Do nothing if the agent announced
+    a status line.
+    """
     if load(store, team, name).status is not None:
         return
     line = " ".join(message.split())[: text.MAX_LINE]
@@ -190,10 +200,10 @@ def note_sign_of_life(
     commit: str = "",
     checkout: str = "",
 ) -> Agent:
-    """Note that the agent is alive, unless that was noted within the last *every* seconds. Return its record.
+    """Note that the agent is alive, unless its last note is less than *every* seconds old. Return its record.
 
-    Also note the *worktree* in which it is, with its *commit*, or else the *checkout*; "" if that is not known. *known*
-    is the agent's record, if it was read a moment ago. *note* is what the agent says about its work.
+    Also note where the agent is: in the *worktree*, with its *commit*, or else in the *checkout*; "" if not known.
+    *known* is the agent's record, if it was read a moment ago. *note* is what the agent says about its work.
     """
 
     def change(agent: Agent) -> Agent:
@@ -218,8 +228,8 @@ def note_sign_of_life(
 
 
 def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
-    """Note facts about the agent, such as the files that it changes, by the names of the record's fields. None forgets
-    what was noted.
+    """Note facts about the agent, such as the files that it changes. Each is given by the name of a field of the
+    record. None removes what the field has.
     """
 
     def change(agent: Agent) -> Agent:
@@ -230,20 +240,20 @@ def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
 
 
 def note_completing(store: Store, team: str, name: str, task: str | None) -> None:
-    """Note the id of the task that the agent completes, in a team whose completed tasks land; None once the landing is
-    queued.
+    """Note the id of the task that the agent completes, in a team whose completed tasks land. None removes the note,
+    once the landing is queued.
     """
     upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(completing=task))
 
 
 def note_silence(store: Store, team: str, name: str, until: str) -> None:
-    """Note until when the agent said that it may be silent."""
+    """Note the time *until* which the agent said that it may be silent."""
     upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(silent_until=until))
 
 
 def register_process(store: Store, team: str, name: str, pid: int, in_turn: bool = False) -> None:
-    """Note the process that runs the agent: when the process ends, the agent's tasks are free at once. *in_turn* says
-    that a turn runs whose end the client will report.
+    """Note the process that runs the agent: when this process ends, the agent's tasks are free at once. *in_turn* says
+    that a turn is running, and that the client will report its end.
     """
     from teams_cli.processes import pid_scope, process_started
 
@@ -256,8 +266,8 @@ def register_process(store: Store, team: str, name: str, pid: int, in_turn: bool
 
 
 def forget_ended_process(store: Store, team: str, name: str) -> None:
-    """Forget the registered process of the agent if it has ended. Another process acts for the agent now, whose tasks
-    must not be freed because of the old one.
+    """Forget the registered process of the agent if it has ended. The agent now acts in another process, so its tasks
+    must not be freed because the old process has ended.
     """
 
     def change(agent: Agent) -> Agent:
@@ -268,7 +278,7 @@ def forget_ended_process(store: Store, team: str, name: str) -> None:
 
 
 def is_gone(agent: Agent) -> bool:
-    """Whether the registered process of the agent has ended, as far as this machine knows."""
+    """Whether the registered process of the agent has ended, as far as this machine can see."""
     if agent.pid is None:
         return False
     from teams_cli.processes import has_ended
@@ -287,31 +297,31 @@ def is_in_turn(agent: Agent) -> bool:
 
 def seconds_between_signs(team: Team, in_worktree: bool = False) -> float:
     """Return the seconds between two notes of a sign of life that renews leases: a quarter of a lease. In a worktree
-    they are fewer, because each note also has the worktree compared with those of others.
+    they are fewer: at each note the worktree is also compared with those of other agents.
     """
     seconds = team.silence * RENEWED_AFTER
     return min(seconds, _NOTED_EVERY) if in_worktree else seconds
 
 
 def was_silent(store: Store, agent: Agent) -> bool:
-    """Whether the last noted sign of life is older than the usual time between two notes."""
+    """Whether the last sign of life noted for the agent is older than the usual time between two notes."""
     return seconds_since(agent.last_seen or "", store.now()) > _NOTED_EVERY
 
 
 def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
-    """Whether the leases of the agent's tasks were renewed so lately that they need not be renewed now."""
+    """Whether the leases of the agent's tasks were renewed so lately that they need not be renewed again now."""
     return bool(agent.renewed_at) and seconds_since(agent.renewed_at or "", store.now()) < seconds_between_signs(team)
 
 
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
-    """Whether there was no sign of life for the team's `staleAfterSeconds`, counted from *since* if that is later than
-    the last sign of life. False if neither is known.
+    """Whether the agent *name* has given no sign of life for the team's `staleAfterSeconds`. If *since* is later than
+    the last sign of life, the seconds count from *since*. False if neither time is known.
     """
     return _is_long_ago(store, team, max(filter(None, (load(store, team.name, name).expected_at, since)), default=None))
 
 
 def is_around(store: Store, team: Team, agent: Agent) -> bool:
-    """Whether the agent is a member and not silent."""
+    """Whether the agent is an active member and not silent."""
     member = team.member(agent.agent)
     return member is not None and not _is_long_ago(store, team, agent.expected_at or member.joined_at)
 

@@ -62,7 +62,9 @@ def define(
 
 
 def _refuse_name(name: str, team: Team) -> None:
-    """Refuse a name that is not valid, that a built-in role has, or that differs from another only in case."""
+    """Refuse a name for a role if it is not valid, is that of a built-in role, or differs from the name of another role
+    only in case.
+    """
     names.check_name(name, "role")
     if name.lower() in (*roles.BUILT_IN, *roles.ALIASES):
         raise errors.InvalidValue(f"{name} is a built-in role", "Choose another name.")
@@ -72,8 +74,8 @@ def _refuse_name(name: str, team: Team) -> None:
 
 
 def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
-    """Return the role that the role *name* is to extend. It must not lead to the leader's role, to a role that is not
-    defined, or back to the role itself.
+    """Return the role that the role *name* is to extend. Refuse a role that is not defined, or that leads to the
+    leader's role or back to *name*.
     """
     parent = roles.known_role(extends, team, caller.config)
     line = roles.lineage(parent, team, caller.config)

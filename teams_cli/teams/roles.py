@@ -18,17 +18,17 @@ BUILT_IN = (LEADER, MEMBER, MANAGER)
 ALIASES = {"leader": LEADER, "member": MEMBER, "manager": MANAGER}
 
 LOST = ""
-"""The base of a role that extends a role whose definition was removed."""
+"""Stands at the end of a role's lineage if it extends a role that is not defined any more."""
 _STRENGTH = ("allow", "ask", "deny")
 
 
 def verdict(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Return `allow`, `ask` or `deny`: the stricter of the team's and the user's rule. If there is no rule, the default
-    of the operation decides.
+    """Return `allow`, `ask` or `deny` for the *operation*: the stricter of the team's and the user's rule. If neither
+    has a rule, the operation's default decides.
 
-    A rule for the role itself counts before one for a role that it extends, and that before `*`. The user's rule for
-    the tool `*` covers operations that the user does not name. Deny is stricter than ask, and ask than allow, so no
-    team gives back what the user took.
+    A rule for the role itself counts before a rule for a role that it extends, and both before a rule for `*`. The
+    user's rule for the tool `*` covers operations that the user does not name. Deny is stricter than ask, and ask than
+    allow. So no team can allow what the user forbids.
     """
     roles_by_default = may(operation)
     if role == HUMAN:
@@ -49,15 +49,15 @@ def verdict(role: str, operation: str, team: Team | None, config: Config | None)
 
 
 def by_role(rule: Mapping[str, str] | str) -> dict[str, str]:
-    """Return the rule as a table of decisions by role. A single decision is for all roles, `*`."""
+    """Return a *rule* as a table of decisions by role. A rule that is a single decision is for all roles, `*`."""
     return {"*": rule} if isinstance(rule, str) else dict(rule)
 
 
 def _nearest_rule(
     line: list[str], operation: str, definitions: Mapping[str, RoleDefinition], rules: Mapping[str, str]
 ) -> str:
-    """Return the decision on the operation for the first role in *line* that has one, by its definition or by the
-    *rules* by role, else the decision for `*`; empty if there is none.
+    """Return the decision on the operation for the first role in *line* that has a decision: in its definition, or in
+    *rules*. If none has, return the decision for `*`; empty if there is none either.
     """
     for role in [*line, "*"]:
         decisions = [decision for name, decision in rules.items() if ALIASES.get(name, name) == role]
@@ -70,8 +70,8 @@ def _nearest_rule(
 
 
 def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
-    """Return the role and the roles that it extends, directly and through others. The last is a built-in role, or
-    `LOST` if one of them is not defined.
+    """Return the role and the roles that it extends, directly and through other roles. The last is a built-in role, or
+    `LOST` if one of the roles is not defined or extends itself.
     """
     line = [role]
     while line[-1] not in BUILT_IN:
@@ -84,7 +84,7 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
 
 
 def definition_of(role: str, team: Team | None, config: Config | None) -> RoleDefinition | None:
-    """Return the definition of the role by the team, else by the user; None if there is none."""
+    """Return the team's definition of the role, or else the user's; None if neither defines it."""
     for table in _role_tables(team, config):
         if role in table:
             return table[role]
@@ -96,7 +96,7 @@ def _role_tables(team: Team | None, config: Config | None) -> list[dict[str, Rol
 
 
 def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:
-    """Return the skills of a member: those of its role and of the roles that this extends, and its own `--type`."""
+    """Return the skills of a member: its own `--type`, and those of its role and of the roles that its role extends."""
     skills = {member.agent_type} if member.agent_type else set()
     for role in lineage(member.role, team, config):
         definition = definition_of(role, team, config)
@@ -105,7 +105,7 @@ def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:
 
 
 def about(member: Member, team: Team, config: Config | None) -> str:
-    """Return a sentence for the member about its defined role and skills; empty for built-in roles."""
+    """Return some sentences for the member about its role and its skills; empty for a built-in role."""
     if member.role in BUILT_IN:
         return ""
     definition = definition_of(member.role, team, config)
@@ -119,16 +119,16 @@ def about(member: Member, team: Team, config: Config | None) -> str:
 
 
 def role_for(name: str, team: Team | None, config: Config | None) -> str | None:
-    """Return the role of that name, which may be an alias of a built-in role; None if there is none."""
+    """Return the role with that name, or the built-in role of which it is an alias; None if there is no such role."""
     role = ALIASES.get(name, name)
     return role if role in BUILT_IN or definition_of(role, team, config) else None
 
 
 def known_role(name: str, team: Team, config: Config | None) -> str:
-    """Return the role of that name, as `role_for` does.
+    """Return the role for that *name*, as `role_for` does.
 
     Raises:
-        InvalidValue: There is none; the hint names all roles.
+        InvalidValue: There is no such role; the hint names all roles.
     """
     role = role_for(name, team, config)
     if role is None:
@@ -203,7 +203,7 @@ _INSTEAD = {
     "propose-plan": "Members propose plans; leaders decide them.",
     "spawn": "Use `teams run-agent`.",
 }
-"""What leaders can do instead of an operation that they may not do."""
+"""By operation: what leaders can do instead, if they may not do the operation."""
 _READS = {
     "before-complete",
     "discover-teams",
@@ -232,14 +232,14 @@ _READS = {
 }
 """The commands that only read. Everybody may run them, members or not, and also in a closed team."""
 _BY_WORD = {"everybody": EVERYBODY, "members": MEMBERS, "workers": WORKERS, "leaders": LEADERS, "reads": EVERYBODY}
-"""The roles that the tables of extensions mean."""
+"""The roles that a word in an extension's table of rights stands for."""
 
 
 def may(operation: str) -> tuple[str, ...]:
     """Return the roles that may do the operation if no rule says otherwise.
 
     Raises:
-        LookupError: The operation is in no table: that is a bug, and nobody may do it.
+        LookupError: The operation is in no table. This is a bug; nobody may do the operation.
     """
     if operation in _READS:
         return EVERYBODY
@@ -251,12 +251,12 @@ def may(operation: str) -> tuple[str, ...]:
 
 
 def in_closed_teams(operation: str) -> bool:
-    """Whether the operation is possible in a closed team."""
+    """Whether the operation is allowed in a closed team."""
     return operation in _IN_CLOSED_TEAMS or operation in _READS or extensions.right(operation) == "reads"
 
 
 def instead(operation: str) -> str:
-    """Return the advice for leaders who may not do the operation; empty if there is none."""
+    """Return what leaders can do instead of the *operation*, if they may not do it; empty if there is no advice."""
     return _INSTEAD.get(operation, "")
 
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class Setting:
-    """One setting: its default, and its allowed values: one of the *choices*, any *name*, any text (*prose*), or else a
-    number from *least* to *most*. A number of *seconds* may be given with a unit.
+    """One setting: its default and its allowed values. These are *choices*, or any *name*, or any text (*prose*), or
+    else the numbers from *least* to *most*. A number of *seconds* may be given with a unit.
     """
 
     def __init__(
@@ -52,12 +52,14 @@ class Setting:
         self.files = files
         """Whether the value is patterns of files in the repository, with spaces between."""
         self.of_person = of_person
-        """Whether only the human may set it: it is a command that runs for the human, or acts in the human's name."""
+        """Whether only the human may set it, because it is a command that runs for the human, or acts in the human's
+        name.
+        """
         self.least = least
         self.most = most
 
     def parse(self, key: str, word: str) -> Value:
-        """Return the value that *word* means.
+        """Return the value that *word* means for the setting *key*.
 
         Raises:
             InvalidValue: It is none of the choices, no name, or no number within the bounds.
@@ -213,15 +215,17 @@ def every() -> dict[str, Setting]:
 
 
 def find(key: str) -> Setting | None:
-    """Return the setting of that name; None if there is none. Extensions are asked only for what the core lacks."""
+    """Return the setting with that name; None if there is none. Extensions are asked only if the core has no such
+    setting.
+    """
     return SETTINGS.get(key) or extensions.settings().get(key)
 
 
 def known(key: str) -> Setting:
-    """Return the setting of that name.
+    """Return the setting with that name.
 
     Raises:
-        InvalidValue: There is none; the hint names the setting that was probably meant, or all settings.
+        InvalidValue: There is no such setting. The hint names the setting that was probably meant, or all settings.
     """
     if setting := find(key):
         return setting
@@ -235,15 +239,17 @@ def known(key: str) -> Setting:
 
 
 def lands_by_itself(team: Team) -> bool:
-    """Whether completed tasks are queued to land at once. The setting belongs to the extension for landing."""
+    """Whether completed tasks are queued to land at once, by the team's setting `landing` of the extension for
+    landing.
+    """
     return team.settings.get("landing") == "completed"
 
 
 def refuse_persons(key: str, caller: Caller) -> None:
-    """Refuse an agent that changes a setting that only the human may change.
+    """Refuse an agent that changes the setting *key*, if only the human may change it.
 
     Raises:
-        NotAllowed: It is such a setting, and the caller is an agent.
+        NotAllowed: Only the human may change the setting, and the caller is an agent.
     """
     setting = find(key)
     if setting and setting.of_person and not caller.is_human:
@@ -257,7 +263,7 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
     """Change a setting of the team.
 
     Raises:
-        InvalidValue: There is no such setting, or no such value of it.
+        InvalidValue: There is no such setting, or it can't have this value.
     """
     caller = require(store, team_name, caller, "set", key).caller
     value = known(key).parse(key, word)
@@ -276,7 +282,7 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
 
 
 def _notices_of_rules(team: Team, by: str) -> list[Owed]:
-    """Return the notices of the team's new rules to all members but *by*, who set them."""
+    """Return the notices of the team's new rules to all members except *by*, the member who set the rules."""
     body = f"{by} set the rules of the team:\n{team.settings[RULES]}"
     uid = f"rules-{os.urandom(6).hex()}"
     return [
@@ -287,15 +293,15 @@ def _notices_of_rules(team: Team, by: str) -> list[Owed]:
 
 
 def value(team: Team, key: str) -> Value:
-    """Return the team's value of a setting, or its default."""
+    """Return the team's value of a setting, or the default of the setting."""
     return team.settings[key] if key in team.settings else known(key).default
 
 
 def of_user(config: Config) -> dict[str, Value]:
-    """Return the user's values, with which a new team starts.
+    """Return the values that the user's configuration gives to settings: a new team starts with these values.
 
     Raises:
-        DamagedRecord: One of them is not a setting, or has a value that is not valid; the error names it.
+        DamagedRecord: A key is not the name of a setting, or its value is not valid; the error names it.
     """
     values = {}
     for key, value in config.settings.items():
@@ -307,8 +313,8 @@ def of_user(config: Config) -> dict[str, Value]:
 
 
 def effective(team: Team | None, config: Config) -> list[dict[str, Any]]:
-    """Return each setting with its value and source: `team`, `user` or `default`. With *team* None, these are the
-    values with which a new team starts.
+    """Return each setting with its value, and with the source of the value: `team`, `user` or `default`. If *team* is
+    None, the values are those with which a new team starts.
     """
     rows = []
     for key, setting in every().items():

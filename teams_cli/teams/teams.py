@@ -19,12 +19,12 @@ MEMBER = "team-member"
 MANAGER = "task-manager"
 
 SILENCE = 900
-"""The default of `silence`."""
+"""The default of `Team.silence`, in seconds."""
 
 
 class Member(Record):
-    """An agent of a team. It stays in the file after it left, so that its name is not given to another agent.
-    *launcher* is the process that started it.
+    """An agent of a team. Its entry stays in the file after it left, so that no other agent gets its name. *launcher*
+    is the process that started the agent.
     """
 
     agent_id: Name
@@ -48,7 +48,7 @@ class Member(Record):
 
 
 class Grant(Record):
-    """A permission that the human gave an agent for good, for an operation whose rule is `ask`."""
+    """A permission that the human gave an agent for ever: to do an operation whose rule is `ask`."""
 
     agent: Name
     operation: Word
@@ -82,16 +82,16 @@ class Team(Record):
         return self.having(copied_to=None, state_before=None, copy_=None)
 
     def find(self, agent: str) -> Member | None:
-        """Return the member of that name, also one that left; None if there never was one."""
+        """Return the member with that name, even if it left; None if there never was such a member."""
         return next((member for member in self.roster() if member.agent_id == agent), None)
 
     def member(self, agent: str) -> Member | None:
-        """Return the active member of that name; None if there is none."""
+        """Return the active member with that name; None if there is none."""
         member = self.find(agent)
         return member if member and member.active else None
 
     def inside_clients(self) -> list[str]:
-        """Return the agents that run inside other agents' clients. Each is a member as long as it works."""
+        """Return the members that run inside another agent's client. They are members only as long as they work."""
         return [member.agent_id for member in self.members if member.active and member.child_of]
 
     def active_names(self) -> list[str]:
@@ -99,7 +99,7 @@ class Team(Record):
         return [member.agent_id for member in self.roster() if member.active]
 
     def names_in_words(self, *more: str) -> str:
-        """Return the names of the active members, and *more*, for an error that offers them."""
+        """Return the names of the active members, and the names in *more*, as text for an error."""
         return ", ".join([*self.active_names(), *more]) or "none has joined yet"
 
     def roster(self) -> list[Member]:
@@ -115,18 +115,18 @@ class Team(Record):
         return any(grant.agent == agent and grant.operation == operation for grant in self.grants)
 
     def with_member(self, member: Member) -> Team:
-        """Return the team with that member, in place of an old member of that name, or else added at the end."""
+        """Return the team with *member*. It takes the place of an old member with the same name, or else comes last."""
         members = {old.agent_id: old for old in self.members}
         return self.having(members=list({**members, member.agent_id: member}.values()))
 
     @property
     def secure(self) -> bool:
-        """Whether members prove their identity by a token."""
+        """Whether each member of the team proves by a token who it is."""
         return self.human_token_hash is not None
 
     @property
     def silence(self) -> float:
-        """Seconds without a sign of life after which a member counts as gone, and its claims end."""
+        """The seconds without a sign of life after which a member counts as gone and its claims end."""
         return float(self.settings.get("staleAfterSeconds", SILENCE))
 
 
@@ -134,11 +134,11 @@ TEAM: Kind[Team] = Kind("team", Team, key="name", closes=lambda team: team.state
 
 
 def get(store: Store, team: str) -> Team:
-    """Return the team of that name.
+    """Return the team with that name.
 
     Raises:
-        TeamNotFound: There is none; the hint names the team that was probably meant, or all teams.
-        DamagedRecord: Its file is damaged.
+        TeamNotFound: There is no such team. The hint names the team that was probably meant, or all teams.
+        DamagedRecord: The file of the team is damaged.
     """
     try:
         return store.get(team, TEAM, team)[0]
@@ -151,12 +151,12 @@ def get(store: Store, team: str) -> Team:
 
 
 def is_member(store: Store, team: Team, name: str) -> bool:
-    """Whether the agent of that name is an active member now. It may have joined after *team* was read."""
+    """Whether the agent *name* is an active member now. It may have joined after *team* was read."""
     return bool(team.member(name) or get(store, team.name).member(name))
 
 
 def all_of(store: Store, problems: list[errors.TeamsError]) -> Iterator[Team]:
-    """Yield all teams by name. Errors of damaged ones are appended to *problems*."""
+    """Yield all teams by name. The error of each damaged team is appended to *problems*."""
     for name in store.teams():
         try:
             yield get(store, name)
@@ -165,7 +165,9 @@ def all_of(store: Store, problems: list[errors.TeamsError]) -> Iterator[Team]:
 
 
 def nearest(name: str, known_names: Sequence[str]) -> str:
-    """Return the known name that was probably meant by the unknown *name*; empty if that is not clear."""
+    """Return the name in *known_names* that was probably meant by *name*, which is not known; empty if none is near, or
+    several are.
+    """
     from difflib import get_close_matches  # its import takes long, and only refusals need it
 
     same = [known for known in known_names if known.lower() == name.lower()]
@@ -177,7 +179,7 @@ def get_recipient(team: Team, name: str) -> str:
     """Return the name of the active member that *name* means; `leader` means the leader.
 
     Raises:
-        AgentNotFound: There is none; the hint names the active members.
+        AgentNotFound: There is no such member; the hint names the active members.
     """
     if name == HUMAN or team.member(name):
         return name
