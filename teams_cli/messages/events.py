@@ -1,4 +1,6 @@
-"""The events of notices on which the program acts: the values of `event` of a message. Other events are for readers."""
+"""The events of notices on which the program acts: values of a message's `event`. Events that are not listed here are
+only for readers.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ TASK_READY = "task-ready"
 TASK_LOST = "task-lost"
 """The reader no longer has the task."""
 TASK_RELEASED = "task-released"
-"""The reader no longer has the task: somebody released it, and says why."""
+"""The reader no longer has the task: somebody released it and said why."""
 TASK_TAKEN = "task-taken"
-"""Another agent has the task that the reader had."""
+"""The reader had the task, and another agent has it now."""
 TASK_EDITED = "task-edited"
 """The task is assigned to the reader, who has not claimed it."""
 OWN_TASK_EDITED = "owned-task-edited"
@@ -29,7 +31,9 @@ PLAN_PROPOSED = "plan-proposed"
 
 
 def of(message: Message) -> tuple[str, str]:
-    """Return the event of a notice and the task that it is about; empty strings if it has none."""
+    """Return the event of a notice, and the task that the notice is about. Return empty strings for what the notice
+    lacks, and for a message that is no notice.
+    """
     if message.from_ != SYSTEM:
         return "", ""
     if message.event:

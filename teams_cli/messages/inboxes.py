@@ -21,18 +21,21 @@ if TYPE_CHECKING:
 
 
 _FAR_BEHIND = 1000
-"""The number of messages by which a stored inbox may be behind the log without being written for that alone."""
+"""A stored inbox that is behind the log by so many messages is written for that alone; otherwise it waits for another
+change.
+"""
 MOST_OPEN = 20_000
-"""The most open messages of an inbox. Later ones stay in the log until some are handled."""
+"""The most open messages of an inbox. Later messages stay in the log until some of the open ones are handled."""
 _MAX_HANDLED = 200
-"""How many handled messages are remembered one by one."""
+"""How many of the handled messages are remembered one by one."""
 
 
 class Open(Record):
     """A message that is not handled yet. A *quiet* message only informs, so no agent goes on working because of it. A
-    message with *fyi* is handled by reading it.
+    message with *fyi* is handled as soon as it is read.
 
-    *turn* is the turn in which the agent was shown the message without asking; 0 if turns are not counted.
+    If the agent was shown the message without asking for it, *turn* is the turn in which this happened; 0 if turns are
+    not counted.
     """
 
     number: Number
@@ -53,9 +56,9 @@ class Handled(Record):
 class Inbox(Record):
     """An agent's position in the log: all its messages up to `upTo` are handled, except the open and the damaged ones.
 
-    `handled` has the last 200 handled messages, and all handled ones after `upTo`. `settledAt` is when the last of the
-    messages was handled that `handled` no longer has. `damaged` has the numbers of messages that could not be read and
-    may be repaired.
+    `handled` has the last 200 handled messages, and every handled message after `upTo`. `settledAt` is the time of
+    handling of the last message that `handled` no longer has. `damaged` has the numbers of messages that could not be
+    read and may be repaired.
     """
 
     nested = {"open": Open, "handled": Handled}  # noqa: RUF012
@@ -71,7 +74,7 @@ class Inbox(Record):
         return next((entry for entry in self.open if entry.number == number), None)
 
     def named(self) -> list[int]:
-        """Return the numbers of the messages that the inbox names one by one."""
+        """Return the numbers of the messages that the inbox lists: the open, the handled and the damaged ones."""
         return [
             *(entry.number for entry in self.open),
             *(entry.number for entry in self.handled),
@@ -79,11 +82,11 @@ class Inbox(Record):
         ]
 
     def furthest(self) -> int:
-        """Return the highest number of a message that the inbox knows."""
+        """Return the highest message number in the inbox."""
         return max([self.up_to, *self.named()])
 
     def unread(self, quiet: bool = False) -> list[int]:
-        """Return the numbers of the unread messages. With *quiet*, also of those that only inform."""
+        """Return the numbers of the unread messages. Messages that only inform are left out, unless *quiet* is true."""
         return [entry.number for entry in self.open if entry.read_at is None and (quiet or not entry.quiet)]
 
 
@@ -99,14 +102,14 @@ def load(store: Store, team: str, agent: str) -> Inbox:
 
 
 def load_with_new(store: Store, team: str, agent: str, problems: list[errors.TeamsError] | None = None) -> Inbox:
-    """Return the agent's inbox with all messages that have come since it was stored. Errors of damaged messages are
+    """Return the agent's inbox, with all messages that came since it was stored. Errors of damaged messages are
     appended to *problems*.
     """
     return with_new_messages(store, team, load(store, team, agent), [] if problems is None else problems)
 
 
 class Mailbox:
-    """An agent's inbox as it was stored, `before`, and with all messages that came since, `inbox`. These messages are
+    """An agent's inbox: `before` as it was stored, and `inbox` with the messages that came since. These messages are
     read only once. Errors of damaged messages are appended to *problems*.
     """
 
@@ -119,7 +122,9 @@ class Mailbox:
         self.inbox = with_new_messages(store, team, self.before, self._problems, self._fresh)
 
     def unread(self, quiet: bool = False) -> list[int]:
-        """Return the numbers of the agent's unread messages. With *quiet*, also of those that only inform."""
+        """Return the numbers of the agent's unread messages. Messages that only inform are left out, unless *quiet* is
+        true.
+        """
         return self.inbox.unread(quiet)
 
     def open_messages(self) -> list[Message]:
@@ -131,15 +136,15 @@ class Mailbox:
         return _fetch(self.store, self.team, numbers, self._problems, self._fresh)
 
     def mark_read(self, numbers: set[int], turn: int | None = None) -> None:
-        """Mark messages as read that were shown to the agent. *turn* is as for the function `mark_read`."""
+        """Mark messages as read that were shown to the agent. *turn* is as for `mark_read` of the module."""
         mark_read(self.store, self.team, self.before.agent, numbers, turn, mailbox=self)
 
 
 def with_new_messages(
     store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
 ) -> Inbox:
-    """Return the inbox with all newer messages as open ones. They are added to *fresh* by their numbers. Errors of
-    damaged messages are appended to *problems*.
+    """Return the inbox, in which the messages that came since are open. These are also put into *fresh*, by their
+    numbers. Errors of damaged messages are appended to *problems*.
     """
     if inbox.damaged:
         inbox = _repaired(store, team, inbox, problems)
@@ -165,7 +170,9 @@ def with_new_messages(
 
 
 def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError]) -> Inbox:
-    """Return the inbox with those messages open that were damaged and can be read now. Missing ones are forgotten."""
+    """Return the inbox after another look at its damaged messages. Those that can be read now are open, and those that
+    are missing are forgotten.
+    """
     new_problems: list[errors.TeamsError] = []
     messages = store.fetch(team, MESSAGE, inbox.damaged or (), new_problems)
     problems += new_problems
@@ -186,14 +193,16 @@ def _opened(message: Message) -> Open:
 def open_messages(
     store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
 ) -> list[Message]:
-    """Return the messages that came and are not handled, oldest first. *fresh* has those that were read just now."""
+    """Return the messages that are open in the *inbox*, oldest first. *fresh* has those of them that were read just
+    now.
+    """
     return _fetch(store, team, [entry.number for entry in inbox.open], problems, fresh or {})
 
 
 def _fetch(
     store: Store, team: str, numbers: list[int], problems: list[errors.TeamsError], fresh: dict[int, Message]
 ) -> list[Message]:
-    """Return the messages of these numbers, oldest first. Only those that are not in *fresh* are read."""
+    """Return the messages with these *numbers*, oldest first. A message that is in *fresh* is not read again."""
     to_read = [number for number in numbers if number not in fresh]
     messages = [fresh[number] for number in numbers if number in fresh]
     if to_read:
@@ -202,8 +211,8 @@ def _fetch(
 
 
 def with_read(before: Inbox, current: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:
-    """Return the *current* inbox with the messages of the numbers *shown* as read. *before* is the stored inbox; it is
-    returned if nothing changed that is worth a write. *turn* is None if the agent asked for the messages.
+    """Return the *current* inbox, in which the messages with the numbers *shown* are read. If this changes nothing that
+    is worth a write, return *before*, the stored inbox. *turn* is None if the agent asked for the messages.
     """
     unread = {entry.number for entry in current.open if entry.number in shown and entry.read_at is None}
     changed = set(unread)
@@ -220,7 +229,7 @@ def with_read(before: Inbox, current: Inbox, shown: set[int], now: str, turn: in
 
 
 def with_handled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
-    """Return the inbox with these open messages handled."""
+    """Return the inbox, in which the open messages with these *numbers* are handled."""
     if not numbers:
         return inbox
     newly_handled = [
@@ -245,8 +254,8 @@ def with_handled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
 
 
 def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
-    """Return the ids of the oldest messages in *mail* that were read and neither answered nor handled, at most *most*.
-    A message that is an answer itself needs no answer.
+    """Return the ids of the oldest messages in *mail* that were read, but neither answered nor handled; at most *most*
+    ids. A message that is itself an answer needs none, so it is left out.
     """
     read = {entry.number for entry in inbox.open if entry.read_at and not entry.quiet}
     return [message.id for message in mail if message.number in read and not message.reply_to][:most]
@@ -257,8 +266,8 @@ def mark_read(
 ) -> None:
     """Mark messages as read that were shown to the agent.
 
-    With *turn*, they were shown in that turn without being asked for (0 if turns are not counted). With a *mailbox*,
-    new messages are not read again, unless the inbox has changed since.
+    If the agent did not ask for the messages, *turn* is the turn in which they were shown; 0 if turns are not counted.
+    With a *mailbox*, new messages are not read again, unless the inbox has changed since.
     """
 
     def change(inbox: Inbox) -> Inbox:
@@ -273,19 +282,23 @@ def mark_read(
 
 
 def is_handled(inbox: Inbox, number: int) -> bool:
-    """Whether that message is handled. The inbox must include all messages that have come."""
+    """Whether the message with that *number* is handled. The inbox must include all messages that have come."""
     if inbox.find_open(number):
         return False
     return any(entry.number == number for entry in inbox.handled) or _is_behind(inbox, number)
 
 
 def _is_behind(inbox: Inbox, number: int) -> bool:
-    """Whether the inbox has advanced past that message, so that it is handled unless it is open."""
+    """Whether the inbox has advanced past the message with that *number*. Then the message is handled, unless it is
+    open.
+    """
     return number <= inbox.up_to and number not in (inbox.damaged or ())
 
 
 def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int]:
-    """Return the numbers of the agent's unread messages. With *quiet*, also of those that only inform."""
+    """Return the numbers of the agent's unread messages. Messages that only inform are left out, unless *quiet* is
+    true.
+    """
     return load_with_new(store, team, agent).unread(quiet)
 
 
@@ -308,16 +321,17 @@ def documents(messages: list[Message], inbox: Inbox) -> list[dict[str, Any]]:
 
 
 _NOTICE_UID = f"{SYSTEM}~"
-"""The prefix of the uids of notices."""
+"""The prefix of the uid of each notice."""
 
 
 def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str, int]:
-    """Return the number of unread messages of each of the agents, from the envelopes of the log.
+    """Return the number of unread messages of each of the agents. Most are counted from the envelopes of the log,
+    without reading the messages.
 
-    Only notices are read, to see whether they only inform. Other messages count even if they are damaged.
+    Only notices are read, to see whether they only inform. A message that is no notice counts even if it is damaged.
 
     Raises:
-        DamagedRecord: An inbox can't be read, be it of one of the *agents* or not.
+        DamagedRecord: An inbox of the team can't be read, even if it is not that of one of the *agents*.
     """
     problems: list[errors.TeamsError] = []
     inboxes = {inbox.agent: inbox for inbox, _ in store.scan(team, INBOX, problems)}
@@ -351,23 +365,26 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
 
 
 def _knows_later_messages(inbox: Inbox) -> bool:
-    """Whether the inbox names messages after its position, or damaged ones, so that envelopes do not tell what is
-    unread.
+    """Whether the inbox lists messages after its position, or damaged ones. Then envelopes do not show which messages
+    are unread.
     """
     numbers = [entry.number for entry in inbox.open] + [entry.number for entry in inbox.handled]
     return bool(inbox.damaged) or max(numbers, default=0) > inbox.up_to
 
 
 _MAX_REMOVED = 1_000_000
-"""The most messages that may have been removed from a log. An inbox that is further ahead is not believed."""
+"""The most messages that may have been removed from a log. If an inbox is further ahead of its log than this, its
+numbers are not believed.
+"""
 
 
 def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
     """Correct an inbox that has advanced past the *last* message of the log, so that its agent is shown new messages
     again.
 
-    The inbox keeps the messages that it knows. No new message gets a number up to the inbox's old position, since the
-    message would be taken for a known one. An incredibly high position is not believed: no number would be left.
+    The inbox keeps the messages that it lists. New messages get numbers after the inbox's old position, because a lower
+    number would be taken for that of a message already handled. If the position is incredibly high, it is not believed,
+    because no number would be left.
     """
     believed = inbox.furthest() - last <= _MAX_REMOVED
     try:
@@ -381,8 +398,8 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
 
 
 def _held_to(inbox: Inbox, last: int, believed: bool) -> Inbox:
-    """Return the inbox with a position in a log that ends with the message *last*. If its numbers are not *believed*,
-    it forgets all messages after that.
+    """Return the inbox with a position that fits a log that ends with the message *last*. If the inbox's numbers are
+    not *believed*, it forgets all messages after *last*.
     """
     if inbox.furthest() <= last:  # another process corrected it
         return inbox

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 class Message(Record):
     """One message. *about* names what it asks for, and *ackBy* is the time until which its sender wants it handled. A
-    notice has its *event* and *task*: see `events`. When a reader read and handled it is in the reader's inbox.
+    notice has its *event* and *task*: see `events`. When a reader read and handled the message is in the reader's
+    inbox.
     """
 
     id: MessageId = ""
@@ -39,17 +40,17 @@ class Message(Record):
 
     @property
     def only_informs(self) -> bool:
-        """Whether the message needs nothing but to be read: its sender marked it so, or it is a notice."""
+        """Whether the message needs only to be read: its sender marked it so, or it comes from the program."""
         return bool(self.fyi) or self.from_ == SYSTEM
 
     @property
     def is_closed_by_reading(self) -> bool:
-        """Whether reading the message handles it: it only informs, answers a message, or goes to all."""
+        """Whether reading the message also handles it: it only informs, is an answer, or is a broadcast."""
         return self.only_informs or self.reply_to is not None or self.type == "broadcast"
 
     @property
     def addressed(self) -> str:
-        """The recipients that its sender named; `all` for a broadcast."""
+        """The recipients as its sender named them; `all` for a broadcast."""
         return ", ".join(self.recipients) if self.recipients and self.type != "broadcast" else self.to
 
 
@@ -140,10 +141,10 @@ def notify(
     task: str | None = None,
 ) -> Message:
     """Send the member *to* a notice of an event that the member *by* caused. The *uid* is made from the event, so that
-    repeating the call adds nothing.
+    a repeated call adds no second notice.
 
-    *about* names the action that the notice asks for; the notice is handled once that is done. With *also_closed* it is
-    sent even if the team is closed, for example for the output of an agent that was at work when the team was closed.
+    *about* names the action that the notice asks for; the notice is handled once this is done. With *also_closed* the
+    notice is sent even in a closed team: for example the output of an agent that was at work when the team was closed.
     """
     draft = Message(from_=sender, to=to, message=body, timestamp=teams.now(store), type=kind, about=about)
     draft = draft.having(event=event, task=task) if event else draft
@@ -155,16 +156,16 @@ def notify(
 
 
 def wake_up(store: Store, team_name: str, to: list[str], sent: Message, by: str) -> None:
-    """Have the recipients of a stored message woken. A message that only informs wakes nobody."""
+    """Have the recipients *to* of the stored message *sent* woken. A notice that only informs wakes nobody."""
     if store.on_append and sent.type != "info":
         store.on_append(team_name, to, sent, by)
 
 
 def checked_uid(uid: str) -> str:
-    """Return the uid that a caller gave its request, so that repeating the request adds nothing.
+    """Return the *uid* that a caller gave to its request. A request that is repeated with the same uid adds nothing.
 
     Raises:
-        InvalidValue: It is not a valid uid.
+        InvalidValue: *uid* is not a valid uid.
     """
     if not is_name(uid):
         raise errors.InvalidValue(f"{uid!r} is not a valid uid", "Use 1 to 64 letters, digits, '-' and '_'.")
@@ -172,8 +173,8 @@ def checked_uid(uid: str) -> str:
 
 
 def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bool = True) -> Message:
-    """Append the message to the log, and have its recipients woken unless *wake* is false. Repeating it with the same
-    *uid* adds nothing.
+    """Append the message to the log, and have its recipients woken unless *wake* is false. A repeated call with the
+    same *uid* adds no second message.
 
     Raises:
         InvalidValue: The uid is not valid.
@@ -193,14 +194,16 @@ def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bo
 
 
 def quote(message: Message) -> str:
-    """Return the message as it is delivered: its sender on a line of its own, and every line of its text marked, so
-    that no text passes for another message.
+    """Return the message as it is delivered: its sender on a line of its own, and then its text with a mark before
+    every line. So no text can pass for another message.
     """
     return "\n".join([f'[From agent "{message.from_}"]:', *(text.quoted(message.message, "| ") or ["| "])])
 
 
 def how_to_answer(message: Message) -> str:
-    """Return the line below a delivered message that says how to answer it; empty if the message only informs."""
+    """Return the line below a delivered message that says how to answer the message; empty if the message only
+    informs.
+    """
     reply = f"teams reply {message.id} TEXT"
     if message.ack_by:
         return f"\n(its sender waits for: teams ack {message.id}, or {reply})"
@@ -210,14 +213,16 @@ def how_to_answer(message: Message) -> str:
 
 
 def quote_bounded(message: Message, room: int = text.MOST_LETTER) -> list[str]:
-    """Return the lines of a message as it is delivered. If it needs more than *room* bytes, these are its beginning and
-    the command that shows the whole message.
+    """Return the lines of a message as it is delivered. If they need more than *room* bytes, return the first lines,
+    and then the command that shows the whole message.
     """
     return text.bounded(quote(message).split("\n"), room, _end_of_cut(message))
 
 
 def body_bounded(message: Message) -> str:
-    """Return the text of a message. If it is too long, this is its beginning and the command that shows the whole."""
+    """Return the text of a message. If it is too long, return its beginning, and then the command that shows the whole
+    text.
+    """
     return "\n".join(text.bounded(message.message.split("\n"), text.MOST_LETTER, _end_of_cut(message)))
 
 
@@ -226,11 +231,13 @@ def _end_of_cut(message: Message) -> str:
 
 
 _BYTES_BESIDE_TEXT = 200
-"""The bytes of an answer per message in addition to its text: its id, its age, the next command."""
+"""How many bytes of an answer a message needs in addition to its text: for its id, its age and the next command."""
 
 
 def fitting(messages: list[Message], room: int = text.MOST_ANSWER) -> list[Message]:
-    """Return the first messages that fit into an answer of *room* bytes as they are delivered, but at least one."""
+    """Return as many of the first messages as fit into an answer of *room* bytes, in the form in which they are
+    delivered; at least one.
+    """
     for count, message in enumerate(messages):
         room -= _BYTES_BESIDE_TEXT + text.size(quote_bounded(message))
         if room < 0:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, Message] | None = None) -> bool:
-    """Send the notices that the record owes, and remove them from it. The messages are added to *sent*, by the uids of
-    the notices.
+    """Send the notices that the *record* owes, and remove them from the record. The messages sent are put into *sent*,
+    by the uids of the notices.
 
     Return False if a notice could not be sent: the change stands, and the record still owes its notices.
     """
@@ -52,9 +52,9 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, M
 
 
 def send_owed_by(store: Store, team: str, kind: Kind[R], key: str) -> None:
-    """Send the notices that the record of that key owes. A damaged record is skipped.
+    """Send the notices that the record with that *key* owes. Do nothing if the record is damaged.
 
-    The change is made durable first: its writer may have been killed before it was on the disk.
+    The record is made durable first: the process that wrote it may have been killed before it was on the disk.
     """
     record: R | None = None
     try:
@@ -74,16 +74,20 @@ def send_owed_by(store: Store, team: str, kind: Kind[R], key: str) -> None:
 
 
 def close_requests(store: Store, team: str, agent: str, about: str) -> None:
-    """Mark the messages as handled that asked the agent for something that is done: see `reading.close_requests`."""
+    """Mark messages to the agent as handled that asked for something which is done by now: see
+    `reading.close_requests`.
+    """
     from teams_cli.messages import reading  # a large module, which the most frequent commands do not need
 
     reading.close_requests(store, team, agent, about)
 
 
 def _remove_sent(store: Store, team: str, kind: Kind[R], record: R, numbers: dict[str, int]) -> None:
-    """Remove the notices with these uids from the record, which may note the *numbers* of the messages.
+    """Remove the notices that were sent from the record. *numbers* has the number of the message for the uid of each
+    notice; the record may note it.
 
-    The messages are durable already. If a power cut puts notices back on the record, sending them again adds nothing.
+    The messages are durable already. If a power cut brings notices back into the record, sending them again adds
+    nothing.
     """
 
     def without_sent(record: R) -> R:

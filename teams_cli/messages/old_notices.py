@@ -1,4 +1,6 @@
-"""The events of notices that versions up to 0.2 stored as sentences alone. Nothing else reads sentences."""
+"""The events of notices that versions up to 0.2 stored without an event, only as sentences. No other module reads
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ _SENTENCES = [
 
 
 def event_of(sentence: str, about: str) -> tuple[str, str]:
-    """Return the event of the notice and its task, from its words and from what it is *about*; empty strings if it has
-    no such event.
+    """Return the event of the notice and its task, found in its *sentence* and in what it is *about*. Empty strings if
+    it has none of the events here.
     """
     if about.startswith("edited-"):
         return "task-edited", about.removeprefix("edited-")

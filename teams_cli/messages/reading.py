@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 class Reading(list[dict[str, object]]):
-    """Messages to show as JSON, oldest first. *more* is the number of messages that were left out, *unread* how many of
-    these are unread.
+    """Messages to show as JSON, oldest first. *more* is the number of messages that were left out, and *unread* the
+    number of unread messages among those left out.
     """
 
     more = 0
@@ -42,8 +42,8 @@ class Reading(list[dict[str, object]]):
 
 
 class Selection:
-    """Which messages to show: those of a *sender*, after the number *since*, at most *limit*, and also *handled* ones.
-    With *room*, as many as fit into so many bytes. "" and 0 set no limit.
+    """Which messages to show: those from a *sender*, after the number *since*, at most *limit*, and with *handled* also
+    the handled ones. *room* is the number of bytes into which they must fit. "" and 0 set no limit.
     """
 
     def __init__(self, sender: str = "", since: int = 0, limit: int = 0, handled: bool = False, room: int = 0) -> None:
@@ -54,11 +54,13 @@ class Selection:
         self.room = room
 
     def wanted(self, messages: list[Message]) -> list[Message]:
-        """Return those of the messages that have the sender and a number after *since*."""
+        """Return those of the *messages* that come from the sender and have a number above *since*."""
         return [m for m in messages if m.number > self.since and self.sender in ("", m.from_)]
 
     def pick(self, messages: list[Message], inbox: Inbox) -> list[Message]:
-        """Return the messages to show, oldest first. If there are too many, those already read are left out first."""
+        """Return the messages to show, oldest first. If there are too many, messages that were read before are the
+        first to be left out.
+        """
         picked = self.wanted(messages)
         unread = set(inbox.unread(quiet=True))
         if not self.handled:
@@ -82,11 +84,12 @@ def read(
     once_shown: OnceShown | None = None,
     turn: int | None = None,
 ) -> Reading:
-    """Return the caller's unhandled messages, oldest first, and mark them as read by *once_shown*. Messages that were
-    read before carry `readBefore`. Without *once_shown*, or if handled messages are wanted, too, nothing is marked.
+    """Return the caller's unhandled messages, oldest first; those that were read before carry `readBefore`.
+    *once_shown* will mark them as read. Without *once_shown*, or if the *selection* asks for handled messages too,
+    nothing is marked.
 
-    Messages that only inform are handled by this. With *turn*, the caller did not ask for the messages. Errors of
-    damaged messages are appended to *problems*.
+    Messages that only inform become handled when they are marked. With *turn*, the caller did not ask for the messages.
+    Errors of damaged messages are appended to *problems*.
     """
     agent = require(store, team_name, caller, "read-messages").name
     if once_shown is None or selection.handled:
@@ -109,7 +112,9 @@ def read(
 
 
 def _mend_position(store: Store, team: str, agent: str) -> list[errors.TeamsError]:
-    """Correct an inbox that has advanced past the end of the log, and return the error that reports it."""
+    """Correct the agent's inbox if it has advanced past the end of the log. Return the error that reports this, in a
+    list; the list is empty if nothing was wrong.
+    """
     inbox, last = load(store, team, agent), store.last(team, MESSAGE)
     if inbox.furthest() <= last:
         return []
@@ -122,8 +127,8 @@ def _mend_position(store: Store, team: str, agent: str) -> list[errors.TeamsErro
 
 
 def _reading(selection: Selection, messages: list[Message], before: Inbox, after: Inbox) -> Reading:
-    """Return those of the messages that are shown. The inbox *before* tells which are unread, and the inbox *after* has
-    the times of reading.
+    """Return those *messages* that the *selection* shows. The inbox *before* says which of them are unread, and the
+    inbox *after* when they were read.
     """
     picked = selection.pick(messages, before)
     reading = Reading(inboxes.documents(picked, after))
@@ -200,10 +205,10 @@ def reply(
 
 
 def received(store: Store, team: str, agent: str, message_ref: str) -> Message:
-    """Return the message with that id, which may be written as a number, if it was sent to the agent.
+    """Return the message with that id, which may be written as a number. It must have been sent to the agent.
 
     Raises:
-        MessageNotFound: There is none, or it was sent to others.
+        MessageNotFound: There is no such message, or it was sent only to others.
     """
     number = number_of(message_ref, "msg")
     try:
@@ -216,7 +221,9 @@ def received(store: Store, team: str, agent: str, message_ref: str) -> Message:
 
 
 def mark_handled(store: Store, team: str, agent: str, numbers: set[int], also_closed: bool = False) -> None:
-    """Mark messages that were sent to the agent as handled. With *also_closed*, in a closed team too."""
+    """Mark the messages with these *numbers*, which were sent to the agent, as handled. With *also_closed*, this is
+    done even in a closed team.
+    """
     store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
 
     def change(inbox: Inbox) -> Inbox:
@@ -228,8 +235,8 @@ def mark_handled(store: Store, team: str, agent: str, numbers: set[int], also_cl
 
 
 def close_requests(store: Store, team: str, agent: str, about: str) -> None:
-    """Mark the messages as handled that asked the agent for something that is done now. Errors are ignored, since it is
-    done.
+    """Mark the messages as handled that asked the agent for what is named in *about*, because it is done now. Errors
+    are ignored: the thing is done in any case.
     """
     try:
         mail = Mailbox(store, team, agent).open_messages()
@@ -241,7 +248,7 @@ def close_requests(store: Store, team: str, agent: str, about: str) -> None:
 
 
 def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message]:
-    """Return the unhandled messages that brought the output of the agent *sender* to the *agent*."""
+    """Return those unhandled messages to the *agent* that brought the output of the agent *sender*."""
     mail = Mailbox(store, team, agent).open_messages()
     return [message for message in mail if message.from_ == sender and message.type == "output"]
 
@@ -256,11 +263,11 @@ def wait_and_read(
     sleep_until: Callable[[Callable[[], bool], float], bool],
     once_shown: OnceShown | None = None,
 ) -> Reading:
-    """Read as `read` does, but wait until there is an unread message, or one that another process of the caller has
-    read meanwhile.
+    """Read as `read` does, but first wait for an unread message. A message that comes meanwhile counts even if another
+    process of the caller has read it.
 
     Raises:
-        WaitRanOut: None came within *timeout* seconds.
+        WaitRanOut: No such message came within *timeout* seconds.
     """
     agent = require(store, team, caller, "read-messages").name
     # A later message ends the wait even if another process of the agent has marked it as read.

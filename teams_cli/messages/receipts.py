@@ -1,4 +1,6 @@
-"""Receipts: until when a message must be acknowledged, and the notice to its sender if it was not."""
+"""Receipts: the time until which a message must be acknowledged, and the notice to its sender if nobody acknowledged it
+in time.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def due(store: Store, team: Team) -> str:
-    """Return until when a message that is sent now must be acknowledged."""
+    """Return the time until which a message that is sent now must be acknowledged."""
     from teams_cli.teams import settings
 
     return rfc3339(later(store.now(), float(settings.value(team, "ack_timeout"))))
 
 
 def expect(store: Store, team: str, sent: Message) -> None:
-    """Note that the sender of a stored message waits for its acknowledgement. Repeating it changes nothing."""
+    """Note that the sender of the message *sent* waits for an acknowledgement. Repeating the call changes nothing."""
     if sent.ack_by is None:
         return
     entry = Awaited(number=sent.number, due=sent.ack_by)
@@ -54,19 +56,19 @@ def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
 
 
 def is_due(store: Store, entry: Awaited) -> bool:
-    """Whether the message should have been acknowledged by now."""
+    """Whether the time is over in which the message should have been acknowledged."""
     return seconds_since(entry.due, store.now()) >= 0
 
 
 def next_due(store: Store, team: str, sender: str) -> float | None:
-    """Return in how many seconds the next message of the sender becomes overdue; None if none will."""
+    """Return in how many seconds the next of the sender's messages becomes overdue; None if no message will."""
     seconds = [-seconds_since(entry.due, store.now()) for entry in presence.load(store, team, sender).awaits or ()]
     return min((number for number in seconds if number > 0), default=None)
 
 
 def overdue_notices(store: Store, team: str, sender: str, once_shown: OnceShown) -> list[str]:
-    """Return a sentence for the sender about each overdue message of which it was not notified yet. *once_shown* notes
-    that it is notified now, and forgets the messages that were acknowledged.
+    """Return a sentence for the sender about each overdue message that it was not notified of yet. *once_shown* will
+    note that it is notified now, and forget the messages that were acknowledged.
     """
     late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     if all(entry.told for entry in late):
@@ -88,5 +90,5 @@ def overdue_notices(store: Store, team: str, sender: str, once_shown: OnceShown)
 
 
 def in_words(row: dict[str, Any]) -> str:
-    """Return a sentence about an overdue message."""
+    """Return a sentence about an overdue message, given as a *row* of `overdue`."""
     return f"{row['id']} is not acknowledged by {', '.join(row['waitsFor'])}"

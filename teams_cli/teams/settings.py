@@ -62,7 +62,7 @@ class Setting:
         """Return the value that *word* means for the setting *key*.
 
         Raises:
-            InvalidValue: It is none of the choices, no name, or no number within the bounds.
+            InvalidValue: *word* is none of the choices, no name, or no number within the bounds.
         """
         if self.name:
             return self.default if word == OFF and not self.default else check_name(word, key)

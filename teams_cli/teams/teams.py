@@ -165,8 +165,8 @@ def all_of(store: Store, problems: list[errors.TeamsError]) -> Iterator[Team]:
 
 
 def nearest(name: str, known_names: Sequence[str]) -> str:
-    """Return the name in *known_names* that was probably meant by *name*, which is not known; empty if none is near, or
-    several are.
+    """Return the name in *known_names* that was probably meant by *name*, which is not known; empty if none is
+    similar.
     """
     from difflib import get_close_matches  # its import takes long, and only refusals need it
 
