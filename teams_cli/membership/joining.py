@@ -86,8 +86,8 @@ def join(
 def _role_and_specialty(
     team: Team, caller: Caller | None, role: str | None, specialty: str | None
 ) -> tuple[str, str | None]:
-    """Return the role and the specialty of a caller that joins. The role is *role*, or else the one that the caller's
-    type names, or else the one that the caller has as a member. A type that names no role is the specialty.
+    """Return the role and the specialty of a caller that joins. The role is *role*, else the role that the caller's
+    type names, else the role that the caller has as a member. A type that names no role becomes the specialty.
     """
     config = caller.config if caller else None
     type_ = caller.type if caller else ""
@@ -101,8 +101,8 @@ def _role_and_specialty(
 
 
 def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> Team:
-    """Return the team with the new member *draft*, or the same team if it is a member already. In a secure team the new
-    member gets the *token*.
+    """Return the team with the new member *draft*; the same team if *draft* is an active member already. In a secure
+    team the new member gets the *token*.
     """
     asking = caller or Caller(draft.agent_id)
     decision = roles.verdict(draft.role, "join-team", team, asking.config)
@@ -135,8 +135,8 @@ def _refuse_look_alike(team: Team, name: str) -> None:
 
 
 def expected(store: Store, team: Team, candidates: list[str], config: Config | None) -> list[str]:
-    """Return the *candidates* under whose names a member is still expected to join: roles and agents of the
-    configuration, and assignees of tasks.
+    """Return those *candidates* that are still expected to join: names of roles or agents in the configuration, or of
+    members to whom a task is assigned.
     """
     absent = [name for name in candidates if name not in (names.HUMAN, "leader") and team.find(name) is None]
     if not absent:
@@ -151,7 +151,7 @@ def expected(store: Store, team: Team, candidates: list[str], config: Config | N
 
 
 def next_name(team: Team) -> str:
-    """Return the alias that the next member gets who joins without a name."""
+    """Return the alias that a member without a name of its own gets if it joins next."""
     return names.alias(_next_alias(team))
 
 
@@ -164,8 +164,8 @@ def _next_alias(team: Team) -> int:
 
 
 def renew_token(store: Store, team_name: str, agent: str) -> str:
-    """Make a new token for a member of a secure team, because the files have only the hash of the old one. Return ""
-    in other teams.
+    """Make and return a new token for a member of a secure team: the old one can't be shown again, because the files
+    have only its hash. Return "" in other teams.
     """
     if not teams.get(store, team_name).secure:
         return ""
@@ -213,8 +213,8 @@ def spawn_team(
 
 
 def _refuse_founder(store: Store, caller: Caller, team_name: str) -> None:
-    """Refuse a caller that may not create teams. A member is judged by its role, or by the one with the most rights if
-    it is in several teams. The caller's own type can only restrict it further.
+    """Refuse a caller that may not create teams. Its role as a member decides; in several teams, the role with the most
+    rights. The caller's type may name another role, which can only take rights away.
     """
 
     def decision(role: str, team: Team | None) -> str:
@@ -241,7 +241,9 @@ def _refuse_founder(store: Store, caller: Caller, team_name: str) -> None:
 
 
 def _refuse_remains(store: Store, name: str) -> None:
-    """Refuse to create a team over the tasks and messages of an earlier team whose record is lost."""
+    """Refuse to create a team if the store has tasks or messages of an earlier team of that name whose record is
+    lost.
+    """
     if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
         raise errors.DamagedRecord(
             f"team {name} lost its own record, but not its tasks or messages",
@@ -250,7 +252,7 @@ def _refuse_remains(store: Store, name: str) -> None:
 
 
 def _secured(team: Team) -> tuple[Team, dict[str, str]]:
-    """Return the new team with a token for its leader and one for the human, and these tokens."""
+    """Return the new team with the hashes of two tokens, for its leader and for the human. Also return these tokens."""
     tokens = {"token": new_token(), "humanToken": new_token()}
     members = [member.having(token_hash=hash_token(tokens["token"])) for member in team.members]
     return team.having(members=members, human_token_hash=hash_token(tokens["humanToken"])), tokens
@@ -283,8 +285,8 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
 
 
 def _login_class(team: Team, member: Member, caller: Caller) -> str:
-    """Return what the member's database login may do: `leads`, `manages` (the member may manage or add tasks), or "" if
-    it may do neither.
+    """Return what the member's database login may do: `leads`; `manages`, for a member that may manage or add tasks; or
+    "" for any other member.
     """
     base = lineage(member.role, team, caller.config)[-1]
     if base == LEADER:
@@ -319,7 +321,7 @@ def leave(
 
 
 def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
-    """Return whether the caller left before, and repeats the command because it did not get the answer."""
+    """Return whether the caller left the team before, so that it only repeats a command whose answer it did not get."""
     team = teams.get(store, team_name)
     member = team.find(caller.name)
     if member is None or member.active or member.stopped_by:
@@ -329,8 +331,8 @@ def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
 
 
 def _release_tasks(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:
-    """Release the tasks of a member that has left, and return their ids. A failure is added to *problems*, because the
-    member has left nevertheless.
+    """Release the tasks of a member that has left, and return their ids. A failure is put into *problems* and not
+    raised, because the member has left already.
     """
     try:
         released = claims.release_tasks_of(store, team, name, name, "its owner left the team")

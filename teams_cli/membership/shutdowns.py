@@ -26,8 +26,8 @@ class ShutdownNotFound(errors.NotFound):
 
 
 class Shutdown(Record):
-    """A request to an agent to shut down. An approval is recorded first in the team's file, which says that the agent
-    was stopped by this request, and then in the request.
+    """A request to an agent to shut down. An approval is recorded first in the team's file, which notes for the agent
+    the request that stopped it, and then in the request.
     """
 
     nested = {"owed": Owed}  # noqa: RUF012
@@ -49,7 +49,7 @@ class Shutdown(Record):
         return numbered.having(owed=[_request_notice(numbered)])
 
     def is_rejected_with(self, reason: str | None) -> bool:
-        """Return whether the agent has rejected the request with that reason. Return False if *reason* is None."""
+        """Return whether the agent has rejected the request with that *reason*; False if *reason* is None."""
         return reason is not None and (self.status, self.answer) == ("rejected", reason)
 
 
@@ -62,12 +62,14 @@ def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
 
 
 def is_asked_to_end(store: Store, team: Team, agent: str) -> bool:
-    """Return whether a request to the agent waits for its answer."""
+    """Return whether the agent has not answered a request yet."""
     return next(open_requests(store, team, agent), None) is not None
 
 
 def all_of(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[Shutdown]:
-    """Return all requests, ordered by number and up to date with the team's file."""
+    """Return all requests, ordered by number, each as `as_decided` returns it. Errors of damaged ones are appended to
+    *problems*.
+    """
     return [as_decided(shutdown, team) for shutdown, _ in store.scan(team.name, SHUTDOWN, problems)]
 
 
@@ -75,13 +77,13 @@ _APPROVED = "approved-"
 
 
 def is_approval(about: str | None) -> bool:
-    """Return whether a notice with this `about` says that an agent approved a request."""
+    """Return whether *about*, the field of a notice, says that an agent approved a request."""
     return (about or "").startswith(_APPROVED)
 
 
 def as_decided(shutdown: Shutdown, team: Team) -> Shutdown:
-    """Return the request as approved if the team's file says that its agent was stopped, which is written first. The
-    approving process may have died before it wrote the request.
+    """Return the request. It is approved if the team's file says that it stopped its agent: an approving process writes
+    that file first, and may have died before it wrote the request.
     """
     member = team.find(shutdown.agent)
     if shutdown.status == "requested" and member and member.stopped_by == shutdown.id:
@@ -90,11 +92,11 @@ def as_decided(shutdown: Shutdown, team: Team) -> Shutdown:
 
 
 def get(store: Store, team: Team, ref: str | None, agent: str, rejection: str | None = None) -> Shutdown:
-    """Return the request with the id *ref*. If *ref* is None, return the agent's open request, or else the last one
-    that it rejected with the reason *rejection*: then the agent repeats its command.
+    """Return the request with the id *ref*. If *ref* is None, return the agent's open request. If there is none, return
+    the last request that the agent rejected with the reason *rejection*, because the agent repeats its command.
 
     Raises:
-        ShutdownNotFound: There is none.
+        ShutdownNotFound: There is no such request.
     """
     if ref is None:
         own = [shutdown for shutdown in all_of(store, team, []) if shutdown.agent == agent]
@@ -148,7 +150,7 @@ def request_each(
 
     Raises:
         AgentNotFound: One of them is no active member.
-        Conflict: A request to one of them is open already; names it.
+        Conflict: A request to one of them is open already; the error names it.
     """
     drafts = [_draft(store, team_name, caller, agent, reason) for agent in dict.fromkeys(agents)]
     repeated = [_repeated(store, team, draft) for team, draft in drafts]
@@ -180,7 +182,7 @@ def request(store: Store, team_name: str, caller: Caller | None, agent: str, rea
 def _draft(
     store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None
 ) -> tuple[Team, Shutdown]:
-    """Return the team and a new request to the agent, after checking that the caller may make it."""
+    """Check that the caller may ask the agent to shut down, and return the team and a new request to the agent."""
     standing = require(store, team_name, caller, "request-shutdown", agent)
     team, name = standing.team, standing.name
     text.within(reason or "", "reason", text.MAX_MESSAGE)
@@ -194,8 +196,8 @@ def _draft(
 
 
 def _repeated(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
-    """Return the open request that *draft* repeats, with the same requester and reason. Return None if no request is
-    open. Refuse the draft if another one is open.
+    """Return the open request that *draft* repeats: it has the same requester and reason. Return None if no request to
+    the agent is open. An open request that differs is an error.
     """
     for earlier in open_requests(store, team, draft.agent):
         if (earlier.requested_by, earlier.reason) == (draft.requested_by, draft.reason):
@@ -205,8 +207,8 @@ def _repeated(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
 
 
 def _withdraw_if_second(store: Store, team: Team, new: Shutdown) -> None:
-    """Withdraw the new request with an error if another process asked the same agent at the same moment, and was first.
-    If the requests can't be read, both stand.
+    """Withdraw the request *new*, and raise an error, if another process made a request to the same agent at the same
+    moment and was first. If the requests can't be read, both requests stand.
     """
     try:
         first = next(open_requests(store, team, new.agent), new)
@@ -247,8 +249,8 @@ def approve(store: Store, team_name: str, caller: Caller | None, ref: str | None
 
 
 def _approved_before(store: Store, team_name: str, caller: Caller | None, ref: str | None) -> Shutdown | None:
-    """Return the request by which the caller was stopped; None if it was not, or if *ref* is another request. A caller
-    repeats its command if it did not get the answer.
+    """Return the request by which the caller was stopped: it repeats its command, because it did not get the answer.
+    None if the caller was not stopped, or was stopped by a request other than *ref*.
     """
     team = teams.get(store, team_name)
     member = team.find(caller.name) if caller else None
@@ -310,7 +312,9 @@ def reject(store: Store, team_name: str, caller: Caller | None, ref: str | None,
 def _answerable(
     store: Store, team_name: str, caller: Caller | None, ref: str | None, operation: str, rejection: str | None = None
 ) -> Shutdown:
-    """Return the request that the caller may answer, or that it has rejected before with the reason *rejection*."""
+    """Return the request that the caller wants to answer, if it may. A request that the caller has rejected with the
+    reason *rejection* is returned, too.
+    """
     standing = require(store, team_name, caller, operation, ref or "")
     shutdown = get(store, standing.team, ref, standing.name, rejection)
     if shutdown.agent != standing.name:
@@ -321,7 +325,7 @@ def _answerable(
 
 
 def refuse_return(former: Member) -> None:
-    """Refuse to let a former member join again if it was shut down.
+    """Refuse to let *former*, a former member, join again if it was shut down.
 
     Raises:
         NotAllowed: The member was shut down.

@@ -1,4 +1,6 @@
-"""Records the answers to questions, and asks the human for permissions, which are questions, too."""
+"""Records the answers to questions, and asks the human for permissions. A request for a permission is a question,
+too.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,14 @@ if TYPE_CHECKING:
 
 ALLOW, ALWAYS = "allow", "always"
 _TO_USE = "use "
-"""The begin of the operation of a question about a tool."""
+"""The beginning of the operation of a question about a tool. The name of the tool follows."""
 _SHOWN_OF_QUESTION, _SHOWN_OF_ANSWER = 60, 4000
 """The most characters of a question and of an answer that a notice shows."""
 _SHOWN_OF_REFUSAL = 200
-"""The most characters of the human's words that a refused agent is shown."""
+"""The most characters that an agent is shown of the human's words that refuse its wish."""
 _LONGEST_OPERATION = 200
 _LONGEST_WISH = 4000
-"""The most characters of a tool's input that the person is shown."""
+"""The most characters that the human is shown of an agent's wish to use a tool."""
 
 
 def answer(store: Store, team_name: str, caller: Caller | None, ref: str, content: str) -> Question:
@@ -56,8 +58,8 @@ def answer(store: Store, team_name: str, caller: Caller | None, ref: str, conten
 
 
 def asked_by(store: Store, team_name: str, caller: Caller | None, message_ref: str) -> Question | None:
-    """Return the open question that the message asks the caller. Return None if the message asks no question, or if the
-    caller's answer is no longer awaited.
+    """Return the open question that the message asks the caller. Return None if the message asks no question, or if
+    nobody waits for the caller's answer any more.
 
     Raises:
         MessageNotFound: No such message was sent to the caller.
@@ -71,7 +73,7 @@ def asked_by(store: Store, team_name: str, caller: Caller | None, message_ref: s
 
 
 def answer_as_human(store: Store, team: str, key: str, content: str) -> Question:
-    """Record the answer of the person at the console."""
+    """Record the answer of the human at the console."""
     text.checked(content, "answer")
     return record(store, team, key, Answer(responder=HUMAN, content=content, is_human=True, at=teams.now(store)))
 
@@ -89,13 +91,14 @@ def skip(store: Store, team_name: str, caller: Caller | None, ref: str) -> Quest
 
 
 def skip_as_human(store: Store, team: str, key: str) -> Question:
-    """Skip the question for the person at the console."""
+    """Skip the question for the human at the console."""
     response = Answer(responder=HUMAN, content="", is_human=True, at=teams.now(store), skipped=True)
     return record(store, team, key, response)
 
 
 def record(store: Store, team: str, key: str, response: Answer) -> Question:
-    """Add an answer to the question, and return the question. The last answer completes it.
+    """Add the answer *response* to the question, and return the question. If it is the last answer that is missing, the
+    question is complete.
 
     Raises:
         NotAllowed: The responder was not asked.
@@ -137,7 +140,7 @@ def record(store: Store, team: str, key: str, response: Answer) -> Question:
 
 
 def _answer_notice(question: Question, response: Answer) -> Owed:
-    """Return the notice to an asker that does not wait for the answer."""
+    """Return the notice of an answer to the asker of the question, for an asker that does not wait for the answer."""
     who = response.responder
     what = f"{question.id} ({text.clipped(question.question, _SHOWN_OF_QUESTION)})"
     if response.skipped:
@@ -150,7 +153,9 @@ def _answer_notice(question: Question, response: Answer) -> Owed:
 
 
 def _is_recorded(question: Question, response: Answer) -> bool:
-    """Return whether the same answer was recorded before: then the command is repeated. A skip is never the same."""
+    """Return whether the answer *response* was recorded before, because a command was repeated. A skip never counts as
+    recorded.
+    """
     return not response.skipped and any(
         earlier.responder == response.responder and earlier.content == response.content and earlier.skipped is None
         for earlier in question.answers
@@ -158,13 +163,13 @@ def _is_recorded(question: Question, response: Answer) -> bool:
 
 
 def _human_choice(question: Question) -> str:
-    """Return the human's answer in lower case, or "" if the human has not answered."""
+    """Return the human's answer in lower case; "" if the human has not answered."""
     answer = question.answered_by_human
     return answer.content.strip().lower() if answer else ""
 
 
 def allows(question: Question) -> bool:
-    """Return whether the human allowed the operation for which the question asks permission."""
+    """Return whether the human's answer allows the operation for which the question asks permission."""
     return _human_choice(question) in (ALLOW, ALWAYS, "y", "yes")
 
 
@@ -178,11 +183,11 @@ def _grant(store: Store, team_name: str, agent: str, operation: str) -> None:
 
 
 def ask_human(store: Store, team_name: str, agent: str, operation: str, about: str) -> bool:
-    """Ask the human whether the agent may do the operation, and wait for the answer. Return False if nobody answered in
-    time. *about* says on what the operation is, or is "".
+    """Ask the human whether the agent may do the operation, and wait for the answer. Return False if nobody answers in
+    time. *about* says to what the agent would do the operation; it may be "".
 
     Raises:
-        NeedsHuman: The human said no. The error has the human's words.
+        NeedsHuman: The human refused. The error has the human's words.
     """
     wish = f"{agent} wants to {operation}{f' ({about})' if about else ''}."
     question = _ask_permission(store, team_name, agent, operation, wish, "command")
@@ -195,9 +200,10 @@ def ask_human(store: Store, team_name: str, agent: str, operation: str, about: s
 
 
 def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str, about: str) -> str | None:
-    """Ask the human whether the caller's client may use a tool. Return None if it may, or else the reason.
+    """Ask the human whether the caller's client may use a tool. Return None if the client may use it, else the reason
+    why not.
 
-    The human is not asked about a tool that was allowed for good.
+    The human is not asked if the human allowed this agent the tool for good before.
 
     Raises:
         NotAllowed: The caller is no active member.
@@ -217,7 +223,9 @@ def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str,
 
 
 def withdraw_for_tools(store: Store, team: str, agent: str) -> None:
-    """Close the agent's open questions about tools, because its client cancelled the turn and waits for no answer."""
+    """Close the agent's open questions about tools. The agent's client cancelled the turn, so nobody waits for an
+    answer.
+    """
     for question in questions.all_of(store, team, []):
         if question.open and question.from_ == agent and (question.operation or "").startswith(_TO_USE):
             questions.close(store, team, question)

@@ -74,7 +74,7 @@ def how_readily(team: Team) -> str:
 
 
 def how_deep(depth: Depth) -> str:
-    """Return the instruction for the responder that says how deep the answer should go."""
+    """Return the sentence that asks the responder for an answer of this *depth*."""
     return _DEPTHS[depth]
 
 
@@ -144,7 +144,9 @@ def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
 
 
 def _responders(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
-    """Return the names of the responders: the human, the members in *to*, or all other members if *to* is empty."""
+    """Return the names of those who are asked: the human alone, or the members in *to*, or all other members if *to* is
+    empty.
+    """
     if mode == HUMAN:
         _refuse_others_than_human(to)
         to = [HUMAN]
@@ -168,15 +170,15 @@ def _refuse_others_than_human(to: list[str]) -> None:
 
 
 def seconds_of(team: Team, timeout: float | None = None) -> float:
-    """Return how many seconds a question waits for answers: *timeout*, or the team's setting if it is None."""
+    """Return how many seconds a question waits for answers: *timeout*, or the team's setting if *timeout* is None."""
     if timeout is None:
         return float(settings.value(team, "broadcast_timeout"))
     return float(settings.known("broadcast_timeout").parse("--timeout", str(timeout)))
 
 
 def _begun(store: Store, draft: Question) -> Question:
-    """Return the new question with its first status. It is complete at once if there is nobody to ask, and deferred if
-    the asker should first read the human's earlier answers.
+    """Return the new question with its first status. If there is nobody to ask, the question is complete at once. If
+    the asker should first read the human's earlier answers, it is deferred.
     """
     if not draft.to:
         return draft.having(status="complete", closed_at=draft.created_at)
@@ -188,7 +190,9 @@ def _begun(store: Store, draft: Question) -> Question:
 
 
 def result_of(store: Store, question: Question) -> dict[str, Any]:
-    """Return the answers for the asker as JSON. With a deferred question it gets all earlier answers of the human."""
+    """Return the answers to the question as JSON, for the asker. If the question is deferred, all earlier answers of
+    the human are added.
+    """
     responses = []
     for answer in question.answers_in_time:
         if not answer.skipped:

@@ -1,7 +1,7 @@
-"""The queue of questions to the human, one at a time, and the human's earlier answers.
+"""The queue of questions to the human, who is shown one at a time, and the human's earlier answers.
 
-The time of a question begins when it is first in the queue, and again when it is shown. If the human answers another
-question meanwhile, a question that waits in the queue is not shown: its asker gets that answer, and may ask again.
+The time of a question begins when it is first in the queue, and again when it is shown. If the human answers one
+question, questions that still wait in the queue are not shown. Their askers get the answer, and may ask again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 def deferred_to(store: Store, draft: Question) -> list[str]:
-    """Return the earlier questions whose answers the asker should read before the human is asked. Return an empty list
-    if the human is asked at once: also for a request for permission, and where agents may ask each other.
+    """Return the ids of earlier questions whose answers the asker should read before the human is asked. Return an
+    empty list if the human is asked at once. This is so for a request for permission, and in a team where agents may
+    ask each other.
 
-    An agent's first question after the human answered anything is deferred, and so is one that the agent repeats.
+    A question is deferred if the agent has not seen an answer of the human before, or if it repeats a question.
     """
     if draft.operation or settings.value(teams.get(store, draft.team_name), "broadcast") != HUMAN:
         return []
@@ -37,18 +38,18 @@ def deferred_to(store: Store, draft: Question) -> list[str]:
 
 
 def in_line(store: Store, team: str) -> list[Question]:
-    """Return the questions that wait for the person, oldest first. Questions whose asker is gone come last."""
+    """Return the questions that wait for the human, oldest first. Questions whose asker is gone come last."""
     waiting = [question for question in questions.all_of(store, team, []) if question.to == [HUMAN] and question.open]
     return sorted(waiting, key=lambda question: question.is_abandoned)
 
 
 def next_for_human(store: Store, team: str) -> Question | None:
-    """Return the question that the person should be shown now, or None if no question waits."""
+    """Return the question that the human should be shown now; None if no question waits."""
     return next(iter(in_line(store, team)), None)
 
 
 def gives_way(store: Store, question: Question) -> bool:
-    """Return whether nobody waits for this question any more, while another question has an asker that waits."""
+    """Return whether nobody waits for this question any more, but somebody waits for another question in the queue."""
     if not question.is_abandoned:
         return False
     first = next_for_human(store, question.team_name)
@@ -56,14 +57,16 @@ def gives_way(store: Store, question: Question) -> bool:
 
 
 def time_of_last(store: Store, team: str) -> datetime:
-    """Return when a new question becomes first in the queue, if the person answers none of the questions before it."""
+    """Return when a new question would become first in the queue, if the human answers none of the questions before
+    it.
+    """
     ends = [parse_rfc3339(question.expires_at) for question in in_line(store, team) if not question.is_abandoned]
     return max([store.now(), *ends])
 
 
 def begin_showing(store: Store, question: Question) -> Question:
-    """Record that the person is shown the question now, so that its time begins, and return the question. A question
-    that need not be shown is deferred instead.
+    """Record that the human is shown the question now, so that its time begins, and return the question. If it need not
+    be shown any more, defer it instead.
     """
     question = _deferred(store, question) or question
     if question.shown_at or not question.open:
@@ -95,8 +98,8 @@ def move_up(store: Store, team: str) -> None:
 
 
 def _deferred(store: Store, question: Question) -> Question | None:
-    """Defer the question to the human's earlier answers and return it. Return None if it is not to be deferred, or if
-    no process waits for an answer.
+    """Defer the question to the human's earlier answers, and return it. Return None if there is nothing to defer it to,
+    or if no process waits for its answer.
     """
     if question.asker_pid is None or question.is_abandoned or not (answered := deferred_to(store, question)):
         return None
@@ -112,8 +115,8 @@ def _deferred(store: Store, question: Question) -> Question | None:
 
 
 def _reschedule_queue(store: Store, team: str, begin: datetime) -> None:
-    """Let the time of the first question in the queue that was not shown yet begin at *begin*, and that of each further
-    one when the time of the one before it ends.
+    """Give the waiting questions that were not shown yet their times. The time of the first of them begins at *begin*,
+    and the time of each other one when the time of the question before it ends.
     """
     for question in in_line(store, team):
         if question.is_abandoned or question.shown_at:
@@ -129,14 +132,16 @@ def _reschedule_queue(store: Store, team: str, begin: datetime) -> None:
 
 
 def text_for_person(question: Question) -> str:
-    """Return the text of the question for the person, with a remark if the asker is gone."""
+    """Return the text of the question for the human, with a remark if the asker is gone."""
     if not question.is_abandoned:
         return question.question
     return f"{question.question}\n\n({question.from_} no longer waits for the answer, but it is kept.)"
 
 
 def answers_so_far(store: Store, team: str) -> list[dict[str, str]]:
-    """Return all questions that the human has answered in this team, with the answers, but no permissions."""
+    """Return all questions that the human has answered in this team, with their answers. Requests for permission are
+    left out.
+    """
     return [
         {"question": question.question, "answer": answer.content}
         for question in questions.all_of(store, team, [])

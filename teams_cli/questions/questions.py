@@ -33,7 +33,9 @@ class QuestionNotFound(errors.NotFound):
 
 
 class Answer(Record):
-    """One responder's answer. A late one came after the question was closed; a failed one says why there is none."""
+    """One responder's answer. A *late* answer came after the question was closed. A *failed* answer says why there is
+    none.
+    """
 
     responder: Name
     content: Text
@@ -45,8 +47,8 @@ class Answer(Record):
 
 
 class Question(Record):
-    """A question of the agent `from_` to the agents or the human in `to`. With an `operation` it asks the human for the
-    permission to do it.
+    """A question of the agent `from_` to the agents or the human in `to`. If it has an `operation`, it asks the human
+    for permission to do this operation.
     """
 
     nested = {"answers": Answer, "owed": Owed}  # noqa: RUF012
@@ -63,22 +65,28 @@ class Question(Record):
     timeout: Seconds
     expires_at: Time
     shown_at: Time | None = None
-    """When the person was first shown the question at a console. Its time runs from then."""
+    """When the human was first shown the question at a console. The time of the question runs from then."""
     closed_at: Time | None = None
     known: list[QuestionId] = field(default_factory=list)
-    """The questions whose answers by the human the asker was shown instead of a new answer."""
+    """The earlier questions that the human had answered, and whose answers the asker was shown instead of asking the
+    human.
+    """
     operation: Word | None = None
     asker_pid: Count | None = None
-    """The process that waits for the answers, with its start time and boot, since process ids are used again."""
+    """The process that waits for the answers. `asker_started` and `asker_boot` identify it further, because process ids
+    are used again.
+    """
     asker_started: Word | None = None
     asker_boot: Word | None = None
     left_at: Time | None = None
-    """When that process stopped waiting."""
+    """When the process that waits for the answers stopped waiting."""
     answers: list[Answer] = field(default_factory=list)
     owed: list[Owed] | None = None
 
     def awaited_by(self, pid: int, host: str) -> Question:
-        """Return the question, with the process *pid* on *host* recorded as the one that waits for the answers."""
+        """Return the question, in which the process *pid* on *host* is recorded as the process that waits for the
+        answers.
+        """
         from teams_cli import processes
 
         started = processes.process_started(pid) or None
@@ -86,7 +94,7 @@ class Question(Record):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the process that waited for the answers has stopped waiting or is gone, as far as is known."""
+        """Whether the process that waited for the answers has stopped waiting or has ended, as far as this is known."""
         if self.left_at:
             return True
         if self.asker_pid is None:
@@ -97,12 +105,14 @@ class Question(Record):
 
     @property
     def is_unawaited(self) -> bool:
-        """Whether the asker must be notified of a new answer, because no process waits for it."""
+        """Whether the asker must be notified of a new answer: no process waits for the answers. False for a request for
+        permission.
+        """
         return self.operation is None and (not self.open or self.asker_pid is None or self.is_abandoned)
 
     @property
     def open(self) -> bool:
-        """Whether answers still count."""
+        """Whether the question is still open for answers. An answer to a closed question counts as late."""
         return self.status in ("pending", "collecting")
 
     @property
@@ -118,7 +128,7 @@ class Question(Record):
 
     @property
     def answered_by_human(self) -> Answer | None:
-        """The person's answer, if it is neither late nor skipped."""
+        """The human's answer; None if the human gave none, skipped the question, or answered late."""
         return next((one for one in self.answers_in_time if one.is_human and not one.skipped), None)
 
 
@@ -126,10 +136,11 @@ QUESTION: Kind[Question] = Kind("question", Question, prefix="ask", numbered=Tru
 
 
 def get(store: Store, team: str, ref: str) -> Question:
-    """Return the question with the id *ref*. If its time is over, it is returned as closed.
+    """Return the question with the id *ref*. If its time is over, it is returned as closed, even if its record is still
+    open.
 
     Raises:
-        QuestionNotFound: There is none.
+        QuestionNotFound: There is no such question.
     """
     key = id_of(ref, "ask")
     try:
@@ -139,13 +150,15 @@ def get(store: Store, team: str, ref: str) -> Question:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Question]:
-    """Return all questions, ordered by number. A question is returned as closed if its time is over."""
+    """Return all questions, ordered by number. Each is as `in_time` returns it. Errors of damaged ones are appended to
+    *problems*.
+    """
     return [in_time(store, question) for question, _ in store.scan(team, QUESTION, problems)]
 
 
 def in_time(store: Store, question: Question) -> Question:
-    """Return the question, as closed if its time is over. The record itself may stay open for ever, because only the
-    asker closes it, and the asker may be gone.
+    """Return the question, as closed if its time is over. Its record may stay open for ever: only the asker closes it,
+    and the asker may be gone.
     """
     if question.open and store.now() >= parse_rfc3339(question.expires_at):
         return question.having(status="timeout", closed_at=question.expires_at)
@@ -153,12 +166,12 @@ def in_time(store: Store, question: Question) -> Question:
 
 
 def seconds_left(store: Store, question: Question) -> float:
-    """Return the seconds until the question's time is over, or 0 if it is over."""
+    """Return the seconds until the time of the question is over; 0 if it is over already."""
     return max(0.0, -seconds_since(question.expires_at, store.now()))
 
 
 def close(store: Store, team: str, question: Question) -> Question:
-    """Record that the question's time is over, if it is still open, and return the question."""
+    """Record that the time of the question is over, unless it is closed already, and return the question."""
 
     def change(stored: Question) -> Question:
         return stored.having(status="timeout", closed_at=teams.now(store)) if stored.open else stored
@@ -167,7 +180,7 @@ def close(store: Store, team: str, question: Question) -> Question:
 
 
 def stop_waiting(store: Store, team: str, question: Question) -> None:
-    """Record that the asker no longer waits. Answers are still accepted."""
+    """Record that the asker of the question no longer waits. Answers are still accepted."""
 
     def change(stored: Question) -> Question:
         return stored.having(left_at=teams.now(store)) if stored.open else stored
@@ -179,8 +192,8 @@ _INTERNAL = ("askerPid", "askerStarted", "askerBoot", "owed")
 
 
 def to_document(question: Question) -> dict[str, Any]:
-    """Return the question as JSON. `waitingFor` has those who have not answered an open question, and `leftAlone` says
-    that nobody waits for the answers any more.
+    """Return the question as JSON. `waitingFor` has those who were asked and have not answered, while the question is
+    open. `leftAlone` says that nobody waits for the answers any more.
     """
     document = {key: value for key, value in question.to_json().items() if key not in _INTERNAL}
     document["waitingFor"] = question.waiting_for if question.open else []

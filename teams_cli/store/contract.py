@@ -67,10 +67,12 @@ class Watch(Protocol):
 
     @property
     def heard(self) -> frozenset[str]:
-        """The topics of the changes that ended the last wait."""
+        """The topics of the changes that ended the last call of `wait`."""
 
     def wait(self, timeout: float) -> bool:
-        """Block until something on a topic may have changed since the last call; False after *timeout* seconds."""
+        """Block until something on a topic of the watch may have changed since the last call. Return False after
+        *timeout* seconds without a change.
+        """
 
     def fileno(self) -> int | None:
         """Return the descriptor that `select` reports as readable after a change; None if the watch has none."""
@@ -110,20 +112,20 @@ class Store:
         raise NotImplementedError
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, Revision]:
-        """Store a record under a new key, or under the next number of its kind when *key* is None.
+        """Store a record under the new *key*, or under the next number of its kind if *key* is None.
 
         Returns the record as stored, with its number in it.
 
         Raises:
-            AlreadyExists: The key is taken, perhaps in another case. The record that has it is durable.
+            AlreadyExists: The key is taken, perhaps in another case. The existing record with this key is durable.
         """
         raise NotImplementedError
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
         """Store *count* records under the next numbers of their kind, in one commit. Returns the records as stored.
 
-        *make* returns the records for a list of their keys, in the same order: one record may name another by its key.
-        It may be called twice.
+        *make* gets a list of the keys and returns a record for each, in the same order. So one record may name another
+        by its key. *make* may be called twice.
         """
         raise NotImplementedError
 
@@ -132,7 +134,7 @@ class Store:
 
         Raises:
             NotFound: There is no record under the key, or no such team.
-            DamagedRecord: It has the wrong shape.
+            DamagedRecord: The record has the wrong shape.
         """
         raise NotImplementedError
 
@@ -145,51 +147,54 @@ class Store:
         raise NotImplementedError
 
     def documents(self, team: str, kind: Kind[R], problems: list[errors.TeamsError]) -> Iterator[dict[str, Any]]:
-        """Yield all records of a kind as JSON objects with all fields that have a value. The caller may change them."""
+        """Yield all records of a kind as JSON objects, with all fields that have a value. Callers may change these
+        objects. The error of each damaged record is added to *problems*.
+        """
         return (record.having().to_json() for record, _ in self.scan(team, kind, problems))
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
-        """Yield the keys of records with one of these labels, lowest number first.
+        """Yield the keys of records that have one of these *labels*, lowest number first.
 
-        The keys are hints. A record may have lost the label meanwhile, and the key of a record that was edited by hand
-        may be missing. So callers check each record, and read all records before they report that there is none. Only
-        callers that wait and will ask again need not do so.
+        The keys are hints: a record may have lost the label meanwhile, and the key of a record that was edited by hand
+        may be missing. So callers check each record, and read all records before they report that none has the label.
+        Only a caller that waits and will ask again need not read all.
         """
         raise NotImplementedError
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
-        """Return the keys of all records by label. Under "" are those without a label and those whose label is unknown.
-        They are hints, as in `labelled`.
+        """Return the keys of all records by label. Under "" are the keys of records whose label is unknown, or that
+        have none. The keys are hints, as in `labelled`.
         """
         raise NotImplementedError
 
     def holds(self, team: str, *kinds: str) -> set[str]:
-        """Return those of the *kinds* of which the team may have records. A kind without records may be among them, but
+        """Return those of the *kinds* of which the team may have records. Some of these kinds may have no records, but
         no kind with records is missing.
         """
         raise NotImplementedError
 
     def owing(self, team: str) -> list[tuple[str, str]]:
-        """Return the kind and key of each record that owes a notice. Some may owe nothing any more, but no record that
-        does is missing.
+        """Return the kind and key of each record that owes a notice. Some of these records may owe nothing any more,
+        but no record that owes a notice is missing.
         """
         raise NotImplementedError
 
     def correct_hints(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        """Correct the hints that `labelled`, `by_label` and `owing` give about these records, and change nothing else.
+        """Correct the hints that `labelled`, `by_label` and `owing` give about the records under *keys*, and change
+        nothing else.
 
-        To be called after a wrong hint was found, which a killed process left. If the records are locked, the hints
-        stay as they are.
+        It is called when a hint was found to be wrong, because a process was killed. If the records are locked, their
+        hints stay as they are.
         """
         return None
 
     def replace(
         self, team: str, kind: Kind[R], key: str, record: R, revision: Revision, lasting: bool = True
     ) -> Revision:
-        """Replace the record that has the given revision.
+        """Replace the record, if it still has the given *revision*.
 
-        A change that is not *lasting* may be undone by a power cut until the next lasting change. This is for changes
-        that are safe to repeat, such as noting that a notice was sent.
+        If a change is not *lasting*, a power cut may undo it, until a lasting change follows. This is for changes that
+        are safe to repeat, such as noting that a notice was sent.
 
         Raises:
             StaleRevision: The record has another revision by now.
@@ -207,17 +212,17 @@ class Store:
         raise NotImplementedError
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Make the record that `get` returned durable, before the caller relies on it. For a message, all messages up
-        to that one become durable.
+        """Make the record durable that `get` returned, because the caller is about to rely on it. For a message, this
+        makes all earlier messages durable too.
         """
         raise NotImplementedError
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
-        """Append a message to the log. Either all agents in *to* get it, or none.
+        """Append a message to the log. Either all agents in *to* get the message, or none does.
 
-        Returns the message as stored, with its number, and whether it is new. If the *uid* was used before in the team,
-        nothing is added, and the earlier message is returned. A uid consists of names with `~` between them; for None
-        the store makes one.
+        Returns the message as stored, with its number, and whether it is new. If a message with that *uid* is in the
+        log already, nothing is added, and the earlier message is returned. A uid consists of names with `~` between
+        them. If it is None, the store makes one.
 
         Raises:
             InvalidValue: A recipient or the uid is not valid.
@@ -227,16 +232,16 @@ class Store:
     def read(
         self, team: str, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
-        """Return the messages to *agent*, or to anybody if None, with a number above *after*, in order. A *limit* other
-        than 0 is the most that are returned.
+        """Return the messages with a number above *after*, in order: those to *agent*, or all if *agent* is None.
+        *limit* is the most messages that are returned; 0 sets no limit.
         """
         raise NotImplementedError
 
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """Return the messages to *agent* with a number above *after*, in order, and the number up to which no message
-        is missing: at least the highest that was given before the call, but never below *after*.
+        """Return the messages to *agent* with a number above *after*, in order. Also return the number up to which none
+        of its messages is missing. It is at least the highest number given before the call, and never below *after*.
         """
         last = self.last(team, kind)
         messages = self.read(team, kind, agent, after, problems) if last > after else []
@@ -249,34 +254,39 @@ class Store:
         return None
 
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
-        """Yield the number, uid and recipients of each message with a number above *after*, in no order.
+        """Yield the number, the uid and the recipients of each message with a number above *after*, in no particular
+        order.
 
-        Damaged messages are among them if the engine knows these facts without reading the message.
+        A damaged message is among them if the engine knows these three facts without reading the message.
         """
         raise NotImplementedError
 
     def fetch(self, team: str, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
-        """Return the messages with these numbers, in order. Numbers that no message has are skipped."""
+        """Return the messages with these *numbers*, in order. Numbers without a message are skipped."""
         raise NotImplementedError
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-        """Yield the records or messages that may match all the words, highest number first.
+        """Yield the records or messages that may match all the *words*, highest number first.
 
-        The *words* consist of lower-case letters and digits. A record matches if each of them begins a word in one of
-        its texts. Records that do not match may be yielded too, so callers check each one.
+        A word consists of lower-case letters and digits. A record matches if each of the words begins a word in one of
+        its texts. Records that do not match may be yielded too, so callers check each record.
         """
         raise NotImplementedError
 
     def last(self, team: str, kind: Kind[R]) -> int:
-        """Return the highest number given in a numbered kind, or in the log; 0 if none was given."""
+        """Return the highest number given to a record of a numbered kind, or to a message of the log; 0 if none was
+        given.
+        """
         raise NotImplementedError
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
-        """Give only numbers above that number from now on."""
+        """Give only numbers above *number* from now on."""
         raise NotImplementedError
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
-        """Add an entry to the team's history. A crash may lose it: the records are the truth, not the history."""
+        """Add an entry to the team's history. A crash may lose the entry: the records are the truth, not the
+        history.
+        """
         raise NotImplementedError
 
     def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
@@ -285,25 +295,26 @@ class Store:
             self.journal(team, entry)
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the entries of the history from position *after* on, or *backwards* from the last entry to that
-        position. Each entry comes with the position that follows it.
+        """Yield the entries of the history, each with the position that follows it. They start at position *after*.
+        With *backwards*, they go from the last entry back to *after*.
         """
         raise NotImplementedError
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
         """Yield the key and the stored bytes of all records of a kind, ordered by number or name.
 
-        The key of a message is `<number>.<recipient>.<uid>`, with `@` for several recipients.
+        The key of a message is `<number>.<recipient>.<uid>`. If there are several recipients, `@` stands for them.
 
         Raises:
-            DamagedRecord: A record has the wrong shape, so another store could not keep it.
+            DamagedRecord: A record has the wrong shape, so another store could not keep the record.
         """
         raise NotImplementedError
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
-        """Store a record that `pack` yielded, in place of a record with the same key.
+        """Store a record that `pack` yielded. If there is a record with the same key, it is replaced.
 
-        Nobody may work in the team meanwhile, which may be closed. Later numbers follow the highest one stored.
+        Meanwhile nobody may work in the team, which may be closed. The next number given follows the highest number
+        stored.
 
         Raises:
             DamagedRecord: The record has the wrong shape.
@@ -311,27 +322,30 @@ class Store:
         raise NotImplementedError
 
     def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-        """Store messages that `pack` yielded, as `put` does, but skip those that are stored already."""
+        """Store messages that `pack` yielded, as `put` does. Messages that are stored already are skipped."""
         raise NotImplementedError
 
     def drop(self, team: str, kind: Kind[R], revision: Revision) -> None:
-        """Delete a closed team with all its records. *kind* is the kind of the team's own record.
+        """Delete a closed team with all its records. *kind* is the kind of team records.
 
         Raises:
-            StaleRevision: The team was changed since that revision; nothing was deleted.
+            StaleRevision: The team's record does not have that *revision* any more; nothing was deleted.
             NotFound: There is no such team.
         """
         raise NotImplementedError
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
-        """Return a watch for changes in the team on the *topics*, or on all if None. Others may wake it too."""
+        """Return a watch for changes in the team on the *topics*, or on all topics if None. Changes on other topics may
+        wake it too.
+        """
         raise NotImplementedError
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         """Give each agent of a team a login of its own, and return the addresses of new logins by agent.
 
-        The values of *agents* say whether the agent `leads` the team, `manages` its tasks, or is another member. A
-        login may make the changes that each of the *kinds* declares, and no others.
+        The values of *agents* say what each agent is: one that `leads` the team, one that `manages` its tasks, or ""
+        for another member. Each of the *kinds* declares the changes that a login may make; it may make no other
+        changes.
 
         Raises:
             InvalidValue: The engine has no logins.
@@ -340,8 +354,8 @@ class Store:
         raise NotImplementedError
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
-        """Yield what is wrong with the files or tables of the engine, of all teams or of the team *only*. With *fix*,
-        repair what can be repaired without losing anything.
+        """Yield what is wrong with the files or tables of the engine, for all teams or only for the team *only*. With
+        *fix*, repair what can be repaired without a loss.
         """
         raise NotImplementedError
 
@@ -379,33 +393,37 @@ class Kind(Generic[R]):
         self.name = name
         self.record = record
         self.key = key
-        """The attribute that holds the key."""
+        """The attribute of a record that holds its key."""
         self.closes = closes
-        """Returns whether the team's own record says that it is closed; None for all kinds but that of teams."""
+        """For the kind of teams, a function that returns whether a team's record says that the team is closed. None for
+        all other kinds.
+        """
         self.while_closed = while_closed
-        """Whether such records may be changed in a closed team."""
+        """Whether records of this kind may be changed in a closed team."""
         self.logins = logins
-        """What the logins of agents may change: `own` for the record under the agent's name, or a rule that the engine
-        knows; empty for nothing.
+        """The records of this kind that the login of an agent may change: `own` for the record under the agent's name,
+        or a rule that the engine knows by this word; empty for none.
         """
         self.prefix = prefix or name
         """The word before the number in the id of a numbered record."""
         self.numbered = numbered
         self.label = label
-        """Returns the label of a record, or None if it has none. The kind has no labels if this is None."""
+        """A function that returns the label of a record, or None if the record has no label. None if the kind has no
+        labels.
+        """
 
     @property
     def also_closed(self) -> Kind[R]:
-        """Return the same kind for changes that are allowed in a closed team, because they end something."""
+        """Return the kind for changes that are allowed even in a closed team, because they end something."""
         kind: Kind[R] = Kind.__new__(Kind)
         kind.__dict__.update(self.__dict__, while_closed=True)
         return kind
 
     def with_number(self, record: R, number: int) -> R:
-        """Return the record with its id and its number set to *number*.
+        """Return the record with its number set to *number*, and with the id made from it.
 
         Raises:
-            StorageFailed: The number is too high: its id would not be valid.
+            StorageFailed: The number is too high: the id would not be valid.
         """
         self.refuse_too_high(number)
         numbers: dict[str, Any] = {"id": f"{self.prefix}-{number}"}
@@ -414,13 +432,13 @@ class Kind(Generic[R]):
         return record.numbered(**numbers)
 
     def refuse_too_high(self, number: int) -> None:
-        """Raises StorageFailed: The number could not be read again."""
+        """Raises StorageFailed: The *number* is so high that a record with it could not be read again."""
         if not is_number(str(number)):
             hint = "Look at the highest number that is there: `teams` did not give it."
             raise errors.StorageFailed(f"there can't be a {self.prefix}-{number}", hint)
 
     def with_numbers(self, first: int, count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
-        """Return the *count* records that *make* returns for a list of their keys, with numbers from *first* on."""
+        """Return the records that *make* returns for a list of *count* keys. Their numbers begin with *first*."""
         records = make([f"{self.prefix}-{number}" for number in range(first, first + count)])
         return [self.with_number(record, number) for number, record in enumerate(records, start=first)]
 
@@ -431,15 +449,17 @@ class Kind(Generic[R]):
 
 
 EVERY_TOPIC = frozenset("*")
-"""The topics of a change about which nothing is known."""
+"""The topics of a change of which nothing is known, so that it may concern everybody."""
 
 
 def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:
-    """Return the topics of a change of a record that now has the *label*, or none."""
+    """Return the topics of a change of the record *key*, which now has the *label*; None if it has no label."""
     labels = {f"{kind.name}:{label or ''}"} if kind.label else set()
     return frozenset({kind.name, f"{kind.name}/{key}", *labels})
 
 
 def concerns(topics: Collection[str] | None, heard: frozenset[str]) -> bool:
-    """Whether a change on the topics *heard* concerns who waits for one of *topics*, or for all if None."""
+    """Whether a change with the topics *heard* concerns somebody who waits for one of *topics*, or for any change if
+    *topics* is None.
+    """
     return topics is None or "*" in heard or not heard.isdisjoint(topics)
