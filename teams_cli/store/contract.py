@@ -453,7 +453,9 @@ EVERY_TOPIC = frozenset("*")
 
 
 def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:
-    """Return the topics of a change of the record *key*, which now has the *label*; None if it has no label."""
+    """Return the topics of a change of the record with that *key*. Its label is now *label*, or None if it has no
+    label.
+    """
     labels = {f"{kind.name}:{label or ''}"} if kind.label else set()
     return frozenset({kind.name, f"{kind.name}/{key}", *labels})
 

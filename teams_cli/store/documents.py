@@ -23,15 +23,15 @@ _BEFORE_CHECKSUM = b',\n  "checksum": "'
 _AFTER_CHECKSUM = b'"\n}\n'
 _SPACE = 0x20
 _DEEPEST = 100
-"""The deepest nesting of objects and lists that is accepted in files that others wrote."""
+"""The deepest nesting of objects and lists that is accepted in a file that this tool did not write."""
 
 
 def encode(record: Record) -> bytes:
     """Return the file of a record: its keys in order, an indent of two, the checksum last, a newline at the end.
 
     Raises:
-        InvalidValue: The file could not be read again: a value is not of the type of its field, a text is not Unicode,
-            the record is nested too deeply, or the file would be too large.
+        InvalidValue: The file could not be read again: a value does not have the type of its field, a text is not
+            Unicode, the record is nested too deeply, or the file would be too large.
     """
     document = record.to_json()
     _refuse_misfit(type(record), document)
@@ -56,11 +56,11 @@ def _refuse_misfit(kind: type[Record], document: dict[str, Any]) -> None:
 
 
 def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
-    """Return the file of a record that has no number yet, with blanks instead of its `heading`. There is room for a
+    """Return the file of a record that has no number yet. In place of its `heading` are blanks, which leave room for a
     number of so many *digits*.
 
-    The checksum is that of the text with blanks. So the heading can be filled in later, and a power failure that takes
-    it away damages nothing.
+    The checksum is computed with the blanks. So the heading can be filled in later, and nothing is damaged if a power
+    failure turns it into blanks again.
 
     Raises:
         InvalidValue: As for `encode`.
@@ -73,8 +73,8 @@ def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
 
 
 def heading(kind: Kind[Any], number: int) -> bytes:
-    """Return the beginning of the file of the record with this number: the brace, and the id and number, which are also
-    in the name of the file.
+    """Return the beginning of the file of the record with this number: the brace, the id and the number. The name of
+    the file shows the same number.
     """
     return b'{\n  "id": "%s-%d",\n  "number": %d,' % (kind.prefix.encode(), number, number)
 
@@ -99,13 +99,13 @@ def _text_with_checksum(document: dict[str, Any], width: int = 1) -> bytes:
 
 
 def _checksum_to_end(body: bytes) -> bytes:
-    """Return the checksum of the text before it, and what follows it in the file."""
+    """Return the end of the file after the text *body*: the checksum of this text, and what follows it."""
     return b"%08x%s" % (crc32(body), _AFTER_CHECKSUM)
 
 
 def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
-    """Return the JSON object in a file that this tool wrote, with all fields that have a value; None if it did not
-    write the file, or the file needs the full check of `decode`.
+    """Return the JSON object in a file that this tool wrote, with all fields that have a value. None if this tool did
+    not write the file, or if it needs the full check of `decode`.
     """
     document = _unchanged_document(data, kind, key)
     if document is None or document.get(kind.key) != key or not is_whole(kind.record, document):
@@ -114,7 +114,7 @@ def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | Non
 
 
 def is_as_written(data: bytes) -> bool:
-    """Whether the checksum says that the file of a record is exactly what `encode` returned."""
+    """Whether the checksum in *data*, the file of a record, shows that the file is exactly what `encode` returned."""
     end = data.rfind(_BEFORE_CHECKSUM)
     return end >= 0 and data[end + len(_BEFORE_CHECKSUM) :] == _checksum_to_end(data[:end])
 
@@ -123,7 +123,7 @@ def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
     """Return the record in a file. It is checked field by field unless the checksum shows that this tool wrote it.
 
     Raises:
-        DamagedRecord: It is not a JSON object of that kind, or belongs under another key.
+        DamagedRecord: The file is not a JSON object of that kind, or belongs under another key.
     """
     try:
         return _decoded(data, kind, key, path)
@@ -176,8 +176,8 @@ def _unchanged_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any
 
 
 def _blanked(data: bytes, head: bytes) -> bytes:
-    """Return the file with blanks in place of the heading *head*. A power failure may have kept any part of it, and
-    blanks for the rest. A file with another heading is returned as it is.
+    """Return the file with blanks in place of its heading, if this is *head*. A heading of which a power failure turned
+    a part into blanks counts as *head*. A file with another heading is returned as it is.
     """
     beginning = data[: len(head)]
     if beginning != head and any(byte not in (wanted, _SPACE) for byte, wanted in zip(beginning, head, strict=False)):
@@ -186,28 +186,30 @@ def _blanked(data: bytes, head: bytes) -> bytes:
 
 
 def with_heading(data: bytes, kind: Kind[R], number: int) -> bytes:
-    """Return the file of the record with that number. The heading is filled in if a power failure took it away."""
+    """Return the file of the record with that number, with its heading. A power failure may have turned the heading
+    into blanks.
+    """
     head = heading(kind, number)
     return data if _blanked(data, head) is data else head + data[len(head) :]
 
 
 def has_heading(data: bytes, kind: Kind[Any], key: str) -> bool:
-    """Whether the file has its heading. Only that of a message may lack it, after a power failure."""
+    """Whether the file has its heading. Only the file of a message may lack it, after a power failure."""
     return kind.name != "message" or data.startswith(heading(kind, kind.number_in(key)))
 
 
 def decode_checked(data: bytes, kind: Kind[R]) -> R:
-    """Return the record in a file that has its heading, and that `decode` has accepted before."""
+    """Return the record in a file that `decode` has accepted before. The file must have its heading."""
     document = loads(data.decode())
     document.pop("checksum", None)
     return kind.record.from_json(document)
 
 
 def says_closed(data: bytes, path: str) -> bool:
-    """Whether the record of a team says that it is closed. A record that `encode` made is not read in full for this.
+    """Whether the record of a team says that the team is closed. A record that `encode` made is not parsed for this.
 
     Raises:
-        DamagedRecord: It is not a JSON object.
+        DamagedRecord: The record is not a JSON object.
     """
     if data.startswith(b'{\n  "'):  # indented as by `encode`, so lines with two spaces have fields of the team itself
         for state in (b"active", b"closed"):
@@ -218,15 +220,15 @@ def says_closed(data: bytes, path: str) -> bool:
 
 
 def team_closed(team: str) -> errors.WrongState:
-    """Return the refusal of a change in a closed team."""
+    """Return the error for a change in a closed team."""
     return errors.WrongState(f"team {team} is closed", f"To reopen it (leader or human): teams restore-team {team}")
 
 
 def strict_json(data: bytes, path: str) -> Any:
-    """Parse JSON, and refuse what readers disagree about: NaN, infinities, and keys that are given twice.
+    """Parse JSON, but refuse what programs read in different ways: NaN, infinities, and keys that are given twice.
 
     Raises:
-        DamagedRecord: It is not JSON, or not of that strict kind, or nested too deeply.
+        DamagedRecord: The data is not JSON, or has one of these, or is nested too deeply.
     """
     import json
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PATIENT = 24 * 3600.0
-"""The seconds for which background processes wait for a server to come back, or for a lock."""
+"""The seconds for which a background process waits for a server to come back, or for a lock."""
 _LEAST_LOCK_TIMEOUT = 10.0
 
 
@@ -23,11 +23,12 @@ def open_store(
     host: str = "",
     environ: Mapping[str, str] | None = None,
 ) -> Store:
-    """Open the store at *address*, with *root* for the files of this machine. Its operations wait up to *patience*
-    seconds for a server, and for a lock.
+    """Open the store at *address*, with *root* for the files of this machine. Each operation of the store waits up to
+    *patience* seconds for a server, and for a lock.
 
-    *host* is the name of this machine; empty for its own name. *environ* is its environment: with it, a process that
-    waits may start the one process that watches the database for all that wait on this machine.
+    *host* is the name to use for this machine; empty for its own name. If *environ*, the environment of this machine,
+    is given, a process that waits may start a helper process. The helper watches the database for all processes of this
+    machine that wait.
 
     Raises:
         InvalidValue: There is no such kind of store.
@@ -57,17 +58,17 @@ def open_target(root: str, target: str, environ: Mapping[str, str], host: str = 
 
 
 def from_environment(environ: Mapping[str, str], patience: float = PATIENT) -> Store:
-    """Open the store that the environment of this process names."""
+    """Open the store that the variables in *environ* name."""
     return open_store(
         environ["TEAMS_HOME"], environ.get("TEAMS_STORE") or FILES, patience, environ.get("TEAMS_HOST", ""), environ
     )
 
 
 def check_address(address: str) -> str:
-    """Return the address if it names a kind of store.
+    """Return the address if it names a kind of store that exists.
 
     Raises:
-        InvalidValue: It does not.
+        InvalidValue: The address names no kind of store.
     """
     scheme, separator, _ = address.partition("://")
     if address != FILES and not (separator and scheme in _SCHEMES):
@@ -79,7 +80,7 @@ def check_address(address: str) -> str:
 
 
 def without_secrets(address: str) -> str:
-    """Return the address of a database without a password, for people."""
+    """Return the address of a database in a form to show to people: without the password."""
     before_query, _, query = address.partition("?")
     scheme, separator, place = before_query.partition("://")
     user, at_sign, host = place.rpartition("@")

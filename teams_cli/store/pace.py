@@ -1,4 +1,4 @@
-"""Waiting for changes by others: asleep until a watch wakes, or by looking again and again."""
+"""Waiting for changes by other processes: asleep until a watch wakes, or by looking again and again."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _TRIES = 5
 
 
 def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that asks *ready*, and after each False sleeps twice as long as the answer took. In a team with
-    thousands of tasks an answer takes long, and something changes all the time.
+    """Return a function that asks *ready*. If the answer is False, the function then sleeps twice as long as the answer
+    took. In a team with thousands of tasks an answer takes long, and something changes all the time.
     """
 
     def ask() -> bool:
@@ -36,10 +36,10 @@ def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def insist(change: Callable[[], T]) -> T:
-    """Make the change, and try again if it waited too long for its turn. Return what *change* returns.
+    """Call *change*, and call it again if it raised `Busy`, a few times at most. Return what *change* returns.
 
     Raises:
-        Busy: It waited too long several times.
+        Busy: Each call waited too long for its turn.
     """
     for _ in range(_TRIES - 1):
         try:
@@ -50,45 +50,49 @@ def insist(change: Callable[[], T]) -> T:
 
 
 NO_TEAM = 5.0
-"""The seconds after which a team that does not exist is looked for again. Its creation may be noticed by no watch,
-since the directory in which it will be may not exist either.
+"""The seconds after which a wait looks again for a team that does not exist. A watch may miss its creation, because
+even the directory above the team's may not exist yet.
 """
 _LOOK_AGAIN = 1.0
 _MARGIN = 0.005
-"""The seconds that are added to a time, so that it has passed for certain."""
+"""The seconds that are added to a time to be sure that it has passed."""
 _LONGEST_SLEEP = 240.0
 
 
 class Alarm:
-    """Further events that end a sleep: a moment, or the end of a process of this machine. They are set anew each time
-    before the condition is checked.
+    """Events that end a sleep, besides changes: a moment, or the end of a process of this machine. They are set anew
+    each time before the condition of the sleep is checked.
     """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the moment and the processes that would end the sleep. It still ends after some minutes."""
+        """Forget the moment and the processes that would end the sleep. Without them the sleep still ends after some
+        minutes.
+        """
         self.moment = time.monotonic() + _LONGEST_SLEEP
         self._processes: set[tuple[int, str | None, str | None]] = set()
 
     def ring_in(self, seconds: float) -> None:
-        """End the sleep after so many seconds, unless it ends earlier."""
+        """End the sleep after so many seconds, unless another event ends it earlier."""
         self.moment = min(self.moment, time.monotonic() + max(seconds, 0.0))
 
     def ring_after(self, seconds: float) -> None:
-        """End the sleep when so many seconds have passed for certain, so that a lease that ends then is over."""
+        """End the sleep when so many seconds have passed for certain. A lease that ends at that time is then over."""
         self.ring_in(seconds + _MARGIN)
 
     def ring_at_end_of(self, pid: int | None, started: str | None, place: str | None) -> None:
-        """End the sleep when the process ends. Does nothing if it has ended, or if that can't be known here."""
+        """End the sleep when the process ends. Do nothing if the process has ended already, or if its end can't be seen
+        here.
+        """
         from teams_cli.processes import has_ended
 
         if pid is not None and has_ended(pid, started, place) is False:
             self._processes.add((pid, started, place))
 
     def rings(self) -> bool:
-        """Whether the sleep is over."""
+        """Whether one of the events has happened, so that the sleep is over."""
         if time.monotonic() >= self.moment:
             return True
         if not self._processes:
@@ -98,8 +102,8 @@ class Alarm:
         return any(has_ended(*process) for process in self._processes)
 
     def seconds_left(self, give_up: float) -> float:
-        """Return the seconds until the alarm has to be asked again, or until *give_up*: the end of a process is only
-        noticed by looking.
+        """Return the seconds until `rings` must be asked again, or until *give_up* if this is earlier. The end of a
+        process is only noticed by asking.
         """
         seconds = min(self.moment, give_up) - time.monotonic()
         return min(seconds, _LOOK_AGAIN) if self._processes else seconds
@@ -116,9 +120,9 @@ def sleep_until(
 ) -> bool:
     """Block until *ready* returns True. Return False after *timeout* seconds; None means to wait for ever.
 
-    *ready* is asked after each change in the team, or only after changes on the *topics*. If time alone may change the
-    answer, as when a lease ends, *ready* sets the *alarm*; without an alarm it is also asked every second. *say* gets a
-    warning if changes are seen late.
+    *ready* is asked after each change in the team, or only after changes on the *topics*. If the mere passing of time
+    may change its answer, as when a lease ends, *ready* sets the *alarm*. Without an alarm it is also asked every
+    second. *say* gets a warning if changes are noticed late.
 
     Raises:
         InvalidValue: *timeout* is negative or not a number.
@@ -177,11 +181,11 @@ _SLOWER = 1.5
 
 
 class PollingWatch:
-    """Looks every *pause* seconds whether the result of *look* has changed. While nothing changes the pauses grow, up
-    to a second.
+    """Looks every *pause* seconds whether the result of *look* has changed. As long as nothing changes, the pauses
+    grow, up to a second.
 
-    A second change within *grain* seconds may not change the result. So one more change is reported *grain* seconds
-    after each change, and after the start.
+    The result may not show a second change within *grain* seconds of a first one. So *grain* seconds after each change,
+    and after the start, the watch reports a change once more.
     """
 
     heard = EVERY_TOPIC

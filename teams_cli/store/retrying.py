@@ -1,5 +1,5 @@
-"""Changing a record: it is read, changed and stored, and again if another writer was first. Also the callbacks around
-the sleeps of a command.
+"""Changing a record: it is read, changed and stored, and all this again if another writer was first. Also the functions
+that are called around the sleeps of a command.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _PATIENCE = 10.0
-"""The least number of seconds for which a change is tried again while other writers are first."""
+"""The least number of seconds for which a change is tried again because other writers are first."""
 
 
 def update(
@@ -33,15 +33,16 @@ def update(
     patience: float | None = None,
     lasting: bool = True,
 ) -> tuple[R, R]:
-    """Replace a record with the one that *change* returns for it, and try again if another writer was first.
+    """Replace a record with the one that *change* returns for it. If another writer was first, try again with the new
+    record.
 
     Returns the record before and after. *change* may be called several times. If it returns its argument, nothing is
     written, but the record is made durable, so that the caller can rely on it. A change that is not *lasting* may be
     undone by a power cut: see `Store.replace`.
 
     Raises:
-        Busy: Other writers were first for *patience* seconds after they had been first once. None means as long as the
-            store waits for a lock, but at least 10 seconds.
+        Busy: Other writers were first again and again, for *patience* seconds. None stands for the seconds that the
+            store waits for a lock, but at least 10.
     """
     patience = max(store.lock_timeout, _PATIENCE) if patience is None else patience
     give_up = 0.0
@@ -66,7 +67,9 @@ def update(
 def upsert(
     store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R], patience: float | None = None
 ) -> tuple[R, R]:
-    """Replace a record as `update` does. If it does not exist, create the one that *change* returns for *fresh*."""
+    """Replace a record as `update` does. If the record does not exist, create it: *change* is called with *fresh*
+    instead.
+    """
     try:
         return update(store, team, kind, key, change, patience)
     except errors.NotFound:
@@ -84,12 +87,12 @@ def upsert(
 def update_all(
     store: Store, team: str, kind: Kind[R], keys: Sequence[str], change: Callable[[R], R]
 ) -> list[tuple[R, R]]:
-    """Replace several records of a numbered kind, in one commit, as `update` replaces one.
+    """Replace several records of a numbered kind in one commit, each as `update` does.
 
     Returns each record before and after.
 
     Raises:
-        Busy: Other writers were first all the time.
+        Busy: Other writers were first again and again.
     """
     give_up = time.monotonic() + max(store.lock_timeout, _PATIENCE)
     while True:
@@ -117,23 +120,25 @@ def update_all(
 
 
 def jitter(seconds: float) -> float:
-    """Return a random time of up to *seconds*, so that processes that collided do not collide again."""
+    """Return a random time of up to *seconds*. Processes that collided wait for different times, so they do not collide
+    again.
+    """
     return seconds * os.urandom(1)[0] / 255
 
 
 class _Meanwhile(_local):
-    """The callbacks around the sleeps of this thread."""
+    """The functions that are called around the sleeps of this thread."""
 
     act: Callable[[str], float] | None = None
-    """Called with the name of the team before each sleep. Returns the seconds until it must be called again."""
+    """Called with the name of the team before each sleep. Returns the seconds until the next call must come."""
     around_sleep: Callable[[bool], None] | None = None
-    """Called with True before each sleep, in which nothing is written, and with False after it. In between a signal may
-    raise `Ended`.
+    """Called with True before each sleep, and with False after it. Nothing is written during a sleep, so between the
+    two calls a signal may raise `Ended`.
     """
 
 
 class Ended(BaseException):
-    """A signal asked the waiting command to end. *state* describes the work as it stands, *hint* how to continue."""
+    """A signal asked the waiting command to end. *state* says how the work stands, and *hint* how to continue."""
 
     state = ""
     hint = "Wait longer, or look: teams brief"

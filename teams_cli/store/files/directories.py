@@ -1,13 +1,14 @@
-"""The paths of a file store, and the records of one directory: their numbers, and several changed in one commit.
+"""The paths of a file store, and the records of one directory: how they get numbers, and how several are changed in one
+commit.
 
-No number is given twice, even when the file that had it is gone. The highest number is noted in the name of an empty
-file, `.last.<number>`: the listing of the directory, which is needed anyway, shows it, and it becomes durable together
-with the entry of the record. It is raised after the record was stored. Where it is missing or too low, as after a
-crash or with files of an older version, the records show the number.
+No number is given twice, even if the file that had the number is gone. The highest number is noted in the name of an
+empty file, `.last.<number>`. The listing of the directory, which is needed anyway, shows this note, and the note
+becomes durable together with the entry of the record. It is raised after the record was stored. Where the note is
+missing or too low, as after a crash or with files of an older version, the records show the number.
 
 Records that are created or changed together are first written into one file, `.together`. Its rename is the commit, so
-all of them are stored or none. The next change in the directory, mostly one by the same process, gives each record its
-own file and removes that one. Until then readers find the records in it.
+either all of them are stored or none. The next change in the directory, mostly by the same process, gives each record
+its own file and removes `.together`. Until then readers find the records in it.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 PACKED = "packed.json"
 """The file in which older versions packed the messages of a directory of the log."""
 OWED = "owed"
-"""The directory of a team that has marks, but no records."""
+"""The directory with the marks of the records of a team that owe a notice. It has marks, but no records."""
 TOGETHER = ".together"
-"""The file with the records that were committed together and have no files of their own yet."""
+"""The file with the records that were committed together, as long as they have no files of their own."""
 _LARGEST_TOGETHER = 1 << 30
 _LAST = ".last."
 _NEW = os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC
@@ -45,7 +46,7 @@ _PLURALS = {"inbox": "inboxes", "evidence": "evidence"}
 
 
 class Layout:
-    """The paths below a root. A text that is no valid name is refused, since it would become a part of a path."""
+    """The paths below a root. A text that is no valid name is refused, because it would become a part of a path."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -66,7 +67,7 @@ class Layout:
         return self._directory(team, kind.name)
 
     def holds(self, team: str, kinds: Collection[str]) -> set[str]:
-        """Return those of the kinds that have a directory in the team."""
+        """Return those of the *kinds* that have a directory in the team."""
         return {kind for kind in kinds if _is_there(self._directory(team, kind))}
 
     def _directory(self, team: str, kind: str) -> str:
@@ -87,7 +88,7 @@ class Layout:
         """Return the file of a record.
 
         Raises:
-            DamagedRecord: The team's directory is a link, so that its lock would be the lock of another team.
+            DamagedRecord: The team's directory is a link. The lock in it would be the lock of another team.
         """
         directory = self.directory(team, kind)
         if kind.name == "team":
@@ -111,15 +112,15 @@ class Layout:
         return f"{self.team(team)}/{OWED}"
 
     def index(self, team: str, kind: Kind[R]) -> str:
-        """Return the directory of the marks by which records are found by their label."""
+        """Return the directory with the marks of the labels of a kind."""
         return f"{self.directory(team, kind)}/index"
 
     def names_in_index(self, team: str, kind: Kind[R]) -> Sequence[str]:
-        """Return the names of the directories with marks of labels, in no order."""
+        """Return the names of the directories in the index of a kind, in no order. Each has the marks of one label."""
         return disk.names_in(self.index(team, kind))
 
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
-        """Return the labels that have or had marks."""
+        """Return the labels of a kind of which there are marks, or were."""
         return sorted({marks.label_of(name) for name in self.names_in_index(team, kind)}) if kind.label else []
 
     def _label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:
@@ -129,7 +130,7 @@ class Layout:
         return f"{self.owed(team)}/{marks.name_of_owed(kind.name, key)}"
 
     def marks(self, team: str, kind: Kind[R], key: str, record: R) -> list[str]:
-        """Return the paths of all marks of the record as it is now."""
+        """Return the paths of all marks that the record should have as it is now."""
         paths = []
         if kind.label and (label := kind.label(record)):
             paths.append(self._label_mark(team, kind, label, key))
@@ -138,10 +139,11 @@ class Layout:
         return paths
 
     def outdated_marks(self, team: str, kind: Kind[R], key: str, before: list[str], now: list[str]) -> list[str]:
-        """Return the marks to remove from a record that had the marks *before* its change and has the marks *now*.
+        """Return those marks to remove after a change of a record. *before* are its marks before the change, *now* its
+        marks after it.
 
-        A record that owes a notice keeps the marks of its earlier labels, so that its change also wakes agents that
-        wait for these labels. The change that notes that the notice was sent removes them.
+        As long as a record owes a notice, it keeps the marks of its earlier labels. So its change also wakes agents
+        that wait for these labels. They are removed by the change that notes that the notice was sent.
         """
         owed = self._owed_mark(team, kind, key)
         if owed in now:
@@ -150,12 +152,14 @@ class Layout:
         return [path for path in paths if path not in now]
 
     def all_marks(self, team: str, kind: Kind[R], key: str, labels: Collection[str]) -> list[str]:
-        """Return all marks that the record of that key could have if these are all *labels* of its kind."""
+        """Return all marks that the record with that key could have, if *labels* are all labels of its kind."""
         return [*(self._label_mark(team, kind, label, key) for label in labels), self._owed_mark(team, kind, key)]
 
 
 def _is_there(path: str) -> bool:
-    """Whether the file exists. True also if the system refuses to say: reading it then gives the reason."""
+    """Whether the file exists. True also if the system refuses to say, because reading the file then gives the
+    reason.
+    """
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -172,23 +176,23 @@ def _checked(name: str) -> str:
 
 
 def noted_number(names: Iterable[str]) -> int:
-    """Return the highest number that is noted in a directory with these file names; 0 if none is."""
+    """Return the highest number for which a note is among the file *names* of a directory; 0 if there is no note."""
     digits = [name[len(_LAST) :] for name in names if name.startswith(_LAST)]
     return max(map(int, filter(is_number, digits)), default=0)
 
 
 def numbers_given(names: Collection[str], kind: Kind[Any]) -> tuple[int, int]:
-    """Return the highest number that is noted in a directory with these file names, and the highest that a record has.
-    Where the two differ, the higher one was given last.
+    """Return two numbers for a directory with these file *names*: the highest that is noted, and the highest that a
+    record has. If they differ, the higher of the two was given last.
     """
     numbers = (kind.number_in(name[:-5]) for name in names if name.endswith(".json"))
     return noted_number(names), max(numbers, default=0)
 
 
 def raise_note(directory: str, noted: int, number: int) -> None:
-    """Raise the *noted* highest number of the directory to *number*.
+    """Replace the note of the number *noted* in the directory by a note of *number*.
 
-    The record with that number exists already, so errors of the disk are ignored.
+    The record with the new number is stored already, so errors of the disk are ignored.
     """
     try:
         os.rename(f"{directory}/{_LAST}{noted}", f"{directory}/{_LAST}{number}")
@@ -207,7 +211,7 @@ def note_number(directory: str, number: int) -> None:
 
 
 def remove_lower_notes(directory: str) -> None:
-    """Remove all notes of numbers in the directory except the highest."""
+    """Remove all notes of numbers in the directory except the note of the highest."""
     names = disk.names_in(directory)
     highest = f"{_LAST}{noted_number(names)}"
     for name in names:
@@ -216,7 +220,8 @@ def remove_lower_notes(directory: str) -> None:
 
 
 def commit_together(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> None:
-    """Store all the records, or none. The caller holds the lock of their directory, and has called `settle`.
+    """Store all the *records* in one commit, or none. The caller holds the lock of their directory, and has called
+    `settle`.
 
     Raises:
         InvalidValue: A record can't be stored; none was.
@@ -236,14 +241,14 @@ def commit_together(layout: Layout, team: str, kind: Kind[R], records: Sequence[
 
 
 def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
-    """Give records that were committed together their own files. The caller holds the lock of their directory.
+    """Give each of the records that were committed together its own file. The caller holds the lock of their directory.
 
-    The last record gets its file first. So a reader that reads them by number, and finds the file of one record, finds
-    those of all later ones.
+    The last record gets its file first. So if a reader goes through them by number and finds the file of one record, it
+    finds the files of all later ones.
 
     Raises:
-        DamagedRecord: It can't be told which records were committed together.
-        StorageFailed: The system refused; the records are still in the common file.
+        DamagedRecord: The file of records committed together is damaged, so it is not known which they were.
+        StorageFailed: The system refused; the records are still in their common file.
     """
     directory = layout.directory(team, kind)
     if not (files := _committed_together(directory, kind)):
@@ -289,8 +294,8 @@ def read(path: str, kind: Kind[R], key: str, read_file: Callable[[str], bytes] =
 
 
 def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
-    """Return the JSON object of the record at *path*, with every field that has a value. A file that this tool wrote
-    is only parsed, without making a record of it.
+    """Return the JSON object of the record at *path*, with every field that has a value. If this tool wrote the file,
+    the object is returned as parsed, without making a record.
 
     Raises:
         FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
@@ -310,8 +315,8 @@ def each_record(
     keys: Collection[str] | None,
     look: Callable[[str, Kind[R], str], T],
 ) -> Iterator[T]:
-    """Yield what *look* returns for the path, kind and key of each record of the directory, or only of those under
-    *keys* unless that is None, ordered by number or name.
+    """Call *look* with the path, the kind and the key of each record in the directory, and yield what it returns,
+    ordered by number or name. If *keys* is not None, only the records under these keys are looked at.
 
     Missing files are skipped. The error of a file that cannot be read is appended to *problems*.
     """
@@ -332,7 +337,8 @@ def pack(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]
     """Yield the key and the bytes of each record of a kind: see `Store.pack`.
 
     Raises:
-        DamagedRecord: A record has the wrong shape. A file whose name no record has is reported after all records.
+        DamagedRecord: A record has the wrong shape, or a file has a name that no record can have. Such a file is
+            reported after all records.
     """
     problems: list[errors.TeamsError] = []
     directory = layout.directory(team, kind)
@@ -346,8 +352,8 @@ def pack(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]
 
 
 def names_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
-    """Return the file names in the directory, with those of records that have no file of their own yet. If these are
-    unknown, an error is appended to *problems*.
+    """Return the names of the files in the directory, as if each record that was committed with others had its own
+    file. If the common file of such records is damaged, an error is appended to *problems*.
 
     Raises:
         StorageFailed: The system refused.
@@ -364,8 +370,8 @@ def names_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -
 
 
 def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
-    """Return the keys of the files in a directory, by number or name. For other files errors are appended to
-    *problems*.
+    """Return the keys of the records in a directory, by number or name. For each file whose name is no key, an error is
+    appended to *problems*.
     """
     stems = [name[:-5] for name in names_in(directory, kind, problems) if name.endswith(".json")]
     keys = _numbered_keys(stems, kind.prefix) if kind.numbered else sorted(filter(is_name, stems))
@@ -381,8 +387,8 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
 
 
 def _numbered_keys(stems: Iterable[str], prefix: str) -> list[str]:
-    """Return the file names, without their ending, that are ids with that *prefix*: first those with a number, lowest
-    first, then those with a name. Of thousands of tasks nearly all have a number.
+    """Return those *stems* (file names without their ending) that are ids with that *prefix*. Ids with a number come
+    first, lowest first, then ids with a name. Of thousands of tasks nearly all have a number.
     """
     begin = f"{prefix}-"
     ends = [stem[len(begin) :] for stem in stems if stem.startswith(begin)]
@@ -395,8 +401,8 @@ def _numbered_keys(stems: Iterable[str], prefix: str) -> list[str]:
 
 
 def _committed_together(directory: str, kind: Kind[R]) -> dict[str, bytes]:
-    """Return the bytes of the records that were committed together and have no file of their own yet, by key; empty if
-    there are none.
+    """Return the bytes of the records in the common file of records committed together, by key; empty if there is no
+    such file.
     """
     path = f"{directory}/{TOGETHER}"
     if not (kind.numbered and os.path.lexists(path)):

@@ -1,5 +1,5 @@
-"""Single files and directories: reading that refuses what is no plain file, writing that leaves the old or the new file
-after a crash, and remembering what was read.
+"""Single files and directories. Reading refuses what is no plain file; writing leaves the old or the new file after a
+crash; what was read is remembered.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
 
 
 def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_result]:
-    """Read a file, and return its bytes with its state just before it was read."""
+    """Read a file, and return its bytes, and the state that the file had just before it was read."""
     try:
         descriptor = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
@@ -63,9 +63,9 @@ def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_
 
 
 def glance(path: str) -> bytes:
-    """Return the bytes of a small file; empty if it is larger than usual or cannot be read.
+    """Return the bytes of a small file; empty if the file is larger than usual or cannot be read.
 
-    Whether it is a regular file is not checked, because that takes as long as reading it. So this is only for files
+    This does not check that it is a regular file, which would take as long as reading the file. So it is only for files
     whose content proves that they are complete.
     """
     try:
@@ -82,10 +82,11 @@ def glance(path: str) -> bytes:
 
 
 def read_named(path: str, most: int) -> bytes:
-    """Read at most so many bytes of a file that a person named. A pipe could block, and a device might never end.
+    """Read at most *most* bytes of a file that a person named. Only a regular file is read: a pipe could block, and a
+    device might never end.
 
     Raises:
-        OSError: It can't be read, or is no regular file.
+        OSError: The file can't be read, or is no regular file.
     """
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -94,7 +95,9 @@ def read_named(path: str, most: int) -> bytes:
 
 
 def release(descriptor: int) -> None:
-    """Close a file that was only read, locked or synced. Errors are ignored, since they change nothing."""
+    """Close a file that was only read, locked or synced. Errors are ignored, because nothing was written that they
+    could lose.
+    """
     try:
         os.close(descriptor)
     except OSError:
@@ -148,8 +151,8 @@ def write_temp(directory: str, data: bytes) -> str:
 
 
 class Written:
-    """A new file in *directory* with *data*, synced to the disk. A `with` block gets its path and moves it to its
-    place. If the block fails, the file is removed.
+    """A new file in *directory* with *data*, synced to the disk. It is used by a `with` block, which gets its path and
+    moves the file to its place. If the block fails, the file is removed.
 
     Raises:
         StorageFailed: The system refused; nothing is left behind.
@@ -167,7 +170,7 @@ class Written:
 
 
 def overwrite_beginning(temp: str, data: bytes) -> None:
-    """Overwrite the beginning of the file *temp* with *data*, without syncing it.
+    """Overwrite the beginning of the file *temp* with *data*. This is not synced.
 
     Raises:
         StorageFailed: The system refused.
@@ -190,7 +193,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def discard(path: str) -> None:
-    """Remove a file that nothing depends on, if possible."""
+    """Remove a file on which nothing depends. Errors are ignored."""
     try:
         os.unlink(path)
     except OSError:
@@ -222,7 +225,7 @@ def put(temp: str, path: str) -> None:
 
 
 def confirm(directory: str, path: str) -> None:
-    """Make the entries of *directory* durable after *path* was changed or seen.
+    """Make the entries of *directory* durable, because *path* in it was changed, or is relied upon.
 
     Raises:
         OutcomeUnknown: The disk did not confirm.
@@ -237,7 +240,7 @@ def confirm(directory: str, path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Sync the entries of a directory to the disk. Linux keeps them in memory otherwise."""
+    """Sync the entries of a directory to the disk. Otherwise Linux may keep them in memory only."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -248,8 +251,8 @@ def sync_directory(path: str) -> None:
 def make_directories(path: str, root: str) -> None:
     """Make *path* and the missing directories above it, each durable in its parent.
 
-    An existing directory may not be durable yet: another process may be making it, or was killed while doing so. A
-    directory with a lock file is durable, since that file is made afterwards.
+    A directory that exists may not be durable yet: another process may be making it, or was killed while doing so. A
+    directory with a lock file is durable, because the lock file is made later.
 
     Above *root*, directories have the mode of the user's umask; from *root* on, they are for the user alone.
 
@@ -291,10 +294,10 @@ def names_in(path: str) -> list[str]:
 
 
 def refuse_taken(directory: str, file_name: str, what: str) -> None:
-    """Refuse a name that the directory already has, also in another case.
+    """Refuse a *file_name* that a file in the directory has already, also in another case.
 
     Raises:
-        AlreadyExists: There is one.
+        AlreadyExists: There is such a file.
     """
     if any(name.lower() == file_name.lower() for name in names_in(directory)):
         confirm(directory, f"{directory}/{file_name}")
@@ -302,7 +305,9 @@ def refuse_taken(directory: str, file_name: str, what: str) -> None:
 
 
 def failed(doing: str, path: str, error: OSError) -> errors.StorageFailed:
-    """Return the error that says what the system refused, at which path, and what helps. *doing* is a verb."""
+    """Return the error that says what the system refused, at which *path*, and what helps. *doing* is a verb for what
+    was tried.
+    """
     return errors.StorageFailed(f"can't {doing} {path}: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
 
 
@@ -338,7 +343,7 @@ def check_owner(root: str) -> None:
     """Refuse a root that another user owns or may write to. A missing root is accepted.
 
     Raises:
-        NotAllowed: Other users can write files there that this process would trust.
+        NotAllowed: Another user could write files there, and this process would trust them.
     """
     try:
         state = os.stat(root)
@@ -358,7 +363,7 @@ def prepare_root(root: str) -> None:
     """Make the root if it is missing, and check that its disk is local.
 
     Raises:
-        StorageFailed: It can't be made, or its file system does not exclude writers of other machines.
+        StorageFailed: The root can't be made, or its file system does not keep out writers on other machines.
     """
     if not os.path.isdir(f"{root}/tmp") or not os.path.lexists(f"{root}/README"):
         make_directories(f"{root}/tmp", root)
@@ -393,29 +398,29 @@ def network_file_system(path: str) -> str:
 
 
 _STEP = 20_000_000
-"""Two changes that are at least so many nanoseconds apart have different file times: kernels count these in steps of up
-to 10 ms.
+"""Two changes of a file that are at least so many nanoseconds apart give it different times. Kernels count file times
+in steps of up to 10 ms.
 """
 _COARSE_STEP = 2_100_000_000
-"""The same for file systems without fractions of a second, whose times are whole or even seconds."""
+"""The same as `_STEP` for file systems whose times are whole seconds, or even numbers of seconds."""
 _REMEMBERED = 1024
 _LARGEST = 64 * 1024
-"""The size in bytes of the largest file that is remembered, so that all together take at most 64 MB."""
+"""The size in bytes of the largest file that is remembered. All remembered files together take at most 64 MB."""
 
 
 class Contents:
-    """The contents of files that were read or written, by path.
+    """The contents of files that were read or written by this process, by path.
 
-    A file counts as unchanged while its inode, size and times are the same. A file that changed just before it was read
-    may change again within the same step of its times, so it is read again the next time. Records are not kept, because
+    A file counts as unchanged as long as its inode, size and times are the same. A file that changed just before it was
+    read might change again and keep these times, so it is read again the next time. Records are not kept, because
     callers may change them.
     """
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[tuple[int, ...], bytes]] = {}
-        """The state and the bytes of each file that had been unchanged for a while when it was read."""
+        """The state and the bytes of each file that was read. Files that had changed just before are left out."""
         self._valid: dict[str, tuple[bytes, list[str] | None]] = {}
-        """The bytes of each valid record, and its marks if it was written here, else None."""
+        """The bytes of each valid record, and its marks. The marks are None unless the record was written here."""
 
     def read(self, path: str) -> bytes:
         """Read all bytes of a file, as it is now.
@@ -436,7 +441,8 @@ class Contents:
         return data
 
     def decode(self, data: bytes, kind: Kind[R], key: str, path: str) -> R:
-        """Return the record that is in a file as *data*. It is checked unless it was last read or written as the same.
+        """Return the record of the file at *path*, whose bytes are *data*. The record is not checked if the same bytes
+        were last read or written here.
 
         Raises:
             DamagedRecord: It has the wrong shape.
@@ -449,17 +455,19 @@ class Contents:
         return record
 
     def is_valid(self, path: str, data: bytes) -> bool:
-        """Whether these are the bytes of the file that were last checked or written."""
+        """Whether *data* are the bytes of the file that were last found valid, or written, here."""
         remembered = self._valid.get(path)
         return remembered is not None and remembered[0] == data
 
     def marks(self, path: str, data: bytes) -> list[str] | None:
-        """Return the marks of the record that was written here with these bytes; None if they are unknown."""
+        """Return the marks of the record whose bytes are *data*; None if they are not known, because the record was not
+        written here.
+        """
         remembered = self._valid.get(path)
         return remembered[1] if remembered and remembered[0] == data else None
 
     def remember(self, path: str, data: bytes, marks: list[str] | None = None) -> None:
-        """Note that these bytes of the file are valid, and that the record in them has these *marks*."""
+        """Note that *data*, the bytes of the file, are valid, and that the record in them has these *marks*."""
         if len(data) <= _LARGEST:
             if len(self._valid) >= _REMEMBERED:
                 self._valid.clear()
