@@ -1,1 +1,1 @@
-"""The command line: words in, text or JSON out; all that it does is done by `teams_cli.commands`."""
+"""The command line: takes words, and prints text or JSON. The work itself is done by `teams_cli.commands`."""

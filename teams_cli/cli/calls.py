@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 def make_call(
     values: dict[str, Any], environ: Mapping[str, str], ask_at_terminal: AtTerminal, say: Any, for_person: bool = False
 ) -> Call:
-    """Return the call that flags and environment describe. The flags of every command are taken out of *values*.
+    """Return the call that flags and environment describe. The flags that every command has are removed from *values*.
 
-    If no name is given, and a person types a command *for_person* at a terminal, the caller is the human.
-    *ask_at_terminal* asks the person at the terminal to allow an operation; it returns None if nobody is there, and
-    then whoever answers the team's questions is asked.
+    The caller is the human if no name is given, the command is *for_person*, and a person types it at a terminal.
+    *ask_at_terminal* asks the person at the terminal to allow an operation. If it returns None, because nobody is
+    there, the question goes to whoever answers the team's questions.
     """
     given_store = values.pop("store", None)
     root, root_source = root_directory(values.pop("root", None), environ)
@@ -76,8 +76,8 @@ def make_call(
 
 
 def _member_of_terminal(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
-    """Return the member to whom this terminal belongs, or None. Most machines have no such terminal; then no module is
-    loaded for it. *is_named* says that the environment names an agent.
+    """Return the member to whom this terminal belongs, or None. Most machines have no terminal of a member; then no
+    module is loaded. *is_named* says that the environment names an agent.
     """
     if not os.path.isdir(terminals_directory(root)):
         return None
@@ -102,7 +102,7 @@ def _terminal() -> PersonTerminal:
 
 
 def _is_typed_by_person(environ: Mapping[str, str]) -> bool:
-    """Whether a person types the command at a terminal, and not an agent that `teams` started."""
+    """Whether a person types the command at a terminal. False for an agent that `teams` started."""
     from teams_cli.cli.person import is_person_there
     from teams_cli.processes import TAG
 
@@ -110,7 +110,7 @@ def _is_typed_by_person(environ: Mapping[str, str]) -> bool:
 
 
 def _directory() -> str:
-    """Return the current directory, or "" if it was removed. Only some commands need it."""
+    """Return the current directory, or "" if it was removed: only some commands need a directory."""
     try:
         return os.getcwd()
     except OSError:

@@ -1,6 +1,6 @@
-"""Completion for shells: commands, options, and the teams, agents, tasks, workflows and settings that there are.
+"""Completion for shells: commands, options, and existing teams, agents, tasks, workflows and settings.
 
-It is asked with every press of Tab, so it is answered from the declarations, without Typer.
+A shell asks for completions with every press of Tab, so they come from the declarations, without Typer.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ VARIABLE = "_TEAMS_COMPLETE"
 _LINE, _FISH = "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"
 _GLOBAL_OPTIONS = {"--team": "team", "-t": "team", "--as": "agent", "--root": "root", "--store": "store"}
 _QUOTING = frozenset("\"'\\")
-"""Characters that need `shlex`, whose import takes as long as all the rest."""
+"""Characters that only `shlex` can split at. Importing it takes as long as all the rest."""
 _MOST_OFFERS = 200
 _LONGEST_TITLE = 50
 
 
 def answer(environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return the text for the shell that asks for completions, and the exit status; None for a shell that Typer
-    answers.
+    """Return the text for the shell that asks for completions, and the exit status. Return None if Typer must answer
+    the shell.
     """
     shell = environ[VARIABLE]
     if shell == "complete_bash":
@@ -91,8 +91,8 @@ def offers(before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
 
 
 def _parameter_to_complete(command: Command, words: list[str], begun: str) -> Parameter | None:
-    """Return the parameter whose value is to be completed, behind the *words* that follow the command. None if there is
-    none, so that the names of options are offered.
+    """Return the parameter whose value comes next after *words*, the words that follow the command. Return None if no
+    value comes next: then the names of options are offered.
     """
     by_flag = command.options
     if words and (option := by_flag.get(words[-1])) and not option.flag:

@@ -1,4 +1,6 @@
-"""A wait that SIGTERM ends says how to continue it. Only a sleeping command can do so: nothing is half done."""
+"""If SIGTERM ends a wait, the command says how to continue the wait. Only a sleeping command can do so, because it has
+nothing half done.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _SECONDS_FOR_REPORT = 2
-"""After these seconds the process ends without a report."""
+"""Seconds that the report may take. After them the process ends without it."""
 
 
 def around_sleep(asleep: bool) -> None:
     """While the command is *asleep*, let SIGTERM wake it instead of ending it at once. After the sleep, restore the
-    default.
+    default action of SIGTERM.
     """
     if asleep and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _wake)

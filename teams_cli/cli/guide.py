@@ -54,8 +54,8 @@ def first_sentence(command: Command) -> str:
 
 
 def off_in_team(call: Call | None) -> set[str]:
-    """Return the groups of commands that are off in the team of the call; without a call, those that are off by
-    default.
+    """Return the groups of commands that are off in the team of the call. If *call* is None, return the groups that are
+    off by default.
     """
     from teams_cli.teams import settings
 
@@ -85,8 +85,8 @@ def of_command(command: Command) -> str:
 
 
 def parts_of_help(command: Command) -> tuple[list[str], list[str]]:
-    """Return two lists from a command's docstring: its paragraphs and items, with options as users write them, and a
-    line for each exit status but 0.
+    """Split the docstring of a command. Return its paragraphs and list items, with options as users write them; and, as
+    a second list, a line for each exit status but 0.
     """
     help = inspect.cleandoc(command.doc)
     for parameter in command.own:
@@ -96,13 +96,15 @@ def parts_of_help(command: Command) -> tuple[list[str], list[str]]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text, and its items, which begin with a star. Each is on one line."""
+    """Return the paragraphs of a text, each on one line. A list item, which begins with a star, counts as a
+    paragraph.
+    """
     return [" ".join(part.split()) for part in re.split(r"\n\n|\n(?=\* )", text.strip())]
 
 
 def _refusals(raises: str) -> list[str]:
-    """Return a line for each exit status with its reasons, in the order of the statuses. *raises* is the `Raises`
-    section of a docstring.
+    """Return a line for each exit status in *raises*, the `Raises` section of a docstring. A line has all reasons for
+    its status.
     """
     entries: list[tuple[int, str]] = []
     for line in textwrap.dedent(raises).strip().splitlines():
@@ -136,7 +138,7 @@ _VARIABLES = {
     "NO_COLOR": "Print no colour.",
 }
 _STATUSES = {0: "Done.", 1: "Another expected failure.", 3: "A bug; the message names its log.", 130: "Interrupted."}
-"""Exit statuses without an error class, or with a better text than its docstring."""
+"""The meanings of these exit statuses, instead of the docstrings of their error classes, if they have any."""
 
 
 def page() -> str:

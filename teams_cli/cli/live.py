@@ -34,9 +34,9 @@ _HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
 
 
 class LiveScreen:
-    """The state of the live view: the newest *frame*, how far it is scrolled (*offset*), the *chosen* agent, the agent
-    whose output is *opened*, and the answer to the question *asked* that is being *typed*. These texts are "" if there
-    is none.
+    """The state of the live view. *frame* is the newest frame, *offset* how far it is scrolled, *chosen* an agent, and
+    *opened* the agent whose output is shown. *asked* is the question that the person answers, and *typed* the answer so
+    far. The texts are "" if nothing is chosen, opened, asked or typed.
     """
 
     def __init__(self, output_of: Callable[[str], list[Any]], answer: Callable[[str, str], str] | None = None) -> None:
@@ -75,7 +75,7 @@ class LiveScreen:
         return True
 
     def _type(self, key: str) -> None:
-        """Handle a key while an answer is typed: add to the answer, send it, or give it up."""
+        """Handle a key while the person types an answer: change, send or drop the answer."""
         if key in ("\r", "\n"):
             assert self._answer
             self.outcome, self.asked = self._answer(self.asked, self.typed.strip()), ""
@@ -118,7 +118,9 @@ class LiveScreen:
         return [*head, *shown, *[Text()] * (room - len(shown)), self._foot(_fitting(help, width), width)]
 
     def _foot(self, help: str, width: int) -> Text:
-        """Return the last line: the help for the keys or, while an answer is typed, the end of the answer."""
+        """Return the last line: what the last key did, or else the *help* for the keys. While an answer is typed,
+        return the end of the answer.
+        """
         if not self.asked:
             foot = Text(safe(self.outcome) or help, style="bold" if self.outcome else "dim")
             foot.truncate(width, overflow="ellipsis")
@@ -142,7 +144,7 @@ class LiveScreen:
 
 
 def _fitting(parts: tuple[str, ...], width: int) -> str:
-    """Return as many of the first parts as there is room for, joined."""
+    """Return the first of the *parts*, joined: as many as fit into *width*."""
     fitting = ""
     for part in parts:
         longer = f"{fitting} · {part}" if fitting else part
@@ -204,7 +206,7 @@ class _FrameReader:
             os.write(self._bell, b".")
 
     def take(self) -> Frame | None:
-        """Return the newest frame, after the pipe announced one."""
+        """Return the newest frame. Call this only after the pipe announced a frame."""
         os.read(self.pipe, 4096)
         return self._newest
 

@@ -55,7 +55,7 @@ def run(words: list[str]) -> int:
 
 
 def _refuse_unexpected(error: Exception, words: list[str]) -> int:
-    """Report an error that no command expects, and return the exit status. Most such errors are bugs."""
+    """Report an error that no command expects. Return the exit status, which is that of a bug for most such errors."""
     from teams_cli.bugs import directory_is_gone, report
 
     if isinstance(error, OverflowError):
@@ -68,7 +68,9 @@ def _refuse_unexpected(error: Exception, words: list[str]) -> int:
 
 
 def _command_first(words: list[str]) -> list[str]:
-    """Return the words of a command line, with global options that stand before the command moved behind it."""
+    """Return the words of a command line with the command first. Global options that stand before the command are moved
+    behind it.
+    """
     place = 0
     while place < len(words) and words[place].startswith("-"):
         flag, equals, _ = words[place].partition("=")
@@ -79,7 +81,7 @@ def _command_first(words: list[str]) -> list[str]:
 
 
 def _run(words: list[str]) -> int:
-    """Answer a shell, show help or the version, or parse and execute the command. Return the exit status."""
+    """Answer a shell that wants completions, show help or the version, or run a command. Return the exit status."""
     if "_TEAMS_COMPLETE" in os.environ:
         return _complete(words)
     if words == ["--version"]:
@@ -124,8 +126,8 @@ def _complete(words: list[str]) -> int:
 
 
 def _note_alive(words: list[str]) -> Call | None:
-    """Record a sign of life of the agent that asks for help or made a mistake. Return the call that the command line
-    describes; None if nobody is named in a mistake, or if the call can't be made.
+    """Record a sign of life of the agent whose command line asks for help or is mistaken. Return the call that the
+    command line describes. Return None if the call can't be made, or if a mistaken command line names nobody.
     """
     from teams_cli.environment import look_up
 
@@ -212,7 +214,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
 
 
 def _print_ending(command: Command, call: Call, as_json: bool) -> None:
-    """Print what follows an answer: the next command, and a reminder. Mark the news that were shown as shown."""
+    """Print what follows an answer: the next command, and a reminder. Record that the news in the answer were shown."""
     problems = call.record_shown()  # before the reminder, which is about what this answer has not told
     notes_of_reminder: list[Callable[[], object]] = []
     reminder = "" if as_json or command.quiet else call.reminder(notes_of_reminder.append)
@@ -314,7 +316,7 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
 def _line_break_between_streams() -> str:
     """Return a line break if standard output and standard error are captured separately, else "". Tools that join the
-    two afterwards drop the last line break of standard output.
+    two streams afterwards drop the last line break of standard output.
     """
     try:
         is_one = os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
@@ -324,7 +326,7 @@ def _line_break_between_streams() -> str:
 
 
 def _talk(line: str) -> bool:
-    """Write a line to standard error. Return whether anybody may read it."""
+    """Write a line to standard error. Return False if standard error leads nowhere."""
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
@@ -334,7 +336,9 @@ def _talk(line: str) -> bool:
 
 
 def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:
-    """Print why the command line *words* is refused. Return the exit status: *status*, or that of the error if 0."""
+    """Print why the command line *words* is refused. Return *status*, or the exit status of the error if *status*
+    is 0.
+    """
     from teams_cli.cli import output
 
     text = output.refusal(error, output.is_json_wanted(words), "bug" if status == BUG else error.code)
@@ -343,7 +347,7 @@ def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:
 
 
 def serve(call: Call, service: Service) -> int:
-    """Run the server until it ends, and return the exit status.
+    """Run the server of *service* until it ends, and return the exit status.
 
     Raises:
         ExtensionMissing: A Python package that the server needs is not installed.

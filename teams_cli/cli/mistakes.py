@@ -11,11 +11,13 @@ from teams_cli.names import is_id, is_name, is_number
 _ALIKE = 0.75
 """The least similarity of a mistyped word to the right one; below it, guesses mislead."""
 _SYNONYM_ALIKE = 0.85
-"""The same for the synonyms of commands, which are many and short."""
+"""The least similarity of a mistyped word to a synonym of a command. It is higher than for names, because synonyms are
+many and short.
+"""
 _NOUNS = {"task", "tasks", "team", "teams", "agent", "agents", "message", "messages", "plan", "plans"}
 _ASSIGNING_OPTIONS = ("--assign", "--assignee", "--assigned-to", "--to")
 _ASSIGNING_OPTION_OF = {"create-task": "--for", "update-task": "--owner"}
-"""The option by which a command gives a task to somebody."""
+"""The option by which each of these commands gives a task to somebody."""
 _TEXTS = {"TEXT", "TITLE", "QUESTION", "PROMPT", "STATUS", "WHY"}
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ def unknown(name: str, arguments: Sequence[str] = ()) -> errors.WrongUsage:
 
 
 def _in_two_words(word: str, arguments: Sequence[str], usages: Mapping[str, str]) -> str:
-    """Return the command line that a noun and a verb in either order mean, as in `task list` or `claim task 3`; "" if
-    there is none.
+    """Return the command line that was meant by two words, a noun and a verb in either order, such as `task list` or
+    `claim task 3`. Return "" if there is none.
     """
     if not arguments:
         return ""
@@ -56,9 +58,10 @@ def _in_two_words(word: str, arguments: Sequence[str], usages: Mapping[str, str]
 
 
 def _by_name(name: str, arguments: Sequence[str], usages: Mapping[str, str]) -> str:
-    """Return the command line for the name or synonym *name* with the *arguments* in their places; "" if there is none.
+    """Return the command line for *name*, the name or a synonym of a command, with the *arguments* in their places.
+    Return "" if no command has the name.
 
-    Some synonyms mean another command if a task or an agent follows.
+    Some synonyms stand for another command if a task or an agent follows.
     """
     narrower = name
     if arguments and _is_task(arguments[0]):
@@ -74,8 +77,8 @@ def _is_task(word: str) -> bool:
 
 
 def _filled_in(usage: str, arguments: Sequence[str]) -> str:
-    """Return the command line *usage* with the *arguments* in the places of its capitals. A text takes all remaining
-    words, and options come last.
+    """Return the command line *usage* with the *arguments* in place of its words in capitals. A word for a text takes
+    all remaining arguments. Options come last.
     """
     first_option = next((index for index, word in enumerate(arguments) if word.startswith("-")), len(arguments))
     values, options = list(arguments[:first_option]), list(arguments[first_option:])
@@ -145,7 +148,9 @@ def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsag
 
 
 def _dashed_text(command: Command, word: str) -> errors.WrongUsage:
-    """Return the refusal of a word that looks like an option, but may be the text that the command takes."""
+    """Return the refusal of a word that begins with a dash, which may be an option or the text that the command
+    takes.
+    """
     shown = f'"{word}"' if " " in word else word
     options = _options_beginning_with(f"-{word}", command) if len(word) == 2 else []
     meant = f"Did you mean {options[0]}? " if options else ""
@@ -168,7 +173,7 @@ _PLACES = {
     "TEXT": ("message", "body", "content"),
     "TO": ("agent", "recipient"),
 }
-"""For some arguments of commands, the names of options that are mistaken for them."""
+"""For some arguments of commands, names of options that users write instead of the argument."""
 _OPTIONS = {
     "--status completed": "done complete completed finish finished",
     "--result": "comment note notes summary output",
@@ -183,7 +188,7 @@ _OPTIONS = {
 
 
 def not_alone(flag: str) -> errors.WrongUsage:
-    """Return the refusal of an option that takes no value but was given one."""
+    """Return the refusal of the option *flag*, which was given a value but takes no value."""
     return errors.WrongUsage(f"{flag} takes no value", f"Write: {flag}")
 
 
@@ -216,8 +221,8 @@ def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
 
 
 def too_many(command: Command, values: Mapping[str, Any], surplus: str) -> errors.WrongUsage:
-    """Return the refusal of the *surplus* words. It says what to write if a text lacks its quotes, or if a word was
-    meant for an option or as the team.
+    """Return the refusal of the *surplus* words. It says what to write instead: the text in quotes, or the word as an
+    option or as the team.
     """
     if command.places and command.places[-1].text:
         return _unquoted(command, values, surplus)
@@ -230,7 +235,9 @@ def too_many(command: Command, values: Mapping[str, Any], surplus: str) -> error
 
 
 def _unquoted(command: Command, values: Mapping[str, Any], surplus: str) -> errors.WrongUsage:
-    """Return the refusal of a text without quotes, whose words after the first are *surplus*."""
+    """Return the refusal of a text that was written without quotes. *surplus* has the words of the text after the
+    first.
+    """
     *before, text = command.places
     first_word = values[text.name]
     refused = f"{command.name} takes one {text.metavar}, but got more words: {surplus}"
@@ -242,7 +249,9 @@ def _unquoted(command: Command, values: Mapping[str, Any], surplus: str) -> erro
 
 
 def _option_for(command: Command, word: str) -> str:
-    """Return the option of the command that the word was meant for, as users write it; "" if there is none."""
+    """Return the option of the command that was probably meant by *word*, as users write the option; "" if there is
+    none.
+    """
     if option := command.options.get(f"--{word}"):
         return f" {option.flags[0]}{option.placeholder}"
     for option in command.own:
@@ -269,7 +278,9 @@ _NAMES_OF_CHOICES = {
 
 
 def _choices_meant(parameter: Parameter, value: str) -> list[str]:
-    """Return the choices of the parameter that *value* means, by their own names or by those of other tools."""
+    """Return the choices of the parameter that *value* means. *value* may be the name of a choice here or in other
+    tools.
+    """
     word = value.lower()
     return [
         choice

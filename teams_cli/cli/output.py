@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: Words | None = None) -> None:
-    """Print the document with which a command answers. If *words* is given, that function makes the text, instead of
-    the one that the command declares.
+    """Print the *document* with which a command answers. The text is made by the function *words* or, without it, by
+    the function that the command declares.
     """
     if as_json:
         out.write(dumps(document) + "\n")
@@ -117,7 +117,7 @@ def _write_lines(lines: list[str], out: TextIO) -> None:
 
 
 def refusal(error: errors.TeamsError, as_json: bool, code: str) -> str:
-    """Return the text with which a command is refused on standard error. As JSON, it has the *code*."""
+    """Return the text that says on standard error why a command is refused. *code* names the kind of error in JSON."""
     if as_json:
         return dumps({"error": {"code": code, "message": error.message, "hint": error.hint}}) + "\n"
     message, hint = (clipped(one_part(text), MOST_LETTER) for text in (error.message, error.hint or ""))
@@ -138,8 +138,8 @@ _SHOWN_BY = {"task": "show-task", "plan": "show-plan", "ask": "show-question", "
 
 
 def mark(owner: dict[str, Any], missing: int) -> str:
-    """Return the mark at the end of a text that was cut by *missing* characters. It names the command that shows
-    *owner*, the object with the text, if there is one.
+    """Return the mark that replaces the last *missing* characters of a text. It names the command that shows *owner*,
+    the object with the text, if there is such a command.
     """
     command = _how_to_show(owner)
     return f"[cut; all of it: {command}]" if command else f"[cut: {missing} more characters]"
@@ -156,8 +156,8 @@ def rest_of(command: Command, document: Any) -> str:
 
 
 def _how_to_show(document: dict[str, Any]) -> str:
-    """Return the command that shows the object whole, or the file that has it; "" if there is neither. A message needs
-    no file, because an answer always has room for it.
+    """Return the command that shows the whole object, or the file that holds it; "" if there is neither. Only the
+    command for a message writes to no file, because any message fits into an answer.
     """
     key = str(document.get("id") or document.get("requestId") or "")
     command = _SHOWN_BY.get(key.partition("-")[0]) if key.partition("-")[2].isdigit() else None

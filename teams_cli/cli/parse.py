@@ -1,4 +1,6 @@
-"""The parser of commands, from their declarations: 40 ms faster than Typer, and it knows which mistake was made."""
+"""The parser of command lines, from the declarations of commands. It is 40 ms faster than Typer, and knows which
+mistake was made.
+"""
 
 from __future__ import annotations
 
@@ -86,8 +88,8 @@ def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> No
 
 
 def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
-    """Convert the word and put it into the values. A parameter that takes several values gets it in addition; ids of an
-    option are joined with commas.
+    """Convert *word* to the parameter's type, and store it in *values*. If the parameter takes several values, the word
+    is added to the earlier ones. Several ids of one option are joined with commas.
     """
     try:
         value = parameter.convert(word)

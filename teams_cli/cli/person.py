@@ -27,7 +27,9 @@ class PersonTerminal:
         self._progress: Progress | None = None
 
     def is_here(self) -> bool:
-        """Whether there is somebody at this terminal who could answer, and nothing else reads what they type."""
+        """Whether a person at this terminal could answer a question: no other process reads the keys, and the answer is
+        not JSON.
+        """
         if is_json_wanted(sys.argv) or not is_person_there():
             return False
         try:
@@ -37,9 +39,7 @@ class PersonTerminal:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """In a `with` block, write to standard error instead of standard output, which is for the answer of the
-        command.
-        """
+        """In a `with` block, write to standard error. Standard output is left to the answer of the command."""
         self._out = sys.stderr
         try:
             yield
@@ -49,9 +49,10 @@ class PersonTerminal:
     def ask(
         self, asker: str, question: str, seconds_left: Callable[[], float], is_open: Callable[[], bool]
     ) -> str | None:
-        """Show a question and return the answer: "" if the person skips it, None if the time ran out first.
+        """Show a question and return the answer: "" if the person skips the question; None if the time ran out, or if
+        the question no longer waits for an answer.
 
-        *is_open* says whether the question still waits for an answer.
+        *asker* is who asks. *is_open* says whether the question still waits.
         """
         if self._progress:
             self._progress.pause()

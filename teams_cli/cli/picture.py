@@ -30,7 +30,7 @@ _MOST_LINES = 3
 """The most lines of a text in a wide terminal."""
 _MOST_WAITING, _MOST_FAILED = 8, 6
 _VERBS = {"question": "asks:", "plan": "proposes:", "message": "writes:", "review": "asks"}
-"""The verb before the text of somebody who waits for the person."""
+"""For each kind of thing that waits for the person, the verb between the agent's name and the text."""
 _STATES = {
     "failed": "bold red",
     "lost": "bold red",
@@ -50,8 +50,8 @@ _STATES = {
 
 
 def head(frame: Frame, width: int) -> list[Line]:
-    """Return the lines with the team, its leader and the progress of its work: how many tasks are done, and when the
-    rest may be. The number of failed tasks is on the first of these two lines that has room for it.
+    """Return three lines: the team and its leader; how much of the work is done; and when the rest may be done. The
+    number of failed tasks is at the end of the second line, or of the third if the second has no room.
     """
     course = frame["course"]
     title = Text(f"{safe(frame['team'])} ", style="bold")
@@ -200,7 +200,7 @@ def _tasks(frame: Frame, width: int) -> list[Line]:
 
 
 def _status(row: dict[str, Any]) -> str:
-    """Return the status of a task; that of a pending task is `ready` or `blocked`."""
+    """Return the status of a task. Instead of `pending` this is `ready` or `blocked`."""
     if row["status"] == "pending":
         return "blocked" if row["blocked"] else "ready"
     return str(row["status"])
@@ -220,7 +220,9 @@ def _messages(frame: Frame, width: int) -> list[Line]:
 
 
 def _indented(head: Line, text: str, width: int, most_lines: int, style: str = "default") -> list[Line]:
-    """Return the text behind its *head*, on at most *most_lines* lines, all indented like the first."""
+    """Return *head* with the text behind it, on at most *most_lines* lines. Later lines are indented to where the text
+    begins.
+    """
     room = max(20, width - head.cell_len)
     parts = textwrap.wrap(safe(text), room, break_on_hyphens=False) if most_lines > 1 else [safe(text)]
     if len(parts) > most_lines:

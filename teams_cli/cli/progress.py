@@ -40,7 +40,7 @@ class Progress:
             signal.signal(number, handler)
 
     def pause(self) -> None:
-        """Leave the terminal to a question, until `go_on` is called."""
+        """Stop drawing, so that a question can use the terminal until `go_on` is called."""
 
     def go_on(self) -> None:
         """Continue to show the progress after a question."""
@@ -132,8 +132,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def for_this_process() -> Progress:
-    """Return the progress for standard error: a bar on a terminal, elsewhere lines; nothing is shown if the answer is
-    JSON.
+    """Return the progress to show on standard error: a bar on a terminal, and lines elsewhere. If the answer is JSON,
+    the progress shows nothing.
     """
     if output.is_json_wanted(sys.argv):
         return Progress(quiet=True)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def aligned(table: Table) -> Iterable[str]:
-    """Return the table as plain lines with aligned columns under headings. Of a table without rows, return the text for
-    an empty one, if there is one.
+    """Return the table as plain lines, with aligned columns under headings. If the table has no rows, return its text
+    for that case, if it has one.
     """
     if not table.rows:
         return [table.empty] if table.empty else []
@@ -37,8 +37,8 @@ def _bounded(row: list[str]) -> list[str]:
 
 
 def _cells(row: list[str]) -> list[str]:
-    """Return the cells of a row with whitespace collapsed. Nearly all rows need no change, so a whole row is checked at
-    once.
+    """Return the cells of a row, with whitespace collapsed. The whole row is checked at once, because nearly all rows
+    need no change.
     """
     whole = f" {' | '.join(row)} "
     if whole.isprintable() and "  " not in whole and "" not in row:

@@ -1,4 +1,4 @@
-"""Typer over the declarations: help on a terminal, and completion for shells that have none of our own."""
+"""Typer over the declarations: help on a terminal, and completion for the shells that `completing` does not answer."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM
 
 
 def run(words: list[str]) -> int:
-    """Let Typer install or show the completion for a shell, or answer a shell that asks for completions through the
-    environment.
-    """
+    """Have Typer install or show the completion for a shell, or answer a shell that asks for completions."""
     app = _app()
     for command in commands.every().values():
         app.command(command.name, help=escape(guide.first_sentence(command)))(_function(command))
@@ -73,7 +71,9 @@ def _main(
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
     man: Annotated[bool, typer.Option("--man", help="Print the manual page, for `man -l -`.")] = False,
 ) -> None:
-    """Declare the options that stand without a command, for the help. They are answered before Typer is loaded."""
+    """Declare the options that stand without a command, so that the help shows them. Nothing else is done here: these
+    options are handled before Typer is loaded.
+    """
 
 
 def _function(command: Command) -> Callable[..., None]:

@@ -36,13 +36,15 @@ _WORD = re.compile(r' (--[a-z-]+|"[^"\n]*"|(?!or\b|and\b)[\w@~/][\w@~/-]*(?:\.[\
 _NAMES = "|".join(sorted((command.name for command in offered()), key=len, reverse=True))
 _COMMAND = re.compile(rf"\bteams ({_NAMES})\b(?!-)((?:{_WORD.pattern})*)")
 _ENDS = re.compile(r"$|[^\w ]| (or|and)\b| \(")
-"""The text that may follow a command and its arguments; after other words it is part of a sentence."""
+"""Matches the text that may follow the arguments of a command. Before any other text, the words are part of a
+sentence.
+"""
 _OF_ALL_COMMANDS = {"--as": AS, "--team": TEAM}
 
 
 def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
-    """Return the text with every command and its arguments replaced by the result of *written*. If other words of a
-    sentence follow the command, only its name is replaced.
+    """Return the text with every command and its arguments replaced by what *written* returns for them. If a command is
+    followed by other words of a sentence, only its name is replaced.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -54,8 +56,8 @@ def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
 
 
 def _arguments(command: Command, words: str) -> Arguments | None:
-    """Return the parameters to which the words behind a command give a value, each with its value. None if the words
-    are not arguments of the command.
+    """Parse the *words* that follow a command. Return the parameters that get a value, each with the value; None if the
+    words are not arguments of the command.
     """
     positional, arguments, tokens = command.places, [], _WORD.findall(words)
     while tokens:
@@ -78,12 +80,12 @@ def parameters(command: Command) -> list[Parameter]:
 
 
 def snake_case(key: str) -> str:
-    """Return the key unchanged, as in `blocked_by`: the spelling of tools and functions."""
+    """Return the key unchanged. It is in snake case already, as in `blocked_by`, which tools and functions use."""
     return key
 
 
 def camel_case(key: str) -> str:
-    """Return the key in the spelling of files: `blockedBy` for `blocked_by`."""
+    """Return the key in camel case, which files use: `blockedBy` for `blocked_by`."""
     first, *rest = key.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
@@ -100,7 +102,9 @@ def schema(name: str, spelling: Spelling) -> dict[str, Any]:
 
 
 def _without_null(field: dict[str, Any]) -> None:
-    """Remove null and its default from an optional field, because models read the schema with every call."""
+    """Remove null from the types of an optional field, and a default that says nothing: models read the schema with
+    every call.
+    """
     if field.get("default", ...) in (None, False, []):
         field.pop("default")
     options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
@@ -149,13 +153,13 @@ def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _names_by_camel_case(name: str) -> dict[str, str]:
-    """Return the names of the command's parameters in requests, by their names in files."""
+    """Return the names of the command's parameters, by the same names in camel case."""
     return {camel_case(key): key for parameter in parameters(commands.get(name)) for key in parameter.spellings}
 
 
 @cache
 def _needs_something(name: str) -> bool:
-    """Return whether a request of the command must have any value."""
+    """Return whether a request of the command must give a value for any parameter."""
     return any(parameter.required or parameter.needed for parameter in parameters(commands.get(name)))
 
 
@@ -197,7 +201,7 @@ def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
 
 
 class Sender:
-    """The team and the caller, if the request itself names them, as requests of other systems do."""
+    """The team and the caller that a request itself names. Requests of other systems name them so."""
 
     def __init__(self, command: Command, request: Mapping[str, Any]) -> None:
         """Take team and caller out of a *request*. The attribute `rest` has the remaining values, which are for the
@@ -225,7 +229,8 @@ class Sender:
         return next((value for value in values if value is not None), "")
 
     def known_as(self, agent: str) -> str:
-        """Return the name of the sender. *agent* is the name that the server knows by other means, or "".
+        """Return the name of the sender. *agent* is the name that the server knows from elsewhere than the request, or
+        "".
 
         Raises:
             InvalidValue: The request names another sender, or none.
@@ -248,8 +253,8 @@ def _checked_text(key: str, value: Any) -> str:
 
 
 def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sender | None = None) -> Call:
-    """Return the call of one request by the *agent*, or by nobody if that is "". The call has the store and the
-    configuration of *base*, the call with which the server was started, and by default its team. If a rule says `ask`,
+    """Return the call of one request by the *agent*, or by nobody if *agent* is "". *base* is the call that started the
+    server: the new call has its store, its configuration and, unless *team* is given, its team. If a rule says `ask`,
     the human is asked.
     """
     team = team or base.given_team
@@ -265,7 +270,9 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
 
 
 def _source(base: Call, key: str, value: str) -> tuple[str, str]:
-    """Return the value and where it came from: the request, unless the server was started with the same value."""
+    """Return the *value* of a setting, and where the value came from: the request, unless the server was started with
+    the same value for the *key*.
+    """
     of_server = base.sources.get(key, ("", "unset"))
     return of_server if value == of_server[0] else (value, "request")
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     Topics = Collection[str] | None
 
 _ROUND = 1.0
-"""The most seconds between two looks at a team."""
+"""The most seconds that the thread of a team waits for a change."""
 _MOST_IDLE_ROUNDS = 30
-"""Rounds without a listener, after which the thread of a team ends."""
+"""The thread of a team ends after this many rounds without a listener."""
 
 
 class Watchers:
@@ -36,7 +36,7 @@ class Watchers:
 
     def listen(self, team: str, listener: Listener, topics: Topics = None) -> None:
         """Call *listener* in another thread whenever the team may have changed, and at least every second. With
-        *topics*, call it only when one of these may have changed.
+        *topics*, call it only when one of the topics may have changed.
         """
         with self._lock:
             self._listeners.setdefault(team, {})[listener] = topics
@@ -56,7 +56,7 @@ class Watchers:
             self._tell(team, EVERY_TOPIC)
 
     def _watch(self, team: str) -> None:
-        """Tell the listeners of a team about changes, until there has been no listener for long."""
+        """Notify the listeners of a team of changes, until the team has had no listener for some time."""
         watch: Watch | None = None
         idle_rounds = 0
         try:
@@ -74,8 +74,8 @@ class Watchers:
                 watch.close()
 
     def _wait_for_change(self, team: str, watch: Watch | None) -> tuple[Watch | None, frozenset[str]]:
-        """Wait for a change, at most a second. Return the watch, or None while the store can't be read, and the changed
-        topics: all topics if there was no watch before.
+        """Wait for a change, at most a second. Return the watch, or None while the store can't be read. Also return the
+        topics that changed: all topics if *watch* or the returned watch is None.
         """
         try:
             if watch is None:
@@ -97,7 +97,7 @@ class Watchers:
         return bool(listeners)
 
     def _retire(self, team: str) -> bool:
-        """Note that the thread of the team ends, unless there is a listener again; return whether it ends."""
+        """Note that the thread of the team ends. If the team has a listener again, do nothing and return False."""
         with self._lock:
             if self._listeners.get(team):
                 return False
@@ -111,7 +111,9 @@ class Departed(Exception):
 
 
 class Requester:
-    """Knows whether the client of a request is still there, and wakes what waits for the client when it is gone."""
+    """Knows whether the client of a request is still there. When the client is gone, it wakes the threads that wait for
+    the request.
+    """
 
     def __init__(self) -> None:
         self.is_gone = False
@@ -129,7 +131,7 @@ class Requester:
             event.set()
 
     def wait(self, event: threading.Event, timeout: float) -> bool:
-        """Wait for the event, at most *timeout* seconds. Return whether it happened.
+        """Wait for the event, at most *timeout* seconds. Return whether the event happened.
 
         Raises:
             Departed: The client is gone.
@@ -143,7 +145,7 @@ class Requester:
 
 
 class SharedWatch:
-    """A watch of a team for one request, woken by the watcher of the team."""
+    """A watch of a team for one request. The thread that watches the team for all requests wakes it."""
 
     slow = ""
     heard = EVERY_TOPIC
@@ -171,7 +173,9 @@ class SharedWatch:
 
 
 class WatchedStore:
-    """The store as one request sees it: waiting goes through the watchers, and ends when the client is gone."""
+    """The store as one request sees it. Its watches share the watchers of the server, and end when the client is
+    gone.
+    """
 
     def __init__(self, watchers: Watchers, client: Requester) -> None:
         self._watchers = watchers
