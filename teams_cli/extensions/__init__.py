@@ -1,7 +1,8 @@
-"""Finds the extensions, which are the folders beside this file, and what each brings to the core.
+"""Finds the extensions, which are the folders beside this file, and what each extension brings to the core.
 
-An extension is a folder whose `__init__.py` holds one table, `EXTENSION`. The core names no extension. It asks here for
-a command, a kind of record or a function that it can do without. Only then is the module with it imported.
+An extension is a folder whose `__init__.py` holds one table, `EXTENSION`. The core names no extension. When the core
+needs a command, a kind of record or an optional function of an extension, it asks here. Only then is the extension's
+module imported.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ BROUGHT_BY = {
     "export": "exchange",
     "schema": "exchange",
 }
-"""The extension that each of these commands belongs to, so that an error can name an extension that is missing."""
+"""The extension of each of these commands, so that an error can name an extension that is missing."""
 _EXTRAS = ("mcp", "postgres", "review")
 """The extensions for which pip installs further packages; the others need only what the core needs."""
 _present: dict[str, Extension] = {}
@@ -125,10 +126,10 @@ def checks() -> list[Callable[..., Any]]:
 
 
 def after(what: str) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield the functions to call after a change of a team, each with its extension. *what* is the change, as the
-    history names it.
+    """Yield the functions to call after a change of a team, each with the name of its extension. *what* is the change,
+    as the history names it.
 
-    The tables of extensions without a module `after` are not loaded, because every change comes here.
+    Every change calls this function. To save time, it does not load the table of an extension without a module `after`.
     """
     folders = [entry.name for entry in os.scandir(__path__[0]) if os.path.exists(f"{entry.path}/after.py")]
     for folder in sorted(folders):
@@ -138,7 +139,7 @@ def after(what: str) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def clients() -> list[str]:
-    """Return the names of the clients that extensions can start."""
+    """Return the names of the clients that the extensions can start."""
     return [name for extension in every().values() for name in extension.clients]
 
 
@@ -160,8 +161,8 @@ def provided(function: str) -> Callable[..., Any] | None:
 
 
 def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
-    """Return the function called *function*. The error names *what*, the thing that needs the function, and the
-    *extension* that would provide it.
+    """Return the function called *function*. If no extension provides the function, the error names *what*, the thing
+    that needs it, and the *extension* to install.
 
     Raises:
         ExtensionMissing: The extension is not installed.

@@ -1,4 +1,4 @@
-"""The clients that speak the Agent Client Protocol: the command of each client, and how it differs from the others."""
+"""The clients that speak the Agent Client Protocol: the command that starts each client, and its peculiarities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 _TURN = own_entries.of_module(sys.executable, "teams_cli.extensions.acp.turn")
 _SERVER = "--server"
-"""The option that makes the turn offer our MCP server to a client that does not know the server otherwise."""
+"""The option that makes the turn offer our MCP server to the client. It is for clients that have no other way to find
+the server.
+"""
 _PROFILE: dict[str, Any] = {
     "input": "prompt",
     "introduced": True,
@@ -36,8 +38,8 @@ _OPENCODE_ASKS = {
 
 
 class Speaker(Client):
-    """A client that speaks the protocol. *options* are those of the program `turn`; *keys* are further keys of the
-    client's profile.
+    """A client that speaks the protocol. *options* are options of the program `turn` for this client. *keys* are
+    further keys of the client's profile.
     """
 
     def __init__(self, name: str, description: str, *options: str, **keys: Any) -> None:
@@ -47,7 +49,7 @@ class Speaker(Client):
 
 
 def _with_model(program: str) -> dict[str, Any]:
-    """Return the keys of the profile that all clients share that take a model and count tokens."""
+    """Return the keys that *program* has in its profile if it takes a model and counts tokens."""
     return {"acp": [program, "--acp", "{model}"], "model": ["--model", "{model}"], "usage": _USAGE}
 
 

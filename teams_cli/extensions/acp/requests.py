@@ -14,20 +14,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 MODE = "default"
-"""The mode in which a client asks for permission. Some clients start in a mode in which a model decides for the
-person.
+"""The mode in which a client asks the person for permission. Some clients start in another mode, in which a model
+decides for the person.
 """
 _LOGIN_NEEDED = -32000
-"""The code of the error that the client's user must log in."""
+"""The code of the protocol's error for a client whose user must log in first."""
 _PATHS = ("path", "file_path", "filePath", "fileName", "notebook_path")
 """The keys under which clients name the files of a tool."""
 _OUR_TOOL = rf"(mcp__{own_entries.NAME}__|mcp_{own_entries.NAME}_|{own_entries.NAME}[-_])\w+"
 
 
 def is_allowed(tool: dict[str, Any], level: str, directory: str) -> bool:
-    """Return whether an agent at the permission level may use the tool without asking.
+    """Return whether an agent at the permission *level* may use the tool without asking.
 
-    Tools of `teams` are always allowed. At the level `edit`, edits of files in *directory* are allowed, too.
+    Tools of `teams` are always allowed. At the level `edit`, edits of files in *directory* are also allowed; at the
+    level `all`, everything is.
     """
     if level == "all" or _is_ours(tool):
         return True
@@ -67,8 +68,8 @@ def _paths(tool: dict[str, Any]) -> Iterator[str]:
 
 
 def name_of(tool: dict[str, Any]) -> str:
-    """Return the name under which the person can allow all tools like this one. Tools have no names in the protocol, so
-    it is the tool's kind, or the title of a tool of no known kind.
+    """Return the name under which the person can allow all tools like this tool. The protocol gives tools no names: the
+    result is the tool's kind or, if the kind is unknown, its title.
     """
     kind = tool.get("kind") or "other"
     return str(tool.get("title") or kind) if kind == "other" else str(kind)
@@ -95,7 +96,7 @@ def _texts(tool: dict[str, Any]) -> Iterator[str]:
 
 
 def error_of(error: dict[str, Any], method: str) -> str:
-    """Return the message for an error that the client sent in response to the request *method*."""
+    """Return the message of our error for *error*, which the client sent in answer to our request *method*."""
     message = f"{error.get('message')} {json.dumps(error['data']) if error.get('data') else ''}".strip()
     if error.get("code") == _LOGIN_NEEDED:
         return f"the client wants its user to log in: start it by hand once ({message})"
@@ -105,7 +106,8 @@ def error_of(error: dict[str, Any], method: str) -> str:
 def tokens_of(usage: Any) -> dict[str, int]:
     """Return the token counts that a client reported, or an empty dict if it reported none.
 
-    Some clients count cached tokens as input, others do not. With the total, the input always includes them.
+    Some clients count cached tokens as input, others do not. If the client reports a total, the returned input always
+    includes the cached tokens.
     """
     if not isinstance(usage, dict):
         return {}

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _INTERRUPTED = 130
 _CANCEL, _END = "cancel", "end"
 _PATIENCE = 3.0
-"""Seconds that the client has to end by itself, and then again after each signal."""
+"""Seconds that the client has to end by itself. After each signal to the client, it has as long again."""
 _PAUSE = 0.5
 """Seconds between two looks whether a session may be loaded."""
 _REMINDERS = 5
@@ -52,7 +52,7 @@ class Failed(Exception):
 
 
 class Cancelled(Exception):
-    """Raised when the turn is cancelled while the client is not being prompted."""
+    """Raised when the turn is cancelled while the client is not answering a prompt."""
 
 
 def main() -> None:
@@ -102,19 +102,19 @@ def _own_server() -> dict[str, Any]:
 
 
 def _open_store() -> tuple[Store, Caller]:
-    """Return the store, and the agent of this turn as the caller."""
+    """Return the store, and the agent of this turn as the caller of its operations."""
     store = opening.from_environment(os.environ)
     agent, token = os.environ["TEAMS_AGENT_ID"], os.environ.get("TEAMS_TOKEN", "")
     return store, Caller(agent, token=token, config=config.load(store.root, os.environ))
 
 
 class Turn:
-    """One turn, and the process of the client that takes it. The client gets one prompt at a time.
+    """One turn, and the client's process. The client gets one prompt at a time.
 
-    The options describe peculiarities of some clients. A client that *gives_up* writes text after a refusal and stops.
-    *forgets* is set for a client that loses a cancelled turn. It is a pattern of a file name with the session and the
-    current minute: a session must not be loaded while such a file exists. With *titles*, the title of a shell tool call
-    is its command.
+    The options describe peculiarities of some clients. A client that *gives_up* writes a text after a refusal and
+    stops. With *titles*, the title of a call of a shell tool is the command. *forgets* is set for a client that loses
+    the cancelled turn of its session: it is a pattern for a file name, with the session and the current minute. The
+    session must not be loaded while such a file exists.
     """
 
     def __init__(
@@ -137,11 +137,11 @@ class Turn:
         self.requests_sent = 0
         self.is_prompted = self.is_cancelled = False
         self.is_silent = False
-        """Whether the client has written nothing since a refusal, so that it may have stopped because of it."""
+        """Whether the client has written nothing since a refusal. Then the refusal may be why the client stopped."""
         self.text = ""
         self.message_id: Any = None
         self.pending: dict[Any, dict[str, Any]] = {}
-        """The parameters of each request for permission that was not answered yet, by its id."""
+        """For each request for permission without an answer, by its id: the parameters of the request."""
         self.refusals: list[str] = []
         Thread(target=self._read, daemon=True).start()
 
@@ -189,8 +189,8 @@ class Turn:
         return self._ask(method, sessionId=session, **settings)
 
     def take(self, prompt: str) -> None:
-        """Send the prompt, and wait until the client has answered it. If the client stopped at refusals, prompt it
-        again with their reasons.
+        """Send the prompt, and wait until the client has answered it. If the client stopped because of refusals, prompt
+        it again with the reasons for them.
 
         Raises:
             Failed: The client ended the turn early, or exited.
@@ -256,8 +256,8 @@ class Turn:
                 return event.get("result") or {}
 
     def _handle(self, event: Any) -> None:
-        """Handle an event that is not the result of our request: the end of the client, a cancellation, the person's
-        verdict, or a message of the client.
+        """Handle an event that is not the result of our request: the client ended, the turn is cancelled, the person
+        decided about a tool, or the client sent a message.
         """
         if event == _END:
             with suppress(subprocess.TimeoutExpired):
@@ -277,7 +277,7 @@ class Turn:
             self.client.stdin.flush()
 
     def _cancel(self) -> None:
-        """Ask the client to cancel the turn, which the client then ends by itself."""
+        """Ask the client to cancel the turn. The client then ends the turn by itself."""
         if not self.is_prompted:
             raise Cancelled
         self.is_cancelled = True
@@ -325,7 +325,9 @@ class Turn:
         self.text = ""
 
     def _consider(self, request: Any, params: dict[str, Any]) -> None:
-        """Answer a request for permission by the rules of the agent's level, or ask the person."""
+        """Answer a request for permission by the rules of the agent's permission level. At the level `ask`, ask the
+        person about tools that the rules do not allow.
+        """
         self._end_text()
         self.pending[request] = params
         if self.is_cancelled:
@@ -350,7 +352,7 @@ class Turn:
         self.events.put((request, refusal))
 
     def _decide(self, request: Any, refusal: str | None) -> None:
-        """Allow what the client requested, or refuse it with the reason *refusal*."""
+        """Allow what the client requested if *refusal* is None. Otherwise refuse it, with *refusal* as the reason."""
         if request not in self.pending:  # the turn was cancelled meanwhile
             return
         if refusal:
@@ -361,8 +363,9 @@ class Turn:
         self._respond(request, "reject" if refusal else "allow")
 
     def _respond(self, request: Any, choice: str | None) -> None:
-        """Answer a request for permission with its option `allow_once` or `reject_once`, by *choice*. If *choice* is
-        None or the client offers no such option, answer that the request was cancelled.
+        """Answer a request for permission: *choice* `allow` or `reject` selects the option `allow_once` or
+        `reject_once`. If *choice* is None, or the client offers no such option, the answer says that the request was
+        cancelled.
         """
         outcome = {"outcome": "cancelled"}
         for option in self.pending.pop(request).get("options") or ():

@@ -49,7 +49,7 @@ class Team:
     problems: list[errors.TeamsError]
 
     def all_of(self, kind: Kind[Any]) -> list[dict[str, Any]]:
-        """Return all records of a kind, by number or name, without secrets and without keys that only the program
+        """Return all records of a kind, by number or name. Secrets are left out, and so are keys that only the program
         needs.
         """
         if kind is TEAM:
@@ -127,8 +127,8 @@ def as_markdown(team: Team) -> Iterator[str]:
 
 
 def _quoted(text: str | None) -> list[str]:
-    """Return the lines of a text as a quotation, which adds no headings to the document, and a blank line. Return an
-    empty list if there is no text.
+    """Return the lines of a text as a quotation, followed by a blank line. A quotation adds no headings to the
+    document. If there is no text, return an empty list.
     """
     return [*(f"> {line}" for line in text.splitlines()), ""] if text else []
 
@@ -174,7 +174,9 @@ def _runs(team: Team) -> Iterator[Span]:
 
 
 def _tasks(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
-    """Yield a span for each of the *tasks*, which were claimed and have ended, from its last claim to its end."""
+    """Yield a span for each of *tasks*, from the task's last claim to its end. All of *tasks* were claimed and have
+    ended.
+    """
     for task in tasks.values():
         attributes = {f"teams.task.{key}": task.get(key) for key in ("id", "title", "status", "owner", "claim")}
         began, ended = _nanoseconds(task["claimedAt"]), _nanoseconds(task["completedAt"])
@@ -182,8 +184,8 @@ def _tasks(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
 
 
 def _turns(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
-    """Yield a span for each turn of an agent. If the turn was for a single one of the *tasks*, its span is a child of
-    the task's.
+    """Yield a span for each turn of an agent. If a turn had one task, and this is one of *tasks*, the turn's span is a
+    child of the task's span.
     """
     sessions = {session["agent"]: session for session in team.all_of(SESSION)}
     for usage in team.all_of(USAGE):
@@ -221,8 +223,8 @@ def _attributes_of_turn(agent: str, turn: dict[str, Any], session: dict[str, Any
 
 
 def _landings(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
-    """Yield a span for each landing that has ended, as a child of the span of its task, if that is one of the
-    *tasks*.
+    """Yield a span for each landing that has ended. If the landing's task is one of *tasks*, the span is a child of the
+    task's span.
     """
     for landing in team.all_of(LANDING):
         if "endedAt" in landing:
@@ -251,7 +253,7 @@ def _span(
 
 
 def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the values that are not None in the form of OTLP, where an integer is written as text."""
+    """Return *values* in the form of OTLP, which writes an integer as text. Values that are None are left out."""
     return [
         {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
         for key, value in values.items()

@@ -1,6 +1,7 @@
 """Makes tasks of items, and updates the tasks that an earlier import made.
 
-A field that changed only in the source changes in the team. A field that was changed in the team stays.
+A field that changed only in the source is changed in the team. A field that was changed in the team stays as it is
+there.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _LONGEST_ID = 255
 
 @dataclass
 class Outcome:
-    """The outcome of an import: the *created* tasks, the fields that were *changed* in each task, the fields that each
-    task *kept* although they changed in the source, the number of *unchanged* tasks, and what was *left_out*, each with
-    the keys of its items.
+    """What an import did. Its attributes are the *created* tasks, the *changed* fields of each task, the fields that
+    each task *kept* although the source changed them, and the number of *unchanged* tasks. *left_out* lists what was
+    not imported, each with the keys of the items.
     """
 
     created: list[Task] = field(default_factory=list)
@@ -55,7 +56,7 @@ class Outcome:
 
 
 def imported(store: Store, team: str, tracker: str) -> dict[str, Task]:
-    """Return the tasks that were imported from *tracker*, by their ids there. Another tool counts as a tracker, too."""
+    """Return the tasks that were imported from *tracker*, which may also be another tool, by their ids there."""
     return {
         task.source["id"]: task
         for task in tasks.all_of(store, team, [])
@@ -64,7 +65,7 @@ def imported(store: Store, team: str, tracker: str) -> dict[str, Task]:
 
 
 def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: Sequence[Item]) -> Outcome:
-    """Make a task of each new item, all in one commit, and update the tasks of the other items. Return the outcome.
+    """Make tasks of the new items, all in one commit, and update the tasks of the other items. Return the outcome.
 
     Raises:
         Busy: Another import is running.
@@ -104,7 +105,7 @@ class _Import:
                 self.items[item.key] = item
 
     def carry_out(self) -> Outcome:
-        """Make the tasks of new items, update the others, and return the outcome."""
+        """Make tasks of the new items, update the tasks of the other items, and return the outcome."""
         blockers = blockers_of(self.items, self.ids, self.outcome.leave)
         new = [item for key, item in self.items.items() if key not in self.tasks]
         if new:
@@ -152,7 +153,9 @@ class _Import:
         }
 
     def _source(self, item: Item, fields: dict[str, Any], blockers: list[str]) -> dict[str, Any]:
-        """Return the source of a task, with digests by which a later import finds changes in the source or the team."""
+        """Return the value of the field `source` of the item's task. It has digests, by which a later import finds what
+        changed in the source or in the team.
+        """
         digests = {key: _digest(value) for key, value in fields.items()}
         source = {
             "from": self.tracker,
@@ -165,7 +168,7 @@ class _Import:
         return {key: value for key, value in source.items() if value}
 
     def _with_remarks(self, task: Task, item: Item) -> Task:
-        """Return the task with the item's new remarks as notes, as far as the task has room for them."""
+        """Return the task with the item's new remarks added as notes, as many as the task has room for."""
         for remark in item.remarks:
             uid = f"{self.tracker}-{remark.key}"[:255]
             if not (task.has_note(uid) or task.is_full):
@@ -174,7 +177,7 @@ class _Import:
         return task
 
     def _update(self, task: Task, item: Item, blockers: list[str]) -> None:
-        """Change the fields of the task that changed only in the source."""
+        """Change those fields of the task that changed only in the source."""
         fields, team = self._fields(item), self.standing.team.name
         if item.status in FINISHED:  # its blockers no longer matter
             blockers = (task.source or {}).get("seen", {}).get("waits", blockers)
@@ -217,9 +220,9 @@ class _Import:
 
 
 class _Merge:
-    """Finds what to change in a task: the fields that are *changed*, those that are *kept* although they changed in the
-    source, the *edit*, and the new *status*. *seen_now* has the digests of the source; the task has those of the last
-    import.
+    """Finds what to change in a task. The result is in the attributes *changed* and *kept* (fields that changed in the
+    source, and are changed here or stay), *edit*, and *status*. *seen_now* has digests of the source now; the task has
+    those of the last import.
     """
 
     def __init__(
@@ -240,19 +243,23 @@ class _Merge:
         block, unblock = self._changed_blockers(task, seen_before.get("waits", ()), seen_now["waits"])
         self.edit = Edit(block=block, unblock=unblock, reason=f"changed in {import_.tracker}", **edits)
         self.status = ""
-        """The status to take over from the source; "" if it does not change."""
+        """The status that the task takes over from the source; "" if the task keeps its own."""
         self.status_there = ""
-        """The status in the source, if it is not taken over because somebody does the task here; otherwise ""."""
+        """The item's status in the source, if the task does not take it over because somebody is working on the task;
+        otherwise "".
+        """
         self._merge_status(task, seen_before.get("status", "pending"))
 
     def _note_change(self, key: str, was_edited_here: bool) -> bool:
-        """Note that a field changed in the source. Return whether to change it here, which an earlier edit prevents."""
+        """Note that a field changed in the source. Return whether to change it in the task: not if it was edited
+        here.
+        """
         (self.kept if was_edited_here else self.changed).append(key)
         return not was_edited_here
 
     def _changed_blockers(self, task: Task, before: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the ids of the blockers to add, and of those to remove. *before* and *now* are their keys in the
-        source, at the last import and now.
+        """Return the ids of the blockers to add to the task, and of those to remove. *before* has the keys of the
+        blockers in the source at the last import, *now* the present keys.
         """
         ids = self._import.ids
         ids_before = {ids[key] for key in before if key in ids}
@@ -265,7 +272,7 @@ class _Merge:
         return sorted(ids_now - ids_before), sorted(ids_before - ids_now)
 
     def _merge_status(self, task: Task, before: str) -> None:
-        """Decide about the status; *before* is that of the source at the last import."""
+        """Decide whether the task takes over the item's status. *before* is the item's status at the last import."""
         wanted = self._item.status
         if wanted in (before, task.status) or (wanted in FINISHED and task.status in FINISHED - {before}):
             return
@@ -278,7 +285,7 @@ class _Merge:
             self.status_there = wanted
 
     def with_status(self, task: Task) -> Task:
-        """Return the task with the status that it has in the source, if that status is to be taken over."""
+        """Return the task with the attribute `status` of this object as its status, if that is not ""."""
         if not self.status:
             return task
         store, standing, tracker = self._import.store, self._import.standing, self._import.tracker
@@ -308,9 +315,9 @@ def _digest(value: Any) -> str:
 def blockers_of(
     items: Mapping[str, Item], imported: Collection[str], leave: Callable[[str, str], object]
 ) -> dict[str, list[str]]:
-    """Return the keys of the blockers of each item, among the items and those *imported* before.
+    """Return the keys of the blockers of each item. Blockers are among *items*, or among the keys *imported* before.
 
-    A parent is blocked by its children, and the children by the parent's blockers. *leave* is called for blockers that
+    A parent is blocked by its children, and each child by the parent's blockers. *leave* is called for blockers that
     are missing or would close a cycle.
     """
     blockers: dict[str, list[str]] = {key: [] for key in items}
@@ -332,7 +339,7 @@ def blockers_of(
 
 
 def _ancestors(items: Mapping[str, Item], item: Item) -> Iterator[Item]:
-    """Yield the parent of the item, the parent of that parent, and so on."""
+    """Yield the parent of the item, then the parent's parent, and so on."""
     passed = {item.key}
     while item.parent and item.parent in items and item.parent not in passed:
         item = items[item.parent]
@@ -341,7 +348,7 @@ def _ancestors(items: Mapping[str, Item], item: Item) -> Iterator[Item]:
 
 
 def _add_blocker(blockers: dict[str, list[str]], key: str, blocker: str) -> bool:
-    """Add the blocker to the item *key*, unless it would close a cycle. Return whether the item has the blocker now."""
+    """Add the blocker to the item *key*, unless this would close a cycle. Return False if it would."""
     to_visit, visited = [blocker], {blocker}
     while to_visit:
         visiting = to_visit.pop()

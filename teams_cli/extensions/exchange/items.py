@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 _LARGEST_FILE = 64 * 1024 * 1024
 _LONGEST_TITLE = 440
-"""The most characters of a title; the mark of a foreign item may stand before them."""
+"""The most characters of an item's title in the title of a task. The mark of a foreign item comes in addition."""
 _LONGEST_AUTHOR = 255
 _CUT = "\n(cut here: it is too long for a task)"
 
 
 @dataclass
 class Remark:
-    """A comment on an item. Its *key* is the same in every import, so that no comment is imported twice."""
+    """A comment on an item. Its *key* is the same in every import, so that the comment is imported only once."""
 
     key: str
     text: str
@@ -32,11 +32,11 @@ class Remark:
 
 @dataclass
 class Item:
-    """An item, with the title and the description of the task that is made of it.
+    """An item, with the title and the description of the task to be made of it.
 
-    *waits_for* and *parent* are keys of other items, which may be missing. A text in *foreign* says that anybody may
-    have written the item, and is part of the mark in the task's title. *left_out* names the parts that a task has no
-    place for. No task is made of an item without a *status*. *why* says why the item was closed.
+    No task is made if *status* is "". *waits_for* and *parent* are keys of other items, which may be missing. *why*
+    says why the item was closed. If *foreign* is not "", anybody may have written the item; the text is part of the
+    mark in the task's title. *left_out* names parts that a task has no place for.
     """
 
     key: str
@@ -76,9 +76,7 @@ class Item:
 
 
 def sections(**parts: str | None) -> str:
-    """Return the texts that are not blank, each below its name as a heading, except `description`, which has no
-    heading.
-    """
+    """Return the texts as one, without blank ones. Each text has its name as a heading, except `description`."""
     with_headings = []
     for name, part in parts.items():
         if part and part.strip():
@@ -88,7 +86,7 @@ def sections(**parts: str | None) -> str:
 
 
 def file_in(path: str, *places: str) -> str:
-    """Return *path* if it is not a directory; otherwise the first of *places* that exists in the directory.
+    """Return *path* if it is a file. If it is a directory, return the path of the first of *places* that exists there.
 
     Raises:
         InvalidValue: The directory has none of them.
@@ -123,7 +121,9 @@ def parsed(content: str, where: str) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Return a value from another tool as text: a text or a date as it is, None as "", and any other value as JSON."""
+    """Return a value from another tool as text. Texts and dates stay as they are, None becomes "", and any other value
+    becomes JSON.
+    """
     if value is None:
         return ""
     if isinstance(value, str | date):
@@ -132,7 +132,7 @@ def text_of(value: Any) -> str:
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """Return the objects in a list, without its other values; an empty list if *value* is not a list."""
+    """Return those values of the list *value* that are objects; an empty list if *value* is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 

@@ -29,7 +29,7 @@ _BEADS_PLACES = (".beads/issues.jsonl", "issues.jsonl", ".beads/beads.jsonl")
 _BEADS_PRIORITIES = {"0": "high", "1": "high", "3": "low", "4": "low"}
 _BEADS_STATUSES = {"open": "pending", "blocked": "pending", "closed": "completed"}
 _NO_WORK = {"message", "event", "gate", "agent", "role", "rig", "convoy", "molecule", "slot"}
-"""Types of issues that beads keeps for its own purposes."""
+"""Types of issues that beads keeps for its own purposes; no tasks are made of them."""
 _BLOCKING = ("blocks", "waits-for")
 _BEADS_LEFT_OUT = {
     "assignee": "assignee",
@@ -150,7 +150,7 @@ def read_task_master(path: str) -> list[Item]:
 
 
 def _task_master_item(tag: str, row: dict[str, Any], key: str, parent: Item | None) -> Item:
-    """Return the item of a task or subtask; *parent* is that of the subtask's task."""
+    """Return the item of a task or, if *parent* is given, of a subtask; *parent* is the item of the task above it."""
     status = text_of(row.get("status")) or "pending"
     priority = _TASK_MASTER_PRIORITIES.get(text_of(row.get("priority")), "normal")
     return Item(
@@ -176,7 +176,7 @@ def _task_master_item(tag: str, row: dict[str, Any], key: str, parent: Item | No
 
 _DIRECTORIES = ("backlog", ".backlog", ".")
 _FOLDERS = {"tasks": "", "completed": "completed", "drafts": "no task: draft", "archive/tasks": "no task: archived"}
-"""What being in each folder says of a task."""
+"""For each folder, what it says of the tasks in it."""
 _BACKLOG_PRIORITIES = {"high": "high", "low": "low"}
 _PENDING = ("to do", "todo", "")
 _DONE = "done"
@@ -215,7 +215,9 @@ def _markdown_files(folder: str) -> list[str]:
 
 
 def _last_status(directory: str) -> str:
-    """Return the status of done tasks in the project, which is the last one in its configuration."""
+    """Return the status of done tasks in the project, in lower case: the last status in its configuration, or else
+    `done`.
+    """
     for name in ("config.yml", "../backlog.config.yml"):
         file = os.path.join(directory, name)
         if os.path.exists(file):
@@ -235,7 +237,9 @@ def _front_matter(file: str, content: str) -> dict[str, Any]:
 
 
 def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) -> Item:
-    """Return the item of a task's file. *state* is what its folder says of it, and *done* the status of done tasks."""
+    """Return the item for the file of a task. *state* is what the file's folder says of the task. *done* is the status
+    that the project gives to done tasks.
+    """
     content = content_of(file)
     front = _front_matter(file, content)
     key, status = text_of(front["id"]).upper(), text_of(front.get("status"))
@@ -273,8 +277,8 @@ def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) 
 
 
 def _sections(content: str) -> dict[str, str]:
-    """Return the texts below the second-order headings, by heading, without the tool's hidden marks. A text before the
-    first heading is the description.
+    """Return the texts below the headings of second order, by heading, without the tool's hidden marks. The text before
+    the first heading is called `Description`.
     """
     body = content.split(f"\n{files.FENCE}\n", 1)[-1]
     sections: dict[str, list[str]] = {}

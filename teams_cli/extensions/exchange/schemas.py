@@ -44,8 +44,8 @@ def of(name: str) -> Schema:
 
 
 def _tasks() -> Schema:
-    """Return the schema of a list of tasks, or of an object with such a list. A task may be only a title, and an id may
-    be a number.
+    """Return the schema of a list of tasks, or of an object with such a list as a value. In the list, a title alone can
+    stand for a task, and an id may be a number.
     """
     from pydantic import TypeAdapter
 

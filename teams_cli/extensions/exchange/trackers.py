@@ -30,8 +30,8 @@ class TrackerFailed(errors.TeamsError):
 
 @dataclass
 class Wanted:
-    """The issues to import: those that have all *labels*, those of the *milestone*, or only those with the
-    *numbers*.
+    """The issues to import. If *numbers* are given, only the issues with these numbers; otherwise those that have all
+    *labels* and, if it is given, the *milestone*.
     """
 
     labels: Sequence[str] = ()
@@ -40,13 +40,13 @@ class Wanted:
 
 
 class Tracker:
-    """Reads a tracker with its command line tool. Subclasses have the requests of each tool."""
+    """Reads a tracker with its command line tool. Each subclass has the requests of one tool."""
 
     program = ""
     repository = "repos/{owner}/{repo}"
-    """The path of the checkout's repository; the tool fills it in."""
+    """The path of the checkout's repository in the tracker's API. The tool fills in the braces."""
     key_of_name = "full_name"
-    """The key of a repository's name in the answers."""
+    """The key under which the tracker's answers have a repository's name."""
     state_of_open = "open"
     paginates = True
     """Whether the tool reads all pages of a list by itself."""
@@ -56,7 +56,8 @@ class Tracker:
         self._environ = environ
 
     def issues(self, wanted: Wanted, imported: Collection[str]) -> list[Item]:
-        """Return the wanted open issues, and those of *imported* that are closed now or no longer wanted.
+        """Return the wanted open issues. Unless only certain numbers are wanted, add the issues of *imported*, keys of
+        earlier imports, that were closed since or are not wanted any more.
 
         Raises:
             TrackerFailed: The tracker could not be read.
@@ -82,8 +83,8 @@ class Tracker:
         return list(items.values())
 
     def _former_name(self, name: str, imported: Collection[str]) -> str:
-        """Return the name of the repository in the keys of *imported*, if it was renamed to *name* since; otherwise
-        "".
+        """Return the earlier name of the repository, which the keys in *imported* have, if the repository was renamed
+        to *name* since. Otherwise return "".
         """
         names = {key.rpartition("#")[0] for key in imported}
         if name in names:
@@ -99,7 +100,7 @@ class Tracker:
         return self._read(f"{self.repository}/issues?{query}")
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the issues that the issue *row* waits for."""
+        """Return the issues that block the issue *row*."""
         raise NotImplementedError
 
     def _path_of(self, repository: str) -> str:
@@ -107,8 +108,8 @@ class Tracker:
         return f"repos/{repository}"
 
     def _name_of(self, path: str, may_be_missing: bool = False) -> str:
-        """Return the name that the tracker gives to the repository at *path*; "" if there is none, which is an error
-        unless it *may_be_missing*.
+        """Return the name that the tracker gives to the repository at *path*. A missing repository is an error or, if
+        it *may_be_missing*, has the name "".
         """
         rows = self._read(path, may_be_missing)
         return text_of(rows[0].get(self.key_of_name)) if rows else ""
@@ -222,7 +223,7 @@ class Gitea(Tracker):
 
 
 def _query(wanted: Wanted, **fields: str) -> str:
-    """Return a query with these fields and the wanted labels, as a part of a URL."""
+    """Return the *fields* and the wanted labels as the query of a URL."""
     if wanted.labels:
         fields["labels"] = ",".join(wanted.labels)
     return urlencode(fields, quote_via=quote)
@@ -232,7 +233,7 @@ KINDS: dict[str, type[Tracker]] = {"github": GitHub, "gitlab": GitLab, "forgejo"
 
 
 def _key(url: str) -> str:
-    """Return the key of the issue at *url*, as in every import: `owner/repository#12`.
+    """Return the key of the issue at *url*, such as `owner/repository#12`. It is the same in every import.
 
     Raises:
         TrackerFailed: The URL is not the address of an issue.
@@ -250,7 +251,8 @@ def _priority(labels: Sequence[str]) -> str:
 
 
 def _documents(output: str, program: str) -> list[dict[str, Any]]:
-    """Return the objects in the output of a tool, which is an object, a list, or the lists of several pages.
+    """Return the objects in the output of a tool. The output is one object, a list of objects, or several lists, one
+    for each page.
 
     Raises:
         TrackerFailed: The output is not JSON.

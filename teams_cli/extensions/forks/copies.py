@@ -31,7 +31,7 @@ _PAUSE = 0.2
 
 
 class Fork(Shadow):
-    """A copy that the client makes of its session. It has the whole history and no tools, and its next turn answers the
+    """A copy of a session, made by the client itself. It has the whole history and no tools. Its next turn answers the
     question. *about* is the description of the agent's role.
     """
 
@@ -55,7 +55,7 @@ class Fork(Shadow):
 
     @property
     def is_possible(self) -> bool:
-        """Whether the client has reported its session and written the file that a copy needs."""
+        """Whether the session can be copied: the client has reported its id and has written its file."""
         return bool(self.session_id) and (self.profile.session_file is None or self.file is not None)
 
     def _run_process(self, patience: float) -> subprocess.CompletedProcess[str]:
@@ -74,8 +74,8 @@ class Fork(Shadow):
         return run_to_end(command, prompt, self.variables, self.session.directory, patience)
 
     def _session_id(self) -> str:
-        """Return the id of the client's session. A client that chooses its own ids prints the id in its first turn;
-        return "" until then.
+        """Return the id of the client's session. A client that chooses its ids itself prints the id in its first turn;
+        before that, return "".
         """
         if self.session.session_known:
             return self.session.session_id
@@ -93,8 +93,8 @@ class Fork(Shadow):
 
 
 def instruction(question: Question, member: Member, about: str = "", unfinished: str = "") -> str:
-    """Return the prompt for a copy of an agent: the agent's name and role, its texts in the *unfinished* turn, and the
-    question.
+    """Return the prompt for a copy of an agent. It has the agent's name, what its role is *about*, its texts in an
+    *unfinished* turn, and the question.
     """
     name = f"{member.agent_id}, {member.agent_type}" if member.agent_type else member.agent_id
     last_words = f"Your last words in the present turn:\n\n{unfinished}\n\n" if unfinished else ""
@@ -108,8 +108,8 @@ def instruction(question: Question, member: Member, about: str = "", unfinished:
 
 
 def copy_of(store: Store, question: Question, member: Member, session: Session | None, user: Config) -> Fork | None:
-    """Return a copy of the agent's session, whether `teams` or the user started the client on this machine; None if no
-    copy can be made. *session* is the session that `teams` started, if any.
+    """Return a copy of the agent's session, or None if no copy can be made. *session* is the session that `teams`
+    started, or None if only the user started the client.
     """
     profile = profiles.get(session.harness, user) if session else None
     if profile and profile.fork and (fork := _fork_of_started(store, question, member, profile, user)):
@@ -118,8 +118,8 @@ def copy_of(store: Store, question: Question, member: Member, session: Session |
 
 
 def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
-    """Return a copy of the session of a client that `teams` did not start, in a terminal of this machine or without
-    one. Return None if there is no such session, or it has no turn yet.
+    """Return a copy of the session of a client that `teams` did not start, either in a terminal of this machine or
+    without a terminal. Return None if there is no such session, or if the session has no turn yet.
     """
     session = None
     terminal = terminals.find(store, question.team_name, member.agent_id)
@@ -138,8 +138,8 @@ def _fork_of_client(store: Store, question: Question, member: Member, user: Conf
 
 
 def _fork_of_started(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
-    """Return a copy of the session of an agent that `teams` started, or None if the session can't be copied. Wait for a
-    session that has just begun, because the agent itself would read its inbox much later.
+    """Return a copy of the session of an agent that `teams` started, or None if the session can't be copied. If the
+    session has just begun, wait for it: the agent itself would read the question much later.
     """
     team = question.team_name
     patience = max(0.1, questions.seconds_left(store, question)) / 2

@@ -51,15 +51,15 @@ _HEADERS = {
 }
 """Headers that every answer gets, unless the answer sets them itself."""
 _PROOF = "/api/proof"
-"""The path where the server proves that it knows the token, to a client that has not sent the token yet."""
+"""The path where the server proves that it knows the token. A client asks for the proof before it sends the token."""
 _API = ("/api/", "/openapi.json")
 
 
 class RequestGuard:
     """Refuses requests that are not meant for this server, and changes without the token.
 
-    Three things keep out pages of other sites: `Host` must have the name of the server, `Origin` and `Sec-Fetch-Site`
-    must not name another site, and the token is one that such pages can't know.
+    It keeps out pages of other sites in three ways: `Host` must have the name of the server, `Origin` and
+    `Sec-Fetch-Site` must not name another site, and other sites can't know the token.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str, private: bool) -> None:
@@ -87,8 +87,8 @@ class RequestGuard:
         await self.app(scope, receive, send_guarded)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        """Check that the request is meant for this server, comes from none of other sites, and has the token if it
-        needs it.
+        """Check that the request is meant for this server and does not come from a page of another site. If the request
+        needs the token, check that it has it.
 
         Raises:
             RequestRefused: It is refused.
@@ -127,7 +127,7 @@ class RequestGuard:
 
 _BOARD = f"{os.path.dirname(__file__)}/board"
 _GENERAL_PARAMETERS = ("team", "as")
-"""Parameters of every request, which are none of its command."""
+"""Parameters that every request may have. They do not belong to the command of the request."""
 _SERVER_ENDED = RequestRefused(
     503, "busy", "the server ended before it could answer", "Repeat the request after it is started again.", RETRY_AFTER
 )
@@ -144,7 +144,7 @@ class Api:
         self.bodies = Bodies()
 
     def application(self, port: int, token: str, private: bool) -> ASGIApp:
-        """Return the ASGI application. If it is *private*, reading needs the *token* too."""
+        """Return the ASGI application. If it is *private*, even reading needs the *token*."""
         api = [
             Route("/agents", _with_refusals(self.agents)),
             Route("/agents/{name}/message", self.message, methods=["POST"]),
@@ -175,7 +175,7 @@ class Api:
         self.watchers.close()
 
     def _routes(self, command: Command) -> list[Route]:
-        """Return the addresses of a command: its own name, and the names that OpenCode Teams uses."""
+        """Return the addresses of a command: the command's name, and the names that OpenCode Teams has for it."""
 
         async def handle(request: Request) -> Response:
             arguments = _query(request, command) if command.reads else await self.bodies.read(request)
@@ -231,7 +231,9 @@ async def _prove(request: Request, token: str) -> Response:
 
 
 def _query(request: Request, command: Command) -> dict[str, Any]:
-    """Return the command's arguments in the request's address; a parameter that takes several values gets a list."""
+    """Return the command's arguments from the query of the request's address. A parameter that takes several values
+    gets a list.
+    """
     lists = {requests.camel_case(parameter.key) for parameter in requests.parameters(command) if parameter.many}
     query = request.query_params
     keys = [key for key in query if key not in _GENERAL_PARAMETERS]
@@ -239,7 +241,7 @@ def _query(request: Request, command: Command) -> dict[str, Any]:
 
 
 def _with_refusals(handle: Handler) -> Handler:
-    """Return the handler, changed so that it answers an error with the document of a refusal."""
+    """Return a handler that calls *handle*, and answers with the document of a refusal if *handle* raises an error."""
 
     async def answer(request: Request) -> Response:
         try:

@@ -1,4 +1,4 @@
-"""Boards: a page first gets all rows of a team, and then only the rows that changed since its version."""
+"""Boards. A page first gets all rows of a team; later it gets only the rows that changed since the version it has."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _BOARDS = 32
 """The number of boards in memory. A page whose board was dropped gets all rows again."""
 _MESSAGES = 200
-"""The number of messages that a page gets, unless it asks for another."""
+"""The number of messages that a page gets, unless it asks for another number."""
 
 
 class Board:
@@ -39,17 +39,19 @@ class Board:
 
     def __init__(self) -> None:
         self._epoch = secrets.token_hex(4)
-        """The beginning of all versions of this board. Pages may know versions of a board that was dropped."""
+        """The first part of all versions of this board. It is different for each board, so that a version of a dropped
+        board is found to be unknown.
+        """
         self._version = 0
         self._rows: dict[tuple[str, str], tuple[int, str]] = {}
-        """By table and key, the version of each row and its JSON."""
+        """For each table and key: the version in which the row last changed, and the row as JSON."""
         self._removed: dict[tuple[str, str], int] = {}
-        """By table and key, the version in which a row was removed."""
+        """For each table and key of a removed row: the version in which the row was removed."""
         self._lock = threading.Lock()
 
     def update(self, tables: dict[str, Rows], after: str) -> dict[str, Any]:
-        """Store *tables* as the present rows. Return the rows that changed since the version *after*, with None for a
-        removed row; all rows if the version is unknown.
+        """Store *tables* as the present rows. Return the rows that changed since the version *after*, where None stands
+        for a removed row. If *after* is unknown, return all rows.
         """
         with self._lock:
             self._store(tables)
@@ -80,7 +82,9 @@ class Board:
 
 
 class Boards:
-    """Answers the requests of a page. It keeps a board for each team and number of finished tasks."""
+    """Answers the requests of pages. It keeps a board for each team and each limit of finished tasks that pages asked
+    for.
+    """
 
     def __init__(self, operations: Operations, feeds: Feeds) -> None:
         self._operations = operations
@@ -103,8 +107,8 @@ class Boards:
         return Document(await self._operations.call(request, look))
 
     def _position_and_team(self, call: Call) -> tuple[int, Team]:
-        """Return the end position of the team's history, and the team. The position is read first, so that events after
-        it miss no change.
+        """Return the end position of the team's history, and the team. The position is read first, so that no change is
+        missed: later changes have events after it.
         """
         position = self._feeds.end_of(call.load_team().name)
         return position, call.load_team()
@@ -166,7 +170,9 @@ class Boards:
         return Document(await self._operations.call(request, look))
 
     def _board(self, team: str, finished: int) -> Board:
-        """Return the board in memory, or a new one. The board that was not used for the longest time makes room."""
+        """Return the board that is in memory, or a new board. If there are too many boards, the one that was not used
+        for the longest time is dropped.
+        """
         with self._lock:
             used = self._boards.pop((team, finished), None) or Board()
             self._boards[team, finished] = used

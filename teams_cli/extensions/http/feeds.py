@@ -36,8 +36,8 @@ _BATCH_BYTES = 1 << 14
 class Feed:
     """The events of one team; `position` is the position of the newest event.
 
-    Readers have no queues of their own. Each reader has a position. It takes the next events from memory or, if it is
-    far behind, from the history.
+    A feed has no queue for each reader. Instead, each reader has a position in the history. It takes the events after
+    that position from memory or, if they are too old, from the history.
     """
 
     def __init__(self, watchers: Watchers, team: str, loop: asyncio.AbstractEventLoop) -> None:
@@ -45,29 +45,27 @@ class Feed:
         self._team = team
         self._loop = loop
         self._recent: deque[tuple[int, int, bytes]] = deque(maxlen=refusals.EVENTS)
-        """The newest events, each with the position before it and its own."""
+        """The newest events, each with the position before it and the position after it."""
         self._readers = 0
         self._reading = threading.Lock()
         self._last = 0
         """The position of the last entry that was read; 0 before the first."""
         self._before_last = 0
-        """The position before that entry."""
+        """The position before the last entry that was read."""
         self.news = asyncio.Event()
-        """An event that is set, and then replaced by a new one, when the feed has new events."""
+        """An event of asyncio. When the feed has new events, it is set and replaced by a new one."""
         self.position = 0
         self.replacements = 0
-        """The number of times that another history replaced the one that was read, so that earlier positions mean
-        nothing.
-        """
+        """How many times the history was replaced by another history. After each, earlier positions mean nothing."""
 
     def join(self) -> None:
-        """Add a reader. The first reader starts the watch on the team."""
+        """Add a reader. With the first reader, the feed begins to watch the team."""
         self._readers += 1
         if self._readers == 1:
             self._watchers.listen(self._team, self._try_to_read)
 
     def leave(self) -> None:
-        """Remove a reader. The watch ends when the last reader leaves."""
+        """Remove a reader. After the last reader, the feed stops watching the team."""
         self._readers -= 1
         if not self._readers:
             self._watchers.forget(self._team, self._try_to_read)
@@ -91,8 +89,8 @@ class Feed:
             self.read()
 
     def read(self) -> int:
-        """Read the new entries of the history, and pass them to the thread of the readers. Return the end position of
-        the history.
+        """Read the new entries of the history, and pass them to the thread of the event loop. Return the end position
+        of the history.
 
         Raises:
             TeamsError: The history can't be read.
@@ -106,8 +104,8 @@ class Feed:
             return self._last
 
     def _new_entries(self) -> tuple[bool, deque[Entry]]:
-        """Return whether another history replaced the one that was read, and the new entries, at most as many as are
-        kept in memory.
+        """Return whether the history was replaced by another history since the last reading. Also return the new
+        entries, but only as many as are kept in memory.
         """
         position = self._before_last
         entries = self._watchers.store.history(self._team, position)
@@ -139,7 +137,9 @@ class Feed:
 
 
 def _first_batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return the first of the events, as many as are sent at once, so that a slow reader holds no more in memory."""
+    """Return the first of the *events*, only as many as are sent at once. So a slow reader holds few events in
+    memory.
+    """
     batch, size = [], 0
     for after, event in events:
         batch.append((after, event))
@@ -183,7 +183,8 @@ class Feeds:
         return self._feed_of(team).read()
 
     def stream(self, feed: Feed, seen: int | None) -> EventStream:
-        """Return a stream of the events after the position *seen*, or from now on if *seen* is None.
+        """Return a stream of the events after the position *seen*. If *seen* is None, the stream begins with the next
+        event.
 
         Raises:
             RequestRefused: Too many streams are open.
@@ -208,8 +209,8 @@ _START = b"retry: 1000\n\n"
 
 
 def last_event(request: Request) -> int | None:
-    """Return the position of the last event that the client has; None for a new client, -1 if the position is not a
-    number.
+    """Return the position of the last event that the client has. Return None for a new client, and -1 if the client's
+    position is not a number.
     """
     position = request.headers.get("last-event-id") or request.query_params.get("lastEventId")
     if position is None:
@@ -226,7 +227,7 @@ class EventStream(StreamingResponse):
         self._feed = feed
         self._replacements = feed.replacements
         self._is_unknown = seen is not None and not 0 <= seen <= feed.position
-        """Whether the client's last event is not in the history."""
+        """Whether the position *seen* is outside the history."""
         self._position = feed.position if seen is None or self._is_unknown else seen
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 _YES, _NO = ("true", "1", "yes"), ("false", "0", "no", "")
 _LINES = 100
-"""The number of lines of a log, unless the request asks for another."""
+"""The number of lines of a log, unless the request asks for another number."""
 
 
 def agents(call: Call, team: str) -> list[dict[str, Any]]:
-    """Return the active agents of the team, or of all open teams if *team* is "". Each has its team, and the `status`
-    `active` or `idle`.
+    """Return the active members of *team*, or of all open teams if *team* is "". Each row has the member's team, and as
+    `status` the word `active` or `idle`.
     """
     rows = []
     for record in _teams(call, team):
@@ -42,14 +42,14 @@ def agents(call: Call, team: str) -> list[dict[str, Any]]:
 
 
 def _teams(call: Call, team: str) -> list[Team]:
-    """Return *team*, or all open teams if *team* is "". If none is open, this raises the error that says so."""
+    """Return *team*, or all open teams if *team* is "". If there is no open team, an error says so."""
     names = [team] if team else call.open_teams()
     return [teams.get(call.store, name) for name in names or [call.team]]
 
 
 def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, team: str) -> Document:
-    """Deliver the message in the *body* of a request to the agent *name*, in *team* or in the only team that has both
-    agents. Return the answer, which says whether the message ended a turn.
+    """Deliver the message in *body* to the agent *name*, in *team* or else in the only team that has both sender and
+    recipient. Return the answer, which says whether the message ended a turn.
     """
     message, sender = body.get("message"), body.get("sender")
     if not (isinstance(message, str) and isinstance(sender, str) and message.strip() and sender):
@@ -64,8 +64,8 @@ def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, tea
 
 
 def _common_team(call: Call, name: str) -> str:
-    """Return the only team that has both the caller and the agent *name*, else the only team that has *name*. Return ""
-    if several teams have *name*.
+    """Return the only open team that has both the caller and the agent *name*, or else the only one that has *name*.
+    Return "" if several teams qualify, or if the only open team has no such agent.
 
     Raises:
         AgentNotFound: There are several teams, and none has the recipient.
@@ -83,7 +83,9 @@ def _has(team: Team, name: str) -> bool:
 
 
 def _send(call: Call, name: str, message: str, uid: object, interrupt: bool | None) -> Document:
-    """Deliver the message in the team of the call. *uid* is the value in the request, which may be of any type."""
+    """Deliver the message in the team of the call. *uid* has the type that it has in the request, so it is checked
+    here.
+    """
     if uid is not None and not isinstance(uid, str):
         raise errors.InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
     target = teams.get_recipient(call.load_team(), name)
@@ -103,12 +105,14 @@ def refused(error: Exception) -> Document:
 
 
 def _undelivered(status: int, error: str, headers: dict[str, str] | None = None, **details: Any) -> Document:
-    """Return the answer to a message that was not delivered, in the words and with the keys that it has in Janus."""
+    """Return the answer to a message that was not delivered, with the words and keys that Janus uses."""
     return Document({"delivered": False, "error": error, **details}, status, headers)
 
 
 def _parse_interrupt(value: str | None) -> bool | None:
-    """Return whether the message is to end the running turn; None if the request does not say so."""
+    """Return whether the message is to end the recipient's turn. Return None if *value* is None, because the request
+    does not say it.
+    """
     if value is None:
         return None
     if value.lower() in _YES + _NO:
@@ -117,7 +121,8 @@ def _parse_interrupt(value: str | None) -> bool | None:
 
 
 def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
-    """Return the last lines that an agent printed, the newest last. *lines* is their number, or None for 100.
+    """Return the last lines that an agent printed, in their order. *lines* is the number of lines in the request, or
+    None for 100.
 
     Raises:
         AgentNotFound: `teams` did not start an agent of that name.

@@ -33,7 +33,7 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the schema of an object that has at least the *required* keys."""
+    """Return the schema of an object. It must have the *required* keys, and may have others."""
     return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
 
 
@@ -86,7 +86,9 @@ _SCHEMAS = {
 
 
 def _answer(command: Command) -> dict[str, Any]:
-    """Return the schema of a command's answer; an empty one, which allows anything, if the answer has no records."""
+    """Return the schema of a command's answer. If the answer has no records, the schema is empty and allows
+    anything.
+    """
     record = _record_of(command)
     if record is None:
         return {}
@@ -112,8 +114,8 @@ def _components() -> dict[str, Any]:
 
 
 def _stored(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a record that is stored, and so has an id or a number. The defaults are left out, since an
-    answer has all keys.
+    """Return the schema of a record as it is in an answer: its id or number is required, and there are no defaults,
+    because answers have all keys.
     """
     properties: dict[str, Any] = schema.get("properties", {})
     keys = [key for key in ("id", "number") if properties.get(key, {}).get("default") in ("", 0)]
@@ -204,7 +206,9 @@ _TEAM_AND_CALLER = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/compon
 
 
 def _command(command: Command) -> dict[str, Any]:
-    """Return the description of a command's operation. The arguments are in the query if the command only reads."""
+    """Return the description of a command's operation. If the command only reads, its arguments are in the query;
+    otherwise they are in the body.
+    """
     schema = requests.schema(command.name, requests.camel_case)
     operation = _operation(command.group, command.name, command.doc, _answer(command), changes=not command.reads)
     if command.reads:
@@ -221,7 +225,7 @@ def _command(command: Command) -> dict[str, Any]:
 
 
 def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
-    """Return the description of an operation. The first paragraph of *doc*, its docstring, is the summary."""
+    """Return the description of an operation. Its summary is the first paragraph of the docstring *doc*."""
     summary, details = description(doc)
     done = {"description": "Done.", "content": _json(answer)}
     responses = {"200": done, "default": {"$ref": "#/components/responses/Refused"}}
@@ -260,7 +264,7 @@ def _agents() -> dict[str, Any]:
 
 
 def _board() -> dict[str, Any]:
-    """Return the addresses for a page that shows a team and follows its changes."""
+    """Return the addresses that a page uses to show a team and follow its changes."""
     number = {**_INTEGER, "minimum": 0}
     team = _object({"name": _STRING, "state": _STRING, "description": _TEXT_OR_NULL, "run": _RUN})
     after_help = "Your latest version: the answer has only later changes, and null for a removed row."

@@ -1,4 +1,6 @@
-"""Runs commands for requests. They run in threads, because the store blocks, and only while the client waits."""
+"""Runs the operations of requests in threads, because the store blocks. An operation runs only as long as its client
+waits.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,11 @@ if TYPE_CHECKING:
 
 
 _PLACE_SECONDS = 5.0
-"""Seconds that a request waits for a place among those that run."""
+"""Seconds that a request waits for a free thread."""
 
 
 class Operations:
-    """Runs the operations of a server; *base* is the call that started the server."""
+    """Runs the operations of a server. *base* is the call of the command that started the server."""
 
     def __init__(self, base: Call, watchers: Watchers) -> None:
         self.base = base
@@ -105,7 +107,9 @@ class Operations:
                 watch.cancel()
 
     def _call_for(self, request: Request, agent: str, client: Requester, sender: requests.Sender | None) -> Call:
-        """Return the call for the request of *agent*, under the user's present configuration."""
+        """Return the call for a request of *agent*. It has the user's configuration as it is now, not as it was when
+        the server started.
+        """
         base = self.base
         store = cast("Store", WatchedStore(self.watchers, client))
         fresh = Call(
@@ -153,14 +157,14 @@ async def _take_place(limiter: anyio.CapacityLimiter, client: Requester) -> None
 
 
 class Receipts:
-    """Keeps the answers that are being sent, by agent. A call notes what its agent was given only after the answer is
-    sent.
+    """Keeps, for each agent, the answers that are being sent. Only after an answer is sent does its call record that
+    the agent got the news in it.
     """
 
     def __init__(self) -> None:
         self._limiter = anyio.CapacityLimiter(refusals.QUICK)
         self._sending: dict[str, set[asyncio.Event]] = {}
-        """By agent, an event for each answer, which is set once the answer is sent and noted."""
+        """For each agent, an event for each answer. The event is set once the answer is sent and recorded."""
 
     async def settle(self, agent: str) -> None:
         """Wait until all earlier answers to the agent are sent and noted."""
@@ -168,8 +172,8 @@ class Receipts:
             await sent.wait()
 
     def expect(self, request: Request, response: Response, call: Call) -> Response:
-        """Return a response that, once it is sent, makes the call note the news in it. If the client left before,
-        nothing is noted.
+        """Return a response that sends *response*, and then makes the call record that the news in it were shown. If
+        the client has left before, nothing is recorded.
         """
         if not call.has_notes or call.caller is None:
             return response

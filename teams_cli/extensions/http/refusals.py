@@ -1,5 +1,5 @@
-"""Refusals over HTTP, with a status, headers, and hints that name requests; also bodies, and the limits of the
-server.
+"""Refusals over HTTP: their status, their headers, and hints that name requests instead of commands. Also the bodies of
+requests, and the limits of the server.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def in_requests(text: str) -> str:
 
 
 def _request(command: Command, arguments: requests.Arguments) -> str:
-    """Return the request that runs the command with the arguments, which are in the query or in a JSON body."""
+    """Return the request that runs the command with the arguments, as a text for a hint. The arguments are in its query
+    or in its JSON body.
+    """
     method = _METHODS[command.name]
     query, body = [], {}
     for parameter, value in arguments:
@@ -69,7 +71,7 @@ def _request(command: Command, arguments: requests.Arguments) -> str:
 
 
 def _json_value(parameter: Parameter, value: str) -> Any:
-    """Return the value of an argument, which may be in quotation marks, as it is in JSON."""
+    """Return the JSON value of an argument. *value* is the argument as a hint writes it, perhaps in quotation marks."""
     if parameter.flag:
         return True
     value = value.strip('"')
@@ -77,15 +79,17 @@ def _json_value(parameter: Parameter, value: str) -> Any:
 
 
 def hint_writer(prefer: str) -> Callable[[str], str]:
-    """Return the function that writes hints for a client whose header `Prefer` is *prefer*. With `hints=shell` hints
-    name commands, otherwise requests.
+    """Return the function that adapts hints to a client. *prefer* is the client's header `Prefer`: with `hints=shell`
+    hints name commands, otherwise requests.
     """
     preferences = {part.strip().replace('"', "") for part in prefer.lower().split(",")}
     return str if "hints=shell" in preferences else in_requests
 
 
 def description(doc: str) -> tuple[str, str]:
-    """Return the first paragraph of a docstring, and the others as Markdown, with the HTTP status of each refusal."""
+    """Split a docstring. Return its first paragraph, and the other paragraphs as Markdown, with the HTTP status of each
+    refusal.
+    """
     explanation, _, raises = inspect.cleandoc(doc).partition("Raises:")
     summary, _, details = explanation.strip().partition("\n\n")
     details = details.strip()
@@ -135,8 +139,8 @@ class Document(Response):
 
 
 def refused(error: Exception, write_hint: Callable[[str], str] = in_requests) -> RequestRefused:
-    """Return the refusal for an error; *write_hint* writes its texts for the client. An unexpected error is also logged
-    as a bug.
+    """Return the refusal for an error. *write_hint* adapts the error's texts to the client. An unexpected error is also
+    logged as a bug.
     """
     if isinstance(error, RequestRefused):
         return error
@@ -150,7 +154,7 @@ def refused(error: Exception, write_hint: Callable[[str], str] = in_requests) ->
 
 
 def refusal_answer(error: Exception, write_hint: Callable[[str], str] = in_requests) -> Document:
-    """Return the answer to a request that failed with *error*; *write_hint* writes its texts for the client."""
+    """Return the answer to a request that failed with *error*. *write_hint* adapts the error's texts to the client."""
     refusal = refused(error, write_hint)
     body = {"error": {"code": refusal.code, "message": refusal.message, "hint": refusal.hint}}
     return Document(body, refusal.status, refusal.headers)
@@ -171,12 +175,14 @@ HEAD = 64 << 10
 HEAD_SECONDS = 10.0
 BODY_SECONDS = 20.0
 UNTAKEN = 256 << 10
-"""The number of bytes of an answer that the system keeps for a client that does not take them."""
+"""The number of bytes that the system buffers for a client that does not read its answer."""
 SEND_SECONDS = 20.0
-"""Seconds for which a client may take nothing of an answer."""
+"""After this many seconds, a client that reads nothing of its answer is dropped."""
 KEEP_ALIVE_SECONDS = 15
 BEAT_SECONDS = 15.0
-"""Seconds without an event after which a stream gets a comment, which shows that both ends are there."""
+"""After this many seconds without an event, a stream sends a comment, so that both ends see that the connection
+works.
+"""
 EVENTS = 1000
 """The number of events in memory for each team; older ones are read from the team's history."""
 

@@ -1,4 +1,4 @@
-"""The HTTP server, which serves this machine alone until it is interrupted."""
+"""The HTTP server. It serves only this machine, until it gets a signal."""
 
 from __future__ import annotations
 
@@ -39,12 +39,14 @@ _BUSY = (
 
 
 class HttpConnection(H11Protocol):
-    """One connection, with time limits that uvicorn lacks: for the head of a request, and for taking an answer."""
+    """One connection, with two time limits that uvicorn lacks: for the arrival of a request's head, and for a client
+    that does not read its answer.
+    """
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
-        """Take the connection, or answer that too many are open."""
+        """Take the connection. If too many are open, answer with an error and close it."""
         if len(self.connections) >= refusals.CONNECTIONS:
             transport.write(_BUSY)
             transport.close()
@@ -67,7 +69,9 @@ class HttpConnection(H11Protocol):
             self._wait_for_head()
 
     def handle_events(self) -> None:
-        """Begin complete requests, and let the application abort the connection."""
+        """Begin the requests that have arrived completely. The scope of each request gets a function `abort`, by which
+        the application can abort the connection.
+        """
         super().handle_events()
         if self.scope is not None:
             self.scope.setdefault("abort", self.transport.abort)  # type: ignore[typeddict-item]
@@ -104,13 +108,13 @@ _HOST = "127.0.0.1"
 _PORTS_TRIED = 100
 _REGISTRATION_BYTES = 4096
 _SHUTDOWN_SECONDS = 3
-"""Seconds that requests in progress have to end with the server."""
+"""Seconds that running requests have to end when the server ends."""
 _INTERRUPTED = 130
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Serve until a signal. Return 0 after SIGTERM and 130 after an interrupt. If *settings* has `browse` and this data
-    directory has a server already, open that server's board and return 0 at once.
+    """Serve until a signal. Return 0 after SIGTERM and 130 after an interrupt. If *settings* has `browse` and a server
+    of this data directory is running already, open the board of that server and return 0 at once.
 
     Raises:
         Conflict: A server of this data directory is running, or no port is free.
@@ -133,7 +137,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
 
 
 def _shown(registration: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a registration that `teams serve` prints."""
+    """Return the part of a server's registration that `teams serve` prints."""
     return {key: registration[key] for key in ("url", "token", "pid")}
 
 
@@ -142,8 +146,8 @@ def _board_address(registration: dict[str, Any]) -> str:
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn's server. It is registered in the data directory while it runs, and ends its streams and waits when it
-    ends.
+    """The server of uvicorn. While it runs, it is registered in the data directory. When it ends, it ends all event
+    streams and waiting requests.
     """
 
     def __init__(self, call: Call, listener: socket.socket, token: str, private: bool, browse: bool) -> None:
@@ -199,9 +203,8 @@ class HttpServer(uvicorn.Server):
             threading.Thread(target=webbrowser.open, args=[_board_address(registration)], daemon=True).start()
 
     def _register(self) -> dict[str, Any]:
-        """Write the registration of the server, lock it while the server runs, and return it. The token that an
-        earlier version kept is removed: while no server runs, another user could listen on its port and be given that
-        token.
+        """Write the registration of the server, lock it while the server runs, and return it. Also remove the token
+        file of earlier versions: while no server runs, another user could listen on its port and be sent that token.
 
         Raises:
             Conflict: A server of this data directory is running.
@@ -227,7 +230,7 @@ class HttpServer(uvicorn.Server):
         return registration
 
     def unregister(self) -> None:
-        """Remove the registration, if this server is registered."""
+        """Remove the registration, if it is the registration of this server."""
         if self._lock is not None:
             disk.discard(_registration_path(self._call.store.root))
             os.close(self._lock)
