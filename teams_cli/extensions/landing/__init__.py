@@ -1,4 +1,6 @@
-"""Landing: finished branches are merged into the team's branch one at a time, after a check of the merged result."""
+"""Landing: the branches of completed tasks are merged into the team's branch one at a time, each after a check of the
+merged result.
+"""
 
 from teams_cli.extensions import Extension
 

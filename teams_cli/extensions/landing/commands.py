@@ -31,9 +31,11 @@ Raises:
 
 
 _WAIT = 2.0
-"""Seconds in which most landings end. A caller who waits that long needs no second command."""
+"""Seconds in which most landings end. A caller who waits as long as this needs no second command."""
 _LONGEST_WAIT = 30.0
-"""The most seconds that a completed task waits for its landing, if its owner would wait for the next task anyway."""
+"""The most seconds that a command which completes a task waits for the landing. It waits longer than `_WAIT` only if
+the owner would wait for the next task anyway.
+"""
 
 
 def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: bool) -> Any:
@@ -45,8 +47,8 @@ def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: boo
 
 
 def _start_and_wait(call: Call, landing: Landing, seconds: float) -> dict[str, Any]:
-    """Start the lander, and return the landing once it has ended. If it takes more than *seconds*, return its present
-    state, and how many landings are ahead of it.
+    """Start the lander, and return the landing once it has ended. If the landing takes more than *seconds*, return its
+    present state, with the number of landings ahead of it.
     """
     start = partial(lander.start, call.store, call.team, call.environ)
     call.try_to(start)
@@ -62,9 +64,9 @@ def _start_and_wait(call: Call, landing: Landing, seconds: float) -> dict[str, A
 
 
 def follow(call: Call, task: Task, patience: float) -> dict[str, Any] | None:
-    """Queue the landing of a task that was just completed, if its owner has a branch to land. Return the landing once
-    it has ended, or its state after two seconds; if *patience* is longer, after up to half a minute. Return None if
-    nothing was queued.
+    """Queue the landing of a task that was just completed, and wait two seconds for its end. If the owner has more
+    *patience*, wait up to half a minute. Return the landing as it then is. Return None if the owner has no branch to
+    land.
     """
     landing = queueing.queue_completed(call.store, call.team, call.known_caller, task, call.workplace)
     if landing is None:

@@ -33,8 +33,8 @@ _PAUSE = 0.5
 
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start this machine's lander of the team, if it has something to do and does not run already. Inside a client's
-    sandbox, which would end the lander, none is started.
+    """Start this machine's lander of the team, if it is not running and has work to do. Inside a client's sandbox no
+    lander is started, because the sandbox would end it.
     """
     if not (_queued(store, team) or _requested(store, team) or pull_requests.to_comment(store, team)):
         return
@@ -80,8 +80,8 @@ def _end_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def _refuse_foreign_request(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
-    """Refuse a landing whose pull request belongs to somebody else. One that this machine did not open is accepted, and
-    recorded as its own, if it is from the landing's branch and has the landing's commit.
+    """Refuse a landing whose pull request belongs to somebody else. A pull request that this machine did not open is
+    accepted if it is from the landing's branch and has the landing's commit. Then record that this machine opened it.
     """
     if trust.has_opened(store, team, landing):
         return
@@ -93,7 +93,7 @@ def _refuse_foreign_request(store: Store, team: str, landing: Landing, environ: 
 
 
 def _trust_request(store: Store, team: str, landing: Landing) -> None:
-    """Record that this machine opened the landing's pull request. A failure is only logged."""
+    """Record that this machine opened the landing's pull request. If the record can't be written, only log this."""
     try:
         trust.trust(store, team, landing.url or "")
     except errors.StorageFailed as problem:
@@ -103,7 +103,7 @@ def _trust_request(store: Store, team: str, landing: Landing) -> None:
 def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
     """Land the queue of this machine, in the order of `trials.in_order`. The caller holds the lander's lock.
 
-    Returns False if an outcome cannot be recorded, for example because the login may not write it.
+    Return False if an outcome cannot be recorded, for example because this login may not write it.
     """
     tried_in_group: set[str] = set()
     conflicting: dict[tuple[str, str], bool] = {}
@@ -134,7 +134,7 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
 
 
 def _queued(store: Store, team: str) -> list[Landing]:
-    """Return the open landings of this machine, in order, except those that wait for a pull request."""
+    """Return the open landings of this machine, in their order. Landings that wait for a pull request are left out."""
     return [landing for landing in _open_here(store, team) if landing.over or not landing.url]
 
 
@@ -148,9 +148,10 @@ def _open_here(store: Store, team: str) -> list[Landing]:
 
 
 def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsError, environ: Mapping[str, str]) -> bool:
-    """Refuse a landing that failed with *problem*, so that it does not hold up the queue, or record that it landed.
+    """Refuse a landing that failed with *problem*, so that it does not hold up the queue. If the landing has happened
+    nevertheless, record that.
 
-    Returns False if the outcome cannot be recorded. The next lander then does it.
+    Return False if the outcome cannot be recorded. The next lander then records it.
     """
     try:
         current = landings.get(store, team, landing.id)
@@ -169,7 +170,9 @@ def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsErr
 
 
 def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
-    """Return whether the branch contains the landing's commit, or its pull request exists."""
+    """Return whether the target branch contains the landing's commit. If the landing is by pull request, return whether
+    the pull request exists.
+    """
     try:
         trust.refuse_untrusted(store, team, landing)
     except errors.NotAllowed:  # no git command runs in a repository that is not trusted
@@ -180,8 +183,8 @@ def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[st
 
 
 def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
-    """Check and merge one landing, record its outcome, and return it. It stays open if others moved the branch
-    meanwhile.
+    """Check and merge one landing, record its outcome, and return it. The landing stays open if somebody else moved the
+    target branch meanwhile.
     """
     if landing.over:
         return outcomes.update_task(store, team, landing)
@@ -220,8 +223,8 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
 
 
 def _merge(store: Store, team: Team, landing: Landing, base: str) -> str:
-    """Return a merge commit of *base* and the landing's commit, if need be with the owner's earlier resolutions of the
-    same conflicts. `Clash` is raised if a conflict is new.
+    """Return a merge commit of *base* and the landing's commit. Conflicts that the owner resolved before are resolved
+    in the same way; any other conflict raises `Clash`.
     """
     message = landing.words(team.name)
     try:

@@ -1,4 +1,6 @@
-"""The outcome of a landing: its record, its notices, and its task, which returns to its owner if the landing failed."""
+"""The outcome of a landing: its record, its notices, and its task. If the landing failed, the task returns to its
+owner.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ _UNCHECKED = ", unchecked (no check is set: teams set landingCheck COMMAND)"
 
 
 def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -> Landing:
-    """End the landing in *state* with these *fields* of its record, unless it has ended already. Notify the members
-    concerned, and update the task.
+    """End the landing in *state*, and set the other *fields* of its record. Notify the members concerned, and update
+    the task. If the landing has ended before, its record stays as it is.
     """
     now = teams.now(store)
 
@@ -48,9 +50,9 @@ def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -
 def _notices(team: Team, landing: Landing) -> list[Owed]:
     """Return the notices of an ended landing.
 
-    The task's owner gets a notice, or if the owner has left, the member who queued the landing. Unless the landing
-    succeeded, the member who queued it also gets one, and so does the leader of an active team if the landing was
-    refused.
+    The task's owner gets a notice; if the owner has left, the member who queued the landing gets it instead. Unless the
+    landing succeeded, the member who queued it always gets a notice. If the landing was refused and the team is active,
+    the leader gets one, too.
     """
     owner = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid, event = f"{landing.id}-{landing.state}", f"landing-{landing.state}"
@@ -92,8 +94,8 @@ def sentence_of(landing: Landing, lands_by_itself: bool) -> str:
 
 
 def update_task(store: Store, team: Team, landing: Landing) -> Landing:
-    """Record the outcome of an ended landing in its task, and reopen the task if its landing failed. Do nothing if this
-    was done before. Return the landing.
+    """Record the outcome of an ended landing in its task. If the landing failed, reopen the task. If all this was done
+    before, do nothing. Return the landing.
     """
     if landing.returned or not landing.over:
         return landing
@@ -127,12 +129,16 @@ def is_of_this_machine(store: Store, landing: Landing) -> bool:
 
 
 def settled(store: Store, team: Team, landing: Landing) -> Landing:
-    """Return the landing, after finishing the update of its task if the lander of this machine died before that."""
+    """Return the landing, after updating its task. Usually the lander has updated the task; it may have died before.
+    Only the machine that queued the landing updates the task.
+    """
     return update_task(store, team, landing) if is_of_this_machine(store, landing) else landing
 
 
 def up_to_date(store: Store, team: Team, task: Task) -> Task:
-    """Return the task after the outcomes of its ended landings are recorded in it. A completed task may be reopened."""
+    """Return the task, after recording in it the outcomes of its ended landings. A completed task may thereby be
+    reopened.
+    """
     if task.status != "completed":
         return task
     for landing in landings.open_ones(store, team.name):
@@ -153,14 +159,16 @@ def _summary(landing: Landing) -> str:
 
 
 def where(landing: Landing) -> str:
-    """Return the merged pull request, or the branch and its new commit, as a phrase."""
+    """Return a phrase that says where the landing went: its merged pull request, or its branch with the new commit."""
     if landing.url:
         return f"{landing.url} was merged"
     return f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
 
 
 def _check_after_landing(task: Task, landing: Landing) -> Any:
-    """Return the result of the task's check, marked as stale if the landed commit does not contain the checked one."""
+    """Return the result of the task's check. It is marked as stale if the landed commit does not contain the commit
+    that was checked.
+    """
     check = checks.of(task)
     if check is None or check.commit is None or landing.state != "landed":
         return task.checked
@@ -170,7 +178,9 @@ def _check_after_landing(task: Task, landing: Landing) -> Any:
 
 
 def record_begin(store: Store, team: Team, landing: Landing, base: str, commands: list[str]) -> Landing:
-    """Record that the landing is being checked on top of the commit *base* with these commands, and return it."""
+    """Record that the check of the landing begins: on top of the commit *base*, with these *commands*. Return the
+    landing.
+    """
     check, now = " && ".join(commands) or None, teams.now(store)
 
     def begin(current: Landing) -> Landing:
@@ -183,7 +193,8 @@ def record_begin(store: Store, team: Team, landing: Landing, base: str, commands
 
 
 def record_merge(store: Store, team: Team, landing: Landing, commit: str, check: object) -> Landing:
-    """Record the commit to which the branch is about to move, and the JSON of its check or None. Return the landing.
+    """Record the commit to which the branch is about to move, and *check*, the JSON of the check's result or None.
+    Return the landing.
 
     Raises:
         WrongState: The landing has ended, or the team was closed meanwhile.
@@ -197,8 +208,9 @@ def record_merge(store: Store, team: Team, landing: Landing, commit: str, check:
 
 
 def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
-    """Clear the recorded merge of each queued landing whose branch does not contain it, so that the landing is tried
-    again. Return whether there was one. A lander that died before it moved the branch leaves such landings.
+    """Find the landings in *queue* that have a recorded merge, but whose branch does not contain the merge: a lander
+    died before it moved the branch. Clear these records, so that the landings are tried again. Return whether there
+    were any.
     """
     unmoved = []
 
@@ -227,8 +239,8 @@ def refuse_ended(landing: Landing) -> None:
 
 
 def end_landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> Landing:
-    """End a landing whose commit the branch contains, and update the files of *checkout* to *tip*, the branch's present
-    commit. *checkout* is "" if the branch is not checked out.
+    """End a landing whose commit is in the branch. Update the files of *checkout*, where the branch is checked out, to
+    *tip*, the branch's present commit. *checkout* is "" if the branch is not checked out.
     """
     reason = None
     if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):

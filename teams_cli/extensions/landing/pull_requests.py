@@ -1,4 +1,4 @@
-"""Lands by pull request: pushes the commits, opens the request with `gh`, and reads its outcome."""
+"""Lands by pull request: pushes the commits, opens the pull request with `gh`, and reads its outcome."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 _REMOTE = "origin"
 _IN_REPOSITORY = '.[] | select(.isCrossRepository | not) | "\\(.url) \\(.headRefOid)"'
-"""A filter for the address and the commit of each request whose branch is in the repository itself. A branch of a fork
-may have the same name.
+"""A filter for the output of `gh`: the address and commit of each pull request whose branch is in the repository
+itself. A branch in a fork may have the same name.
 """
 FIELDS = "state,headRefOid,reviews,statusCheckRollup"
-"""The fields of a request that are read."""
+"""The fields of a pull request that are read."""
 _FAILED = ("FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE")
 _PROJECT_MEMBERS = ("OWNER", "MEMBER", "COLLABORATOR")
 """The authors whose requests for changes count, because anybody may review a public pull request."""
@@ -42,8 +42,8 @@ _SHOWN_OF_LOG = 2000
 
 
 def open_request(landing: Landing, task: Task, pushed_before: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Push the commits and open a pull request, unless there is one already. Return its address. A branch that was
-    rewritten may replace only the commits *pushed_before* for the task.
+    """Push the commits and open a pull request, unless it exists already. Return its address. If the branch was
+    rewritten, only the commits *pushed_before* for the task may be replaced.
 
     Raises:
         Conflict: The push or the request failed. The error says how to do it by hand.
@@ -67,8 +67,8 @@ def open_request(landing: Landing, task: Task, pushed_before: Sequence[str], env
 
 
 def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
-    """Push the landing's commit to the branch. If git refuses because the branch was rewritten, replace the commit of
-    the branch if it is one of those *pushed_before*.
+    """Push the landing's commit to the branch. If git refuses because the branch was rewritten, replace the branch,
+    provided that it is at one of the commits *pushed_before*.
     """
     remote_branch = f"refs/heads/{branch}"
     arguments = ("push", "--quiet", _REMOTE, f"{landing.head}:{remote_branch}")
@@ -86,7 +86,9 @@ def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
 
 
 def _body(landing: Landing, task: Task) -> str:
-    """Return the text of the request: the result, its check and review, and the issue that it closes."""
+    """Return the text of the pull request: the task's result, its check and review, and the issue that the request
+    closes.
+    """
     check, review = task.checked or {}, task.reviewed or {}
     passed = f"Check: `{check['command']}` passed on {check.get('commit', '')[:10]}" if check.get("status") == 0 else ""
     parts = [
@@ -106,8 +108,8 @@ def issue_of(task: Task) -> str:
 
 
 def _branch(landing: Landing) -> str:
-    """Return the branch to push to: the one that was worked on if it still has the commit, or else a branch for the
-    landing.
+    """Return the branch to push to. This is the branch of the checkout if it still contains the landing's commit, or
+    else a branch made for the landing.
     """
     branch = landing.branch
     if branch and merging.is_on_branch(landing.repository, branch, landing.head):
@@ -120,7 +122,9 @@ def _landing_branch(landing: Landing) -> str:
 
 
 def find(landing: Landing, environ: Mapping[str, str]) -> str:
-    """Return the address of the landing's request, open or merged; "" if there is none or that can't be known."""
+    """Return the address of the landing's pull request, which is open or merged. Return "" if there is none, or if
+    GitHub can't be asked.
+    """
     branch = _branch(landing)
     for state in ("open", "merged"):
         if urls := _requests(landing, branch, state, environ):
@@ -129,9 +133,7 @@ def find(landing: Landing, environ: Mapping[str, str]) -> str:
 
 
 def is_of(landing: Landing, environ: Mapping[str, str]) -> bool:
-    """Return whether the request whose address is recorded is from a branch of the landing and has the landing's
-    commit.
-    """
+    """Return whether the recorded pull request is from a branch of the landing and has the landing's commit."""
     branches = [_landing_branch(landing), *([landing.branch] if landing.branch else [])]
     return any(landing.url in _requests(landing, branch, "all", environ) for branch in branches)
 
@@ -139,8 +141,9 @@ def is_of(landing: Landing, environ: Mapping[str, str]) -> bool:
 def _requests(
     landing: Landing, branch: str, state: str, environ: Mapping[str, str], is_pushed: bool = False
 ) -> list[str]:
-    """Return the addresses of the requests from *branch* of this repository that have the landing's commit. If the
-    commit *is_pushed* just now, do not compare commits, because GitHub may show the new one only seconds later.
+    """Return the addresses of the pull requests from *branch* of this repository that have the landing's commit. If
+    *is_pushed*, the branch was pushed just now: then the commits are not compared, because GitHub may show the new one
+    only seconds later.
     """
     which = [f"--head={branch}", f"--base={landing.onto}", f"--state={state}"]
     fields = ["--json", "url,headRefOid,isCrossRepository", "--jq", _IN_REPOSITORY]
@@ -151,8 +154,8 @@ def _requests(
 
 
 def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | None]:
-    """Return the outcome of the request, and its reason or None. The outcome is `landed`, `refused`, or `red` if a
-    check failed or changes were requested; "" if it is open or unknown.
+    """Return the outcome of the pull request: `landed`, `refused`, or `red` if a check failed or changes were
+    requested; with the reason for the last two. Return "" and None if the pull request is open or unknown.
     """
     done = gh(landing, ["pr", "view", "--json", FIELDS, "--", landing.url or ""], environ)
     try:
@@ -172,8 +175,8 @@ def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | No
 
 
 def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
-    """Return the changes of this commit that members of the project request, according to the last review of each
-    member; "" if there are none.
+    """Return the requests for changes to this commit by members of the project, as text. Only the last review of each
+    member counts. Return "" if there are none.
     """
     last: dict[str, dict[str, Any]] = {}
     for review in reviews:
@@ -188,7 +191,7 @@ def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
 
 
 def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
-    """Return the first check that failed in its last run, with the end of its log; "" if no check failed."""
+    """Return a check that failed in its last run, with the end of its log; "" if none failed."""
     last_runs = {}
     for check in sorted(checks, key=lambda check: str(check.get("startedAt") or "")):
         last_runs[check.get("workflowName"), check.get("name") or check.get("context")] = check
@@ -203,8 +206,8 @@ def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mappi
 
 
 def _quoted(foreign: str | None) -> str:
-    """Return the text quoted, on new lines, and marked as foreign, since anybody may have written it. Return "" if it
-    is empty.
+    """Return the text of somebody on GitHub as a quotation on new lines, marked as foreign because anybody may have
+    written it. Return "" for an empty text.
     """
     if not (foreign and foreign.strip()):
         return ""
@@ -220,8 +223,8 @@ def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subpro
 
 
 def comment_on_issues(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Comment on the issue of each landing of this machine that has landed and has no comment yet. If a comment fails,
-    the next call tries again.
+    """Comment on the issues of the landings of this machine that have landed, each issue once. If a comment fails, the
+    next call tries again.
     """
     if not (landed := to_comment(store, team)) or (held := LANDER.hold(store, team)) is None:
         return
@@ -233,8 +236,8 @@ def comment_on_issues(store: Store, team: str, environ: Mapping[str, str]) -> No
 
 
 def to_comment(store: Store, team: str) -> list[Landing]:
-    """Return the landings of this machine that have landed and whose issues have no comment yet. Return an empty list
-    if the setting `landingComments` is off.
+    """Return the landings of this machine that have landed, and whose issues have no comment of ours yet. If the
+    setting `landingComments` is off, return an empty list.
     """
     if settings.value(teams.get(store, team), "landingComments") != "on":
         return []
@@ -256,7 +259,7 @@ def _comment(store: Store, team: str, landing: Landing, environ: Mapping[str, st
 
 
 def _has_comment(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:
-    """Comment on the issue, unless it has the comment already. Return whether it has the comment now."""
+    """Comment on the issue, unless our comment is there already. Return False if the comment failed."""
     repository, _, number = issue.rpartition("#")
     mark = f"({landing.id} of {landing.team_name})"
     address = ["--repo", repository, number]

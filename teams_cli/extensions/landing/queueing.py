@@ -78,8 +78,8 @@ def _refuse_unfinished(task: Task) -> None:
 
 
 def _way_to_land(standing: Standing, via: str | None) -> str:
-    """Return how to land: *via* if given, else as the setting `landingVia` says. Only the human may deviate from the
-    setting.
+    """Return how to land: the option *via* or, if that is None, the setting `landingVia`. Only the human may choose a
+    way that differs from the setting.
     """
     setting = str(settings.value(standing.team, "landingVia"))
     if via not in (None, setting) and not standing.caller.is_human:
@@ -88,7 +88,7 @@ def _way_to_land(standing: Standing, via: str | None) -> str:
 
 
 def refuse_unwanted_request(team: Team, landing: Landing) -> None:
-    """Refuse to open a pull request that the human did not want, even if the record of the landing demands one.
+    """Refuse to open a pull request that the human does not want, even if the landing's record asks for one.
 
     Raises:
         NotAllowed: The human did not queue this landing, and `landingVia` is not `pr`.
@@ -106,8 +106,8 @@ def _way_not_allowed(setting: str) -> errors.NotAllowed:
 def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
     """Queue a landing of the task, which was just completed. Return None if its owner has nothing to land.
 
-    The owner has something to land if the checkout's own branch has new commits, or if the owner's worktree has
-    uncommitted changes. The changes are then refused with an error.
+    The owner has something to land if the branch of the owner's checkout has new commits, or if the owner's worktree
+    has uncommitted changes. Uncommitted changes are refused with an error.
     """
     standing = standing_of(teams.get(store, team), caller)
     if standing is None:
@@ -120,21 +120,19 @@ def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, 
 
 
 def _has_new_commits(source: Checkout) -> bool:
-    """Return whether the checkout is on a branch other than the main checkout's, with commits that the main checkout's
-    branch lacks.
-    """
+    """Return whether the checkout has a branch of its own, with commits that the branch of the main checkout lacks."""
     target = checkouts.branch_of(source.main)
     tip = merging.tip_of(source.main, target) if target else ""
     return bool(tip) and source.branch != target and not merging.holds(source.main, tip, source.head)
 
 
 def _source(store: Store, standing: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
-    """Return the checkout to land the task from; None if there is no candidate. *directory* is where the caller is, and
-    "" if it must not be used.
+    """Return the checkout to land the task from; None if there is no candidate. *directory* is where the caller is; ""
+    if that directory must not be used.
 
-    The candidates in their order are: the owner's worktree, *directory* if the caller owns the task, where the owner
-    was last seen, where the task was checked, and *directory*. The first that is not on the target branch is taken, or
-    else the first.
+    The candidates, in their order: the owner's worktree, *directory* if the caller owns the task, where the owner was
+    last seen, where the task was checked, and *directory*. The first candidate that is not on the target branch is
+    taken; if all are on it, the first.
     """
     owner, team = task.owner or "", standing.team.name
     check = checks.of(task)
@@ -153,8 +151,8 @@ def _source(store: Store, standing: Standing, task: Task, directory: str, onto: 
 
 
 def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
-    """Queue a landing of the task from the checkout *source*, and return it. Return the task's last landing instead if
-    it is the same and did not fail.
+    """Queue a landing of the task from the checkout *source*, and return it. If the last landing of the task has the
+    same commit, target and claim, and did not fail, return that landing instead.
     """
     _refuse_unsubmitted(store, task)
     team = standing.team.name
@@ -190,7 +188,9 @@ def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto:
 
 
 def _refuse_unsubmitted(store: Store, task: Task) -> None:
-    """In a shared store, refuse a task with a reviewer if no commit was submitted for review."""
+    """Refuse a task that needs a review, if no commit of it was submitted for review. This matters only in a store of
+    several machines.
+    """
     if store.host and task.review_by and not task.submitted:
         raise errors.Conflict(
             f"no commit of {task.id} was submitted for review",
@@ -208,9 +208,9 @@ def _branch_of_main(source: Checkout) -> str:
 def _head(source: Checkout, task: Task) -> str:
     """Return the commit to land.
 
-    For a reviewed task this is the submitted commit, or the checkout's commit if it has the same files. For another
-    completed task it is the commit that passed the check, if the branch still contains it. Otherwise it is the
-    checkout's commit. A checkout without the reviewed files is refused.
+    For a reviewed task this is the submitted commit or, if its history was rewritten without a change of files, the
+    checkout's commit. A checkout that has neither is refused. For another completed task it is the commit that passed
+    the check, if the branch still contains it. Otherwise it is the checkout's commit.
     """
     if task.status != "completed":
         return source.head
@@ -232,7 +232,7 @@ def _head(source: Checkout, task: Task) -> str:
 
 
 def _refuse_impossible(source: Checkout, task: Task, head: str, target: str) -> None:
-    """Refuse a landing that has nothing to merge or that git can't merge, and one with uncommitted changes."""
+    """Refuse a landing that has nothing to merge, that git can't merge, or whose checkout has uncommitted changes."""
     check = checks.of(task)
     checking.refuse_dirty(task, work.uncommitted(source, check.left if check else None), source.top)
     if source.branch == target:
@@ -255,7 +255,7 @@ def _refuse_impossible(source: Checkout, task: Task, head: str, target: str) -> 
 
 
 def refuse_unreviewed(store: Store, team: str, landing: Landing) -> None:
-    """Refuse an open landing whose commit was not reviewed, unless the target branch already contains the commit.
+    """Refuse an open landing of a commit that was not reviewed, unless the target branch contains the commit already.
 
     Raises:
         NotAllowed: The commit differs from the reviewed one.
@@ -277,8 +277,8 @@ def refuse_unreviewed(store: Store, team: str, landing: Landing) -> None:
 
 
 def refuse_all(store: Store, team: str, why: str) -> list[str]:
-    """End the open landings of a closed team as refused, except those that may move their branch at this moment. Return
-    the ids of the refused landings.
+    """End the open landings of a closed team, as refused. A landing that may be moving its branch at this moment stays
+    open. Return the ids of the refused landings.
     """
     refused = []
 

@@ -1,7 +1,7 @@
-"""Resolves a conflict as the branch's owner resolved it before, although the branch was rewritten since then.
+"""Resolves a conflict as the owner of the branch resolved it before, although the branch was rewritten since.
 
 A rebase or squash drops the merge commit that has the resolution, but git keeps that commit in the branch's reflog. As
-with `git rerere`, only the very same conflict is resolved. Everything is done without a checkout.
+with `git rerere`, only exactly the same conflict is resolved. Everything is done without a checkout.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _STAGES = ({"1", "2", "3"}, {"2", "3"})
 
 
 def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
-    """Return a merge commit of *base* and the landing's commit, in which every conflict is resolved as before; "" if a
-    conflict is new. If the commit was reviewed, use only resolutions that the commit itself contains.
+    """Return a merge commit of *base* and the landing's commit, in which every conflict is resolved as before. Return
+    "" if a conflict is new. If the commit was reviewed, use only resolutions that are in the files of the commit
+    itself.
     """
     repository, head = landing.repository, landing.head
     earlier = _earlier_merges(landing, base)
@@ -42,7 +43,9 @@ def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
 
 
 def _earlier_merges(landing: Landing, base: str) -> list[Merge]:
-    """Return the merges in the branch's reflog of a commit that *base* contains, the newest first."""
+    """Return the merges in the reflog of the landing's branch, the newest first. Only merges of a commit that *base*
+    contains count.
+    """
     if not landing.branch:
         return []
     branch = f"refs/heads/{landing.branch}"
@@ -56,8 +59,9 @@ def _earlier_merges(landing: Landing, base: str) -> list[Merge]:
 
 
 def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
-    """Return the tree of the merge if a commit of the branch has exactly the files of an earlier merge: then the branch
-    contains what was merged there, although its history does not show it. Return "" if there is no such commit.
+    """Return the tree of the merge of *base* and *head*, if a commit of the branch has exactly the files of an
+    *earlier* merge. The branch then contains what was merged, although its history does not show it. Return "" if there
+    is no such commit.
     """
     trees_of_branch = git.output_of(repository, "log", "--format=%T", head, f"^{base}", "--").split()
     for commit, _, theirs in earlier:
@@ -71,8 +75,8 @@ def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequ
 
 
 def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
-    """Return the tree of the merge, with the resolutions of the *earlier* merges; "" if they do not resolve every
-    conflict.
+    """Return the tree of the merge of *base* and *head*, with conflicts resolved as in the *earlier* merges. Return ""
+    if a conflict is left.
     """
     tree, conflicts = _merge(repository, base, head)
     unresolved = [_merge(repository, theirs, mine)[0] for _, mine, theirs in earlier]
@@ -98,8 +102,8 @@ def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Seque
 
 
 def _merge(repository: str, onto: str, branch: str) -> tuple[str, Mapping[str, dict[str, tuple[str, str]]]]:
-    """Merge two commits without a checkout. Return the tree, in which conflicts are marked, and the mode and the blob
-    of each stage of each conflicting file. The tree is "" if git can't merge them.
+    """Merge two commits without a checkout. Return the tree, and the conflicting files: for each stage of each file,
+    its mode and its blob. The files in the tree have conflict markers. The tree is "" if git can't merge.
     """
     arguments = ("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "--no-messages", "-z", onto, branch)
     tree, *entries = git.run(repository, *arguments).stdout.split("\0")
@@ -112,15 +116,15 @@ def _merge(repository: str, onto: str, branch: str) -> tuple[str, Mapping[str, d
 
 
 def _text(repository: str, commit: str, path: str, onto: str = "", branch: str = "") -> str:
-    """Return the text of a file in *commit*. If *onto* and *branch* are given, the conflict markers that name these
-    commits get neutral names.
+    """Return the text of a file in *commit*. If the commits *onto* and *branch* are given, their names in conflict
+    markers are replaced by neutral names.
     """
     text = git.run(repository, "cat-file", "blob", f"{commit}:{path}").stdout
     return text.replace(f" {onto}\n", f"{_ONTO}\n").replace(f" {branch}\n", f"{_BRANCH}\n") if onto else text
 
 
 def _resolve(repository: str, text: str, conflict: str, resolved: str) -> str:
-    """Apply to *text*, which has a conflict, the change that turned an earlier *conflict* into *resolved*. Return the
+    """Apply to *text*, which has a conflict, the change by which an earlier *conflict* became *resolved*. Return the
     new text, or "" if the change does not fit.
     """
     with TemporaryDirectory(prefix="teams-") as directory:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def commands_of(store: Store, team: Team, landing: Landing) -> list[str]:
-    """Return the commands that the merge must pass: the check of the task, and the setting `landingCheck`."""
+    """Return the commands that the merged result must pass: the check of the task, and the setting `landingCheck`."""
     check_of_task = tasks.get(store, team.name, landing.task).check
     check_of_all = str(settings.value(team, "landingCheck"))
     return list(dict.fromkeys(command for command in (check_of_task, check_of_all) if command))
@@ -35,8 +35,8 @@ def commands_of(store: Store, team: Team, landing: Landing) -> list[str]:
 def run_checks(
     store: Store, team: Team, landing: Landing, commit: str, commands: list[str], environ: Mapping[str, str]
 ) -> list[Check]:
-    """Run the commands on *commit* in the landing's temporary checkout, up to the first that fails. Return their
-    results.
+    """Run the commands on *commit* in a temporary checkout. Stop after the first that fails. Return the results of
+    those that ran.
     """
     if not commands:
         return []
@@ -68,14 +68,15 @@ def _directory(store: Store, team: str) -> str:
 _COMPARED = 12
 """The number of landings at the head of the queue that are compared with one another."""
 _MOST_OVERTAKEN = 3
-"""A landing goes first once this many other landings, which are behind it by priority and age, ended before it."""
+"""A landing goes first once it was overtaken by this many landings that come after it by priority and age."""
 
 
 def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[tuple[str, str], bool]) -> list[Landing]:
-    """Return the queue in the order of trials: landings that conflict with the fewest others go first.
+    """Return the queue in the order of trials: landings that conflict with the fewest other landings go first.
 
-    Priority and age decide between equals, or alone if the setting `landingOrder` is `priority`. A landing that was
-    overtaken too often goes before the others. *conflicting* caches the compared pairs of commits.
+    Among landings with equally many conflicts, priority and age decide; if the setting `landingOrder` is `priority`,
+    they alone decide. A landing that was overtaken too often goes first. *conflicting* caches, for pairs of commits,
+    whether they conflict.
     """
     waiting = [landing for landing in queue if not (landing.over or landing.merge)]
     if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
@@ -102,8 +103,8 @@ def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[t
 
 
 def _times_overtaken(landing: Landing, ended: list[Landing]) -> int:
-    """Return how many of the *ended* landings are behind this landing by priority and age, but ended while it
-    waited.
+    """Return how many of the *ended* landings overtook this landing: by priority and age they come after it, but they
+    ended while it waited.
     """
     rank = landings.turn(landing)[1:]
     return sum(landings.turn(one)[1:] > rank and (one.ended_at or "") > landing.created_at for one in ended)
@@ -112,10 +113,10 @@ def _times_overtaken(landing: Landing, ended: list[Landing]) -> int:
 def repair_of_tip(
     store: Store, team: Team, landing: Landing, base: str, command: str, environ: Mapping[str, str]
 ) -> str:
-    """Return the id of the task to repair the target branch, if the branch's tip *base* also fails *command*. Create
-    the task unless an unfinished one exists.
+    """Return the id of a task to repair the target branch, if the branch's tip *base* fails *command*, too. The task is
+    made unless there is an unfinished one already.
 
-    Return "" if the tip passes, or if the landing is the repair itself.
+    Return "" if the tip passes, or if the landing is itself the repair.
     """
     for earlier in landings.all_of(store, team.name, []):
         if earlier.merge == base and earlier.result and earlier.result.passed and command in (earlier.check or ""):
@@ -139,10 +140,10 @@ _SMALL = 20
 
 
 def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
-    """Return the landings at the head of the queue to try together: small ones that change different files, at most as
-    many as the setting `landingTogether` says. Return an empty list if there are fewer than two.
+    """Return the first landings of the queue, if they can be tried together: small landings that change different
+    files, at most as many as the setting `landingTogether` says. Return an empty list if there are fewer than two.
 
-    *apart* has the ids of landings that failed in a group and must be tried alone.
+    *apart* has the ids of landings that failed in a group, and so must be tried alone.
     """
     most = int(settings.value(team, "landingTogether"))
     if most < 2:
@@ -161,7 +162,9 @@ def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
 
 
 def _may_join(landing: Landing, first: Landing) -> bool:
-    """Return whether the landing was not begun, needs no pull request, and has the same target as the *first* one."""
+    """Return whether the landing may be in a group with *first*: it has the same target, needs no pull request, and no
+    trial of it was left unfinished.
+    """
     if landing.over or landing.merge is not None or landing.via == "pr":
         return False
     return (landing.repository, landing.onto) == (first.repository, first.onto)
@@ -210,8 +213,8 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
 
 
 def _merge_commits(team: Team, group: list[Landing], base: str) -> list[str]:
-    """Return a chain of merge commits on *base*, one for each landing. Return an empty list if a landing conflicts, or
-    if *base* contains one already.
+    """Return a chain of merge commits on *base*, one for each landing of the group. Return an empty list if a landing
+    conflicts, or if *base* contains a landing's commit already.
     """
     commits = [base]
     for landing in group:

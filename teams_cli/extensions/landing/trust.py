@@ -1,7 +1,8 @@
 """Records which places this machine trusts: repositories to land into, and pull requests that it opened.
 
-In a store that several machines share, any member could write the record of a landing. Therefore git and gh run only
-where somebody on this machine asked for a landing. In a store of one machine, every place is trusted.
+In a store of several machines, any member could write a record of a landing, and so make git and gh run in any
+directory. Therefore they run only where somebody on this machine asked for a landing. In a store of one machine, every
+place is trusted.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def refuse_untrusted(store: Store, team: str, landing: Landing) -> None:
 
 
 def has_opened(store: Store, team: str, landing: Landing) -> bool:
-    """Return whether this machine recorded that it opened the landing's pull request. In a store of one machine, always
-    return True.
+    """Return whether this machine has recorded that it opened the landing's pull request. True for every pull request
+    in a store of one machine.
     """
     return not store.host or _is_trusted(store, team, landing.url or "")
 
@@ -60,8 +61,8 @@ def has_opened(store: Store, team: str, landing: Landing) -> bool:
 def trusted_places(store: Store, team: str, places: Sequence[str], directory: str) -> list[str]:
     """Return those of the recorded *places* from which a landing may start.
 
-    In a shared store, a place must belong to the repository of *directory*, or to a repository that this machine
-    trusts.
+    In a store of several machines, a place must be in the repository of *directory*, or in a repository that this
+    machine trusts.
     """
     if not (store.host and places):
         return list(places)

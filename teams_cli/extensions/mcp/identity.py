@@ -1,4 +1,6 @@
-"""The agent that the server acts for: the one in the environment, or the one that joined through the server."""
+"""The agent that the server acts for: an agent that the environment names, or an agent that joined through the
+server.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Identity:
-    """The agent that the server acts for, with its team and its token; each may be missing."""
+    """The agent that the server acts for, its team and its token. Each of these texts may be ""."""
 
     def __init__(self, base: Call) -> None:
         self._base = base
@@ -41,7 +43,9 @@ class Identity:
 
     @property
     def team(self) -> str:
-        """The team that was named, or else the only one; "" if there are none or several."""
+        """The team that was named, or else the only team that can be meant. It is "" if there is none, or if there are
+        several.
+        """
         return self._team or self._base.only_team()
 
     def call(
@@ -52,15 +56,11 @@ class Identity:
         agent_id: str = "",
         tool_use_id: str = "",
     ) -> Call:
-        """Return the call for one request, under the user's present configuration. The call ends when *requester*
-        leaves.
+        """Return the call for one request, under the user's present configuration. The call ends when the client of the
+        *requester* leaves.
 
-        One server may serve several agents. The caller is the agent that owns the *thread* which the client names, the
-        subagent with *agent_id*, or the subagent for which our hook noted *tool_use_id*.
-
-        Raises:
-            DamagedRecord: The user's configuration can't be read.
-            InvalidValue: The request names another sender.
+        One server may serve several agents. The caller is the agent that owns *thread*, the thread in the client's
+        request; the subagent with *agent_id*; or the subagent for which our hook noted *tool_use_id*.
         """
         base = self._base
         self._adopt_from_terminal()
@@ -92,8 +92,8 @@ class Identity:
         return config.load(self._base.store.root, self._base.environ)
 
     def _adopt_from_terminal(self) -> None:
-        """Act for the agent in whose terminal the server runs, once that agent has joined. Below a daemon do nothing,
-        because several agents may share it.
+        """Act for the agent in whose terminal the server runs, once that agent has joined. If the server runs below a
+        daemon, do nothing, because several agents may share the daemon.
         """
         if self.agent or self._is_nested or bindings.is_below(os.getppid(), bindings.DAEMON):
             return
@@ -102,8 +102,8 @@ class Identity:
             self.adopt(binding.agent, binding.team, binding.token, "terminal")
 
     def adopt(self, agent: str, team: str, token: str, source: str) -> None:
-        """Act from now on for an agent of a team. *source* says how the server knows the agent: from its `terminal`, or
-        because it created or joined the team in this `session`.
+        """Act from now on for this agent of the team. *source* says how the server knows the agent: `terminal` if it
+        runs in the agent's terminal, `session` if the agent joined or created the team through it.
         """
         self.agent, self._team, self.token = agent, team, token or self.token
         self._base.sources = {**self._base.sources, "team": (team, source), "agent": (agent, source)}
@@ -112,8 +112,8 @@ class Identity:
 class Rights:
     """The present rights of a caller, by the team's records and the user's configuration.
 
-    If *will_join* is True, a caller without a name has the rights of a member: its client asks for the tools only once,
-    before the agent joins.
+    *will_join* is True if the client asks for the tools only once, before its agent has joined. Then a caller without a
+    name has the rights of a member.
     """
 
     def __init__(self, call: Call, will_join: bool = False) -> None:
@@ -131,11 +131,11 @@ class Rights:
 
     @property
     def asks(self) -> str:
-        """A sentence that says how readily to ask others; "" if questions are off."""
+        """A sentence that says how readily agents should ask each other; "" if questions are off."""
         return asking.how_readily(self._team) if self._team else ""
 
     def may(self, operation: str) -> bool:
-        """Return whether the caller may use the operation, even if only after the person agrees."""
+        """Return whether the caller may use the operation, perhaps only after the person agrees."""
         if self.role is None:
             return operation == "join-team" or (self.has_identity and operation == "spawn-team")
         try:

@@ -43,16 +43,17 @@ _READ_BYTES = 1 << 18
 _PIPE_BYTES = 4096
 """The number of bytes that a writable pipe takes without blocking."""
 _LAST_ANSWER_SECONDS = 2.0
-"""Seconds that the client has to read the last answers."""
+"""Seconds that the client has to read the last answers before the server ends."""
 _CANCEL_SECONDS = 0.05
-"""Seconds after an answer is written in which the client may report that it cancelled the call, and so does not read
-the answer.
+"""Seconds to wait after an answer is written. If the client reports in this time that it cancelled the call, it does
+not read the answer.
 """
 
 
 def take_streams() -> tuple[int, int]:
-    """Take over the standard streams. Return a descriptor to read from and one to write to. Other code, and the
-    processes that it starts, then read nothing from standard input and print to standard error.
+    """Take over the standard streams. Return a descriptor to read from, and a descriptor to write to. Afterwards other
+    code of the process, and processes that it starts, find an empty standard input, and what they print goes to
+    standard error.
 
     Raises:
         OSError: One of the streams is closed.
@@ -97,7 +98,9 @@ async def _read(source: int) -> bytes:
 
 
 def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
-    """Return the message in a line, or the error to answer the line with; None for a blank line."""
+    """Return the message in a line. If the line has no valid message, return the error to answer with; if the line is
+    blank, None.
+    """
     if line is None:
         return _error(None, INVALID_REQUEST, f"a message may have at most {LONGEST} bytes")
     if not line.strip():
@@ -124,14 +127,15 @@ def _error(id: str | int | None, code: int, message: str) -> JSONRPCError:
 
 
 class Receipts:
-    """Keeps the requests in progress, those that the client cancelled, and the calls whose answers are being written.
+    """Keeps three things: the requests in progress, which of these the client cancelled, and the calls whose answers
+    are being written.
 
-    A call records that its caller got a notice only after the answer with the notice is written.
+    Only after an answer is written does its call record that the caller got the notices in it.
     """
 
     def __init__(self) -> None:
         self._is_cancelled: dict[Any, bool] = {}
-        """Whether the client cancelled the request, by the id of each request in progress."""
+        """For the id of each request in progress, whether the client cancelled the request."""
         self._calls: dict[Any, Call] = {}
         """The calls whose answers are to be written, by the ids of their requests."""
         self._writing: tuple[Any, Event] = None, Event()
@@ -139,17 +143,17 @@ class Receipts:
         self._lock = Lock()
 
     def begin(self, id: Any) -> None:
-        """Begin a request, and forget an earlier request with the same id that was never answered."""
+        """Note that work on a request begins. If an earlier request with the same id was never answered, forget it."""
         self._calls.pop(id, None)
         self._is_cancelled[id] = False
 
     def end(self, id: Any) -> None:
-        """End the work on a request, whether or not it has an answer."""
+        """Note that work on a request has ended, with or without an answer."""
         self._is_cancelled.pop(id, None)
 
     def expect(self, id: Any, call: Call) -> None:
-        """Make *call* note the news in its answer once the answer is written. If the client cancelled the request, the
-        call notes nothing.
+        """Make *call* record that the news in its answer were shown, once the answer is written. If the client
+        cancelled the request, *call* records nothing.
         """
         if self._is_cancelled.get(id):
             call.is_given_up = lambda: True
@@ -157,12 +161,14 @@ class Receipts:
             self._calls[id] = call
 
     def call_of(self, item: SessionMessage) -> Call | None:
-        """Return the call that the message answers, or None if the call has nothing to note."""
+        """Return the call whose answer this message is. Return None if the message is no answer, or if the call has
+        nothing to record.
+        """
         call = self._calls.pop(getattr(item.message, "id", None), None)
         return call if isinstance(item.message, JSONRPCResponse) else None
 
     def note_cancellation(self, item: SessionMessage) -> None:
-        """If the message from the client cancels a call, note that."""
+        """If the client's message cancels a request, note the cancellation."""
         if not isinstance(item.message, JSONRPCNotification) or item.message.method != "notifications/cancelled":
             return
         id = (item.message.params or {}).get("requestId")
@@ -175,7 +181,9 @@ class Receipts:
             self._is_cancelled[id] = True
 
     def write(self, write: Callable[[], object], id: Any, call: Call) -> None:
-        """Write an answer, and note that the caller got the news in it, unless the client cancelled the call."""
+        """Write an answer by *write*. Then record that the caller got the news in the answer, unless the client
+        cancelled the call.
+        """
         with self._lock:
             cancelled = Event()
             self._writing = id, cancelled
@@ -185,7 +193,7 @@ class Receipts:
                 call.record_shown()
 
     def settle(self) -> None:
-        """Wait until the answer that is being written is written and noted."""
+        """Wait until the answer that is being written, if any, is written and recorded."""
         with self._lock:
             return
 

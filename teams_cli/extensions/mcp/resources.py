@@ -1,4 +1,6 @@
-"""Resources: a team, its tasks, the caller's inbox and the results of agents, each under a URI; and subscriptions."""
+"""Resources: a team, its tasks, the caller's inbox and the results of agents, each under a URI. Clients can subscribe
+to resources.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,7 @@ def text(call: Call, uri: str) -> str:
 
 
 def _request(uri: str) -> tuple[str, dict[str, Any], str]:
-    """Return the command that answers for a URI, the arguments of the command, and the team."""
+    """Return the command whose answer is the resource at *uri*, the arguments of the command, and the team."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -115,9 +117,9 @@ _GROUP_SECONDS = 0.005
 
 
 class Subscriptions:
-    """Notifies the client when a resource that it subscribed to has changed, or the tools that it is offered.
+    """Notifies the client when a resource to which it subscribed has changed, or when the list of tools has changed.
 
-    Clients of the newer protocol listen on a stream of their own; clients of the older one get notifications.
+    Clients of the newer protocol listen on a stream of their own. Clients of the older protocol get notifications.
     """
 
     def __init__(self, store: Store, identity: Identity, offered: Callable[[], list[str]]) -> None:
@@ -144,7 +146,7 @@ class Subscriptions:
         self._is_over = True
 
     def remember(self, session: ServerSession, tools: list[str]) -> None:
-        """Note the tools that the client was shown."""
+        """Note which *tools* the client was shown, and its *session*."""
         self._session, self._tools = session, tools
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
@@ -175,7 +177,7 @@ class Subscriptions:
             self._subscriptions.subtract(uris)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Watch the caller's team, and after a change of team the new one, until `end` is called."""
+        """Watch the caller's team until `end` is called. If the caller changes to another team, watch that team."""
         is_reported = False
         while not (self._is_over or loop.is_closed()):
             try:
@@ -188,8 +190,8 @@ class Subscriptions:
                 time.sleep(_CHECK_SECONDS)
 
     def _watch_team(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
-        """Watch the team until the client is in another team or needs other topics. Without subscriptions, only changes
-        that may affect the tools wake this watch.
+        """Watch the team until the caller is in another team, or other topics must be watched. If the client has no
+        subscriptions, only changes that may affect the tools count.
         """
         if not team:
             return time.sleep(_CHECK_SECONDS)
@@ -209,7 +211,7 @@ class Subscriptions:
             watch.close()
 
     def _topics(self) -> frozenset[str] | None:
-        """Return the topics to watch; None for all."""
+        """Return the topics to watch; None stands for all topics."""
         is_subscribed = any(count > 0 for count in list(self._subscriptions.values()))
         return None if is_subscribed else _TOPICS_OF_TOOLS
 
@@ -221,7 +223,9 @@ class Subscriptions:
             return None
 
     def _notify_of_changes(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Notify the client of each resource that has changed, and of the tools."""
+        """Notify the client of each resource with a subscription that has changed, and of the tools if they have
+        changed.
+        """
         for uri in list(self._subscriptions):  # a copy, because the event loop may add some meanwhile
             if self._subscriptions[uri] <= 0:
                 continue

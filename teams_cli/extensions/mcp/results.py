@@ -1,4 +1,4 @@
-"""Results: the answers and refusals of tools, as text and as data. Hints in them name tools instead of commands."""
+"""Results: the answers and refusals of tools, as text and as data. Their hints name tools instead of commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ ROWS = 50
 """The most rows of an answer."""
 _ANSWER_BYTES = 8_000
 _RESERVED_BYTES = 300
-"""Bytes of an answer for the count of unread messages, the damaged records and the note on cut texts."""
+"""Bytes kept free in an answer for the count of unread messages, the errors of damaged records, and the note that texts
+were cut.
+"""
 _RESOURCE_BYTES = 20_000
 _READ_MARK_BYTES = 60
 """The number of bytes by which a row grows when it is marked as read."""
@@ -59,8 +61,8 @@ def rows_that_fit(rows: Iterable[Any]) -> int:
 
 
 def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any]:
-    """Return the first *most* rows, each with only the keys in *gist* if there are any; `more` is the number of rows
-    left out.
+    """Return the first *most* rows. If *gist* has keys, the rows get only these keys. If rows are left out, `more` is
+    their number.
     """
     shown = list(rows[:most])
     if gist:
@@ -69,8 +71,8 @@ def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any
 
 
 def within(document: dict[str, Any], most: int = _ANSWER_BYTES - _RESERVED_BYTES, cut: str = _CUT) -> dict[str, Any]:
-    """Return the document, cut to *most* bytes if it is longer: long texts are cut first, then long lists. Then *cut*
-    is added, which says how to see the rest.
+    """Return the document. If it is longer than *most* bytes, cut long texts, and then long lists. *cut* is a text that
+    says how to see the rest; it is added to a document that was cut.
     """
 
     def fits(part: Any) -> bool:
@@ -83,7 +85,7 @@ def within(document: dict[str, Any], most: int = _ANSWER_BYTES - _RESERVED_BYTES
 
 
 def resource(document: Any, gist: Sequence[str]) -> Any:
-    """Return the document of a resource, cut like the answer of a tool if it is too long."""
+    """Return the document of a resource. If it is too long, it is cut like the answer of a tool."""
     if size(document) <= _RESOURCE_BYTES:
         return document
     if not isinstance(document, dict):
@@ -97,7 +99,7 @@ _FOR_SHELL = re.compile(
     r",? instead of --team\b|; `-` reads it from standard input|, or (?:for several: )?teams create-task --from (?s:.*)"
     r"|(?<=\bteams join-team )(\S+) --as \S+"
 )
-"""Matches phrases that make no sense in a call of a tool. The part in a group stays."""
+"""Matches phrases that make no sense in a call of a tool. They are removed, except the part in a group."""
 _SERVER_PREFIX = re.compile(r"^(mcp_+)?teams?_+")
 _PHRASES = {
     "Add --as human as a person; as an agent --as AGENT or TEAMS_AGENT_ID": (
@@ -116,11 +118,13 @@ MESSAGING: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "send-message": ("send_to_agent", ("target", "message"), ()),
     "broadcast-message": ("broadcast", ("message",), ("send_to", "reply_to")),
 }
-"""The commands whose tools have their names in Janus or IAM, with the required and the optional arguments of the
-tool.
+"""The commands whose tools have other names, from Janus or IAM. For each, the tool's name, its required arguments and
+its optional arguments.
 """
 _OFFERED_AS = {**MESSAGING, "announce": MESSAGING["broadcast-message"]}
-"""The same for hints: a first broadcast also announces."""
+"""Like `MESSAGING`, but for hints: a hint to announce names the tool `broadcast`, because the first broadcast also
+announces.
+"""
 
 
 def tool_name(command: str) -> str:
@@ -129,8 +133,8 @@ def tool_name(command: str) -> str:
 
 
 def tool_meant(name: str, names: Container[str]) -> str | None:
-    """Return the tool in *names* that a client means by *name*, or None. The client may put the server's name before
-    the tool's, and write dashes.
+    """Return the tool in *names* that the client means, or None if there is none. In *name*, the client may have put
+    the server's name first, or dashes for underscores.
     """
     name = name.replace("-", "_")
     if name not in names:
@@ -154,7 +158,7 @@ def in_tools(text: str) -> str:
 
 
 def _tool_call(command: Command, arguments: requests.Arguments) -> str:
-    """Return the call of the command's tool. Positional arguments get the names that the tool gives them."""
+    """Return the call of the command's tool as text. Each positional argument has the name that it has in the tool."""
     names = list(_OFFERED_AS[command.name][1]) if command.name in _OFFERED_AS else []
     written = []
     for parameter, value in arguments:
@@ -171,7 +175,7 @@ def description(doc: str) -> str:
 
 
 def beginning(text: str) -> str:
-    """Return the first sentence of the text, and also the next one if the first is very short."""
+    """Return the first sentence of the text. If it is very short, the second sentence is added."""
     sentence, _, others = text.partition(". ")
     if others and len(sentence) < _SHORT_SENTENCE:
         sentence = f"{sentence}. {others.partition('. ')[0]}"
@@ -179,14 +183,14 @@ def beginning(text: str) -> str:
 
 
 def schema(document: dict[str, object]) -> dict[str, object]:
-    """Return the schema of a request for a tool. Its descriptions name tools, and it lacks `additionalProperties`,
-    which would cost every model tokens.
+    """Return the schema of a request for a tool. Its descriptions name tools instead of commands. It lacks
+    `additionalProperties`, which would cost tokens of every model.
     """
     return {key: _with_tools_named(value) for key, value in document.items() if key != "additionalProperties"}
 
 
 def _with_tools_named(value: object) -> object:
-    """Return a part of a schema, in which all descriptions name tools."""
+    """Return a part of a schema, with commands in its descriptions replaced by tools."""
     if not isinstance(value, dict):
         return value
     changed = {key: _with_tools_named(inner) for key, inner in value.items()}
@@ -196,8 +200,8 @@ def _with_tools_named(value: object) -> object:
 
 
 def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult:
-    """Return the answer of a tool: its document, the damaged records, and a line on unread messages. Clients without
-    hooks learn of their messages only by that line.
+    """Return the answer of a tool: its document, the errors of damaged records, and a line that counts the unread
+    messages. Clients without hooks learn of messages only by that line.
     """
     answer = dict(document)
     _name_tools(answer)
@@ -210,7 +214,7 @@ def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult
 
 
 def _unread_count(call: Call) -> int:
-    """Return the number of the caller's unread messages; 0 for the human, or if the inbox can't be read."""
+    """Return the number of the caller's unread messages. It is 0 for the human, and if the inbox can't be read."""
     if call.caller is None or call.caller.is_human:
         return 0
     try:
@@ -220,8 +224,8 @@ def _unread_count(call: Call) -> int:
 
 
 def _name_tools(document: dict[str, Any]) -> None:
-    """Rewrite, in place, the shell commands in a document as calls of MCP tools: in `next`, hints, help and notices,
-    also in those of its lists and of `state`.
+    """Rewrite the shell commands in a document as calls of tools, in place. They are in `next`, hints, help and notices
+    of the document itself, of the rows in its lists, and of its `state`.
     """
     _name_tools_in_row(document)
     parts = list(document.values())
@@ -238,8 +242,8 @@ def _name_tools(document: dict[str, Any]) -> None:
 
 
 def _name_tools_in_row(row: dict[str, Any]) -> None:
-    """Rewrite the shell commands in a row. Of a message from an agent, only the line that the program added to it is
-    rewritten.
+    """Rewrite the shell commands in a row as calls of tools. In a message from an agent, only a line that the program
+    added is rewritten.
     """
     for key in ("next", "hint", "help", "message", "content"):
         if not isinstance(row.get(key), str):
@@ -251,7 +255,7 @@ def _name_tools_in_row(row: dict[str, Any]) -> None:
 
 
 class DocumentedRefusal(errors.TeamsError):
-    """A refusal that is answered with a document of its own."""
+    """A refusal whose answer is a document of its own."""
 
     def __init__(self, error: errors.TeamsError, document: dict[str, Any]) -> None:
         super().__init__(error.message, error.hint)
@@ -268,7 +272,7 @@ def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:
 
 
 def _result(document: dict[str, Any], is_error: bool = False, has_data: bool = True) -> CallToolResult:
-    """Return the document as the result of a call: as text, and with *has_data* also as data."""
+    """Return the document as the result of a call: always as text, and if *has_data* also as data."""
     text = text_of(document)
     try:
         text.encode()

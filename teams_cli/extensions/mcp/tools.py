@@ -37,12 +37,12 @@ _ASK = "ask-others"
 _QUESTION_COMMANDS = (_ASK, "answer", "respond-to-broadcast")
 """Commands that are not offered while questions are off."""
 _EVERY_ROW = 1_000_000
-"""A limit that no list reaches."""
+"""A limit so high that no list has more rows."""
 
 
 class Tool:
-    """A command as a tool. Its name, its description and the schema of its arguments are those of the command, unless
-    others are given.
+    """A tool that runs a command. Its name, description and schema are those of the command, unless others are given
+    here.
     """
 
     has_data = True
@@ -59,7 +59,7 @@ class Tool:
 
     @cached_property
     def listed(self) -> Listed:
-        """The tool as it is in a list of tools."""
+        """The tool in the form in which a list of tools has it."""
         return Listed(
             name=self.name,
             title=self.name.replace("_", " ").capitalize(),
@@ -80,7 +80,9 @@ class Tool:
 
     @property
     def _annotations(self) -> ToolAnnotations:
-        """What clients may assume of a call: whether it only reads, destroys something, or may be repeated."""
+        """What clients may assume about calls of the tool: whether they only read, whether they destroy something, and
+        whether they may be repeated.
+        """
         claims = any(parameter.key == "claim" for parameter in self.command.own)
         if not self.needs_right and not (self.command.changes or claims):
             return ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -91,7 +93,9 @@ class Tool:
         )
 
     def is_daily(self, rights: Rights) -> bool:
-        """Return whether this is an everyday tool of the caller. A tool that hints call by another name is not."""
+        """Return whether this is an everyday tool of the caller. If hints use another tool for the same command, this
+        tool is not.
+        """
         is_wanted = self.command.daily or (self.command.outside and rights.is_outside)
         return is_wanted and self.name == results.name_in_hints(self.command.name)
 
@@ -106,8 +110,8 @@ class Tool:
         return rights.may(self.command.name)
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
-        """Run the command, and return its answer, cut to the length that an answer may have. With the argument `full`
-        it is not cut.
+        """Run the command and return its answer. The answer is cut to the permitted length, unless the argument `full`
+        is true.
 
         Raises:
             TeamsError: The command refuses.
@@ -135,7 +139,7 @@ class Tool:
 
     @cached_property
     def _marks_as_read(self) -> bool:
-        """Whether the command marks as read what it returns, unless it is told to peek."""
+        """Whether the command marks the messages that it returns as read, unless its argument `peek` is given."""
         return {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
 
     def run(self, call: Call, arguments: Arguments) -> Any:
@@ -148,15 +152,17 @@ class Tool:
 
 
 def _complete(answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, Any]:
-    """Return the answer with the number of rows that the command left out, *more*. If it *must_fit*, it is cut."""
+    """Return the answer. If *more* is not 0, it is added: the number of rows that the command left out. If the answer
+    *must_fit*, it is cut.
+    """
     if more:
         answer = {**answer, "more": more}
     return results.within(answer) if must_fit else answer
 
 
 class MessagingTool(Tool):
-    """A tool with the name and the arguments that it has in Janus or IAM. *required* and *optional* have the
-    descriptions of the arguments, all of which are texts.
+    """A tool that has the name and the arguments of a tool of Janus or IAM. All arguments are texts; *required* and
+    *optional* have their descriptions.
     """
 
     def __init__(
@@ -185,7 +191,7 @@ class MessagingTool(Tool):
             raise
 
     def _checked(self, arguments: Arguments) -> dict[str, str]:
-        """Return the arguments as texts, without those that are null.
+        """Return the arguments as texts; a whole number becomes a text. Arguments that are null are left out.
 
         Raises:
             WrongUsage: An argument is unknown or missing.
@@ -205,7 +211,7 @@ class MessagingTool(Tool):
 
 
 def _list_agents(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """List the agents. The `status` of an agent is `idle` or `active`, as in Janus."""
+    """List the agents. As in Janus, the `status` of an agent is `idle` or `active`."""
     document = requests.answer(call, "list-agents", arguments)
     agents = []
     for row in document["agents"]:
@@ -226,8 +232,8 @@ def _send_to_agent(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _undelivered(call: Call, arguments: Arguments, error: errors.TeamsError) -> results.DocumentedRefusal:
-    """Return the refusal of `send_to_agent` with the keys that it has in Janus: `delivered`, the `error`, and the
-    agents that are `available`. For an unknown agent, `error` is word for word the sentence of Janus.
+    """Return the refusal of `send_to_agent`, with the keys of Janus: `delivered`, `error`, and the names of the agents
+    that are `available`. If the recipient is unknown, `error` has exactly the sentence of Janus.
     """
     is_unknown = isinstance(error, errors.AgentNotFound)
     message = f'Agent "{arguments["target"]}" not found' if is_unknown else error.message
@@ -245,8 +251,8 @@ def _sender(call: Call) -> str:
 
 
 def _broadcast(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Send a message to all other agents, or only to the agent in `send_to`, or as an answer to the message in
-    `reply_to`.
+    """Send a message to the agent in `send_to`; or as a reply to the message in `reply_to`; or, without either, to all
+    other agents.
     """
     message, recipient, answered = arguments["message"], arguments.get("send_to"), arguments.get("reply_to")
     if answered is not None and recipient is not None:
@@ -263,7 +269,9 @@ def _broadcast(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _broadcast_to_all(call: Call, message: str) -> dict[str, Any]:
-    """Send the message to all other agents. The first broadcast of an agent that is alone becomes its status line."""
+    """Send the message to all other agents. If there are none, and the sender has no status line yet, the message
+    becomes its status line.
+    """
     sender = _sender(call)
     try:
         sent = requests.answer(call, "broadcast-message", {"text": message})
@@ -306,7 +314,7 @@ _PARAMETERS = {
 
 
 def every(environ: Mapping[str, str]) -> dict[str, Tool]:
-    """Return all tools by name, in the order of the help. The tool that asks for permission is among them if the
+    """Return all tools by name, in the order of the help. The tool by which clients ask for permission is added if the
     environment says that the client uses it.
     """
     tools = {tool.name: tool for tool in map(Tool, requests.offered())}
@@ -321,7 +329,7 @@ def every(environ: Mapping[str, str]) -> dict[str, Tool]:
 
 
 def usable(tools: Mapping[str, Tool], rights: Rights, everything: bool) -> list[Tool]:
-    """Return the tools that the caller may use: the everyday ones, or all of them if *everything* is True."""
+    """Return the tools that the caller may use. Unless *everything* is True, only everyday tools are returned."""
     return [tool for tool in tools.values() if (everything or tool.is_daily(rights)) and tool.is_for(rights)]
 
 
@@ -337,8 +345,8 @@ def listed(usable: Iterable[Tool], rights: Rights, everything: bool) -> list[Lis
 
 
 def _shorter(tool: Tool) -> Listed:
-    """Return the tool with a description of one sentence and without rare arguments, since models read the list with
-    every request.
+    """Return the tool with a description of one sentence, and without rarely used arguments. Models read the list of
+    tools with every request.
     """
     rare = {parameter.key for parameter in tool.command.own if parameter.seldom}
     properties = {}
@@ -364,7 +372,9 @@ _FIRST = (
     *("brief", "wait", "claim_task", "create_task", "broadcast", "update_task"),
     *("join_team", "spawn_team", "run_agent", "get_tasks", "list_agents"),
 )
-"""Tools by importance. The first list has the first of these that the caller may use."""
+"""Tools in the order of their importance. The first list has the first of them that the caller may use, as many as
+`_FIRST_COUNT`.
+"""
 _MORE_TOOLS_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -375,10 +385,11 @@ _MORE_TOOLS_SCHEMA: dict[str, Any] = {
 
 
 def first_tools(usable: list[Tool]) -> list[Tool]:
-    """Return the most important of the usable tools, and the tool for permissions, which the client calls by itself.
+    """Return the most important of the *usable* tools. The tool for permissions is added if it is usable, because the
+    client calls it by itself.
 
-    While questions are on, agents are asked to use them, so the tool for questions takes the place of `claim_task`. The
-    tool `wait` claims tasks too.
+    While questions are on, the tool for questions is listed instead of `claim_task`, because agents are to ask
+    questions. The tool `wait` can also claim tasks.
     """
     by_name = {tool.name: tool for tool in usable}
     ask = results.tool_name(_ASK)
@@ -388,7 +399,7 @@ def first_tools(usable: list[Tool]) -> list[Tool]:
 
 
 class MoreTools(Tool):
-    """The tool that lists further tools, which *others* returns, or calls one of them."""
+    """The tool that lists further tools, or calls one of them. *others* returns the further tools."""
 
     def __init__(self, others: Callable[[Call], list[Listed]]) -> None:
         doc = "List all other tools, or call one of them."
@@ -397,11 +408,13 @@ class MoreTools(Tool):
         self._others = others
 
     def is_for(self, rights: Rights) -> bool:
-        """Return False: the tool is added to the first list only, whoever calls."""
+        """Return False for every caller, so that no list has this tool by itself. Only the first list of tools adds
+        it.
+        """
         return False
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
-        """Return the whole list, which may be longer than other answers."""
+        """Return the whole list of further tools. It may be longer than the answers of other tools."""
         return self._list(call)
 
     def _list(self, call: Call) -> dict[str, Any]:
@@ -441,12 +454,14 @@ class AskPermission(Tool):
         return rights.has_identity
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
-        """Return the whole answer. It repeats the client's own input, so nothing may be cut."""
+        """Return the person's decision, uncut: it repeats the client's input, which must stay complete."""
         return _ask(call, arguments.get("tool_name"), arguments.get("input"))
 
 
 def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
-    """Return whether the tool may be used, in the client's own format."""
+    """Ask the person whether the tool *tool_name* may be used with this *input*. Return the decision in the format of
+    the client.
+    """
     if not isinstance(tool_name, str) or not isinstance(input, dict):
         raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
     refusal = answering.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
