@@ -1,5 +1,5 @@
-"""Answers in place of a busy agent: a copy of it with its whole history, or a command that it named, answers a question
-while it works on. Agents with neither get the question in their inbox.
+"""Answers in place of a busy agent: a copy of the agent with its whole history, or a command that the agent named,
+answers a question while the agent works on. An agent with neither gets the question in its inbox.
 
 A process of its own collects the answers to one question. It outlives the command that asked.
 """
@@ -62,8 +62,8 @@ class Shadow:
         self.tag = f"{question.id}.{member.agent_id}.{os.getpid()}"
 
     def run(self, patience: float) -> tuple[str, bool]:
-        """Run the process for at most *patience* seconds. Returns its answer, or the reason why there is none, and
-        whether it failed. Processes that it started are ended.
+        """Run the process for at most *patience* seconds, then end what it started. Returns two values: the answer, or
+        the reason why there is none; and whether there is none.
         """
         try:
             done = self._run_process(patience)
@@ -87,7 +87,7 @@ class Shadow:
         return done.stdout
 
     def _run_process(self, patience: float) -> subprocess.CompletedProcess[str]:
-        """Run the process until it ends. It raises what `run_to_end` raises."""
+        """Run the process until it ends. It raises the same errors as `run_to_end`."""
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
@@ -119,12 +119,12 @@ class AnswerCommand(Shadow):
 def run_to_end(
     words: list[str], stdin: str, environment: dict[str, str], directory: str, patience: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a copy of an agent until it ends, with *stdin* as its input. Returns its exit status and the beginning of its
-    output. Processes that it leaves behind are not waited for.
+    """Run the command *words* until it ends, with *stdin* as its input. Returns its exit status and the beginning of
+    its output. Processes that the command leaves behind are not waited for.
 
     Raises:
         subprocess.TimeoutExpired: It takes longer than *patience* seconds.
-        OSError: It can't be started.
+        OSError: The command can't be started.
     """
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         source.write(stdin.encode(errors="replace"))
@@ -154,8 +154,8 @@ def main() -> None:
 
 
 def start(store: Store, question: Question, environ: dict[str, str]) -> int | None:
-    """Put the question into the inboxes of agents for which nothing else can answer, and start a process that collects
-    the other answers. Returns the id of that process; None if there is nothing to collect.
+    """Ask the members. Those without a session, a terminal or a command get the question in their inbox; a new process
+    collects the answers of all others. Returns the id of that process; None if it is not needed.
     """
     team = teams.get(store, question.team_name)
     members = _waiting_for(question, team)
@@ -183,8 +183,8 @@ def _waiting_for(question: Question, team: Team) -> list[Member]:
 
 
 def _ask_without_process(store: Store, question: Question, member: Member) -> bool:
-    """Put the question into the member's inbox, and return whether that was done. A member with a session, a terminal
-    or a command is asked by the process that collects the answers instead.
+    """Put the question into the member's inbox and return True. A member with a session, a terminal or a command is not
+    asked here: return False, so that the process that collects the answers asks the member.
     """
     if member.answer:
         return False
@@ -212,7 +212,9 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
-    """Have the member's copy answer, or ask the member itself. An unexpected error is recorded as the answer."""
+    """Have the member's copy or command answer; if the member has neither, ask the member itself. An unexpected error
+    is recorded as the answer.
+    """
     try:
         shadow = _shadow_of(store, question, member, user)
         content, failed = "", True
@@ -231,7 +233,9 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
 
 
 def _shadow_of(store: Store, question: Question, member: Member, user: Config) -> Shadow | None:
-    """Return a copy of the member's session, or else the command that it named; None if it has neither here."""
+    """Return a copy of the member's session, or else the command that the member named to answer. None if this machine
+    can run neither.
+    """
     session = sessions.find(store, question.team_name, member.agent_id)
     if session and not sessions.is_started_here(store, question.team_name, session):
         session = None  # of another machine, or changed by others: nothing in it may be run
@@ -245,8 +249,8 @@ def _shadow_of(store: Store, question: Question, member: Member, user: Config) -
 
 
 def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
-    """Call *write*, and repeat that while the store is busy and there is time left to answer the question, because
-    somebody waits for the answer.
+    """Call *write* again and again while the store is busy or fails, until the time to answer the question is over.
+    Somebody waits for the answer.
     """
     complaints = logs.Complaints()
     while True:
@@ -267,8 +271,8 @@ def _complain(line: str) -> None:
 
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool, writing: Lock) -> None:
-    """Record the answer, and notify the agent of what was answered in its name, without waking it. Answers to one
-    question are recorded one at a time, because they change the same record.
+    """Record the answer. Unless it is a failure, notify the agent *name* of the answer, without waking the agent.
+    Answers to one question are recorded one at a time, because they change the same record.
     """
     data = content.encode(errors="replace")
     if len(data) > text.MAX_MESSAGE:
@@ -288,7 +292,7 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
 
 
 def _ask_itself(store: Store, question: Question, member: Member) -> None:
-    """Put the question into the inbox of an agent that can't be copied, which resumes the agent if it is idle."""
+    """Put the question into the inbox of a member that can't be copied. The message resumes an idle agent."""
     blocked = "" if question.asker_pid is None else f"{question.from_} is BLOCKED waiting for your answer. "
     hint = f"({blocked}Answer within {length(question.timeout)}: teams answer {question.id} TEXT)"
     body = f"{question.question}\n{hint}\n{asking.how_deep(question.depth)}"

@@ -36,9 +36,9 @@ _HINT_IN_TOOLS = f'{_HINT}broadcast(message="what you are working on")'
 def payload(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -> dict[str, Any]:
     """Return the other agents and the caller's open messages, in the form of the result of a tool `broadcast`.
 
-    A client adds it to the end of the context of the next model call. Messages come again at every call until they are
-    handled; being shown marks them as read. `hint` is there until the caller has announced itself. If there are too
-    many messages, `more` counts those that are left for the next call or for `read-messages`.
+    A client adds this result to the end of the context of the next model call. Messages come again at every call until
+    they are handled, but are marked as read at once. `hint` is there until the caller has announced itself. `more`
+    counts the messages that there was no room for; `read-messages` shows them.
     """
     mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_shown, turn=0)
     read_before = [Message.from_json(document) for document in mail if "readBefore" in document]
@@ -55,11 +55,11 @@ def payload(store: Store, team_name: str, caller: Caller, once_shown: OnceShown)
 
 
 def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
-    """Return the same as `payload`, but short, for clients that add it to every model call; None if there are no other
-    agents and no messages.
+    """Return a short form of the result of `payload`, for clients that add it to every model call. None if there are no
+    other agents and no messages.
 
-    It marks nothing as read. It names tools, because it looks like the result of a tool. Messages that the agent
-    already has in its context are shortened.
+    Unlike `payload`, this marks no message as read. Its hints name tools instead of commands, because it looks like the
+    result of a tool. Long messages are cut, most of all those that the agent has read already.
     """
     agents = [
         {"name": row["name"], "status": text.clipped(row["status"] or "", _STATUS) or None, "idle": row["idle"]}

@@ -37,8 +37,8 @@ class LoneProcess:
         are *environ*, is inside a client's sandbox, nothing is started, because the sandbox would end it.
 
         Raises:
-            StorageFailed: Its lock or its log can't be made.
-            OSError: It can't be started.
+            StorageFailed: The lock or the log of the process can't be made.
+            OSError: The process can't be started.
         """
         if environ.get(SANDBOX):
             return
@@ -60,9 +60,11 @@ class LoneProcess:
     def attend(
         self, store: Store, team: str, begin: Callable[[], Callable[[], bool]], complain: Callable[[str], object]
     ) -> None:
-        """Run as this process: look at every change in the team, until a look returns that nothing is left to do, the
-        team is gone, or another process holds the lock. *begin* makes the function that looks, each time the lock is
-        taken. A failed look is repeated, and *complain* gets its reason once.
+        """Work as this process: look at every change in the team, until a look returns that nothing is left to do, the
+        team is gone, or another process holds the lock.
+
+        Each time the lock is taken, *begin* makes the function that looks. A failed look is repeated, and *complain*
+        gets the reason of the failure once.
         """
         complaints = logs.Complaints()
         while (descriptor := self.hold(store, team)) is not None:
@@ -78,7 +80,9 @@ class LoneProcess:
 
 
 def _look_or_complain(look: Callable[[], bool], complaints: logs.Complaints, complain: Callable[[str], object]) -> bool:
-    """Look once, and return whether nothing is left to do. A failed look is to be repeated."""
+    """Look once, and return whether nothing is left to do. If the look fails, return False, so that it is repeated;
+    *complain* gets the reason, unless the last look failed for the same reason.
+    """
     try:
         is_done = look()
         complaints.end()
@@ -102,16 +106,16 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start the waker if clients of the team run in terminals of this machine. It does not inherit the variables that
-    identify the client which starts it.
+    """Start the waker if clients of the team run in terminals of this machine. The waker does not inherit the variables
+    that identify the client which starts it.
     """
     if is_seated(store.root, team) and not WAKER.is_running(store, team):
         start(store, team, environments.clean(environ))
 
 
 def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Start the keeper of a session. If that fails, the session ends as failed, and its caller is notified. Inside a
-    client's sandbox the start is left to the keeper of that client, which is outside.
+    """Start the keeper of a session. If the start fails, the session ends as failed, and its caller is notified. Inside
+    a client's sandbox no keeper is started: the keeper of that client, which runs outside, does it.
     """
     if by := environ.get(SANDBOX) and environ.get("TEAMS_AGENT_ID"):
         # A process in the sandbox would end with the command.
@@ -153,7 +157,7 @@ def _environment_of_keeper(
 
 
 def _update_starting(store: Store, team: str, session: Session, change: Callable[[Session], Session]) -> None:
-    """Change the stored session if it is still starting in the same generation."""
+    """Change the stored session, if it is still starting and no newer generation of it has begun."""
 
     def changed(latest: Session) -> Session:
         return change(latest) if latest.state == "starting" and latest.generation == session.generation else latest
@@ -162,8 +166,8 @@ def _update_starting(store: Store, team: str, session: Session, change: Callable
 
 
 def start_requested(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Start the agents that the client of *agent* asked for inside its sandbox, with no more permissions than *agent*
-    has.
+    """Start the agents that the client of *agent* asked for inside its sandbox. They get no more permissions than
+    *agent* has.
     """
     for session, _ in store.scan(team, sessions.SESSION, []):
         is_requested = session.unstarted == agent and not session.ended

@@ -45,8 +45,8 @@ class TurnUsage(Record):
 
 
 class Usage(Record):
-    """The tokens and the time that one agent used, turn by turn. *said* is what the client itself counted since the
-    beginning of its session.
+    """The tokens and the time that one agent used, turn by turn. *said* are the tokens that the client itself counted
+    since the beginning of its session.
     """
 
     nested = {"turns": TurnUsage, "said": Tokens, "owed": Owed}  # noqa: RUF012
@@ -72,8 +72,8 @@ def total_tokens(turns: Iterable[TurnUsage]) -> int:
 
 
 def record_usage(store: Store, team: str, session: Session, profile: Profile, printed: str, began: str) -> None:
-    """Add a turn that has ended to the usage of its agent. Warnings about budgets that follow from the turn are stored
-    together with it, and then sent. *printed* is what the client printed, and *began* when the turn began.
+    """Add a turn that has ended to the usage of its agent. If the turn causes warnings about budgets, they are stored
+    with it and then sent. *printed* is what the client printed, and *began* is when the turn began.
     """
     now = teams.now(store)
     seconds = (parse_rfc3339(now) - parse_rfc3339(began)).total_seconds()
@@ -120,8 +120,8 @@ _WARNED_AT = 0.8
 
 
 class Budget:
-    """A limit of tokens, and the number *taken* of it. It is the team's budget if *of* is empty, else that of the agent
-    or run with that name. *uncounted* is the number of turns whose tokens are not known.
+    """A limit of tokens; *taken* is how many of them are used. *of* is the name of the agent or run that it limits, or
+    "" for the whole team. *uncounted* is the number of turns whose tokens are not known.
     """
 
     def __init__(self, of: str, limit: int, taken: int, uncounted: int) -> None:
@@ -132,7 +132,7 @@ class Budget:
 
     @property
     def used_up(self) -> bool:
-        """Whether no new turn may begin."""
+        """Whether the limit is reached, so that no new turn may begin."""
         return self.taken >= self.limit
 
     def __str__(self) -> str:
@@ -155,7 +155,7 @@ def of_team(store: Store, team: Team) -> list[Budget]:
 
 
 def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None:
-    """Return the first budget that forbids the agent another turn; None if it may have one.
+    """Return the first budget that forbids the agent another turn; None if there is no such budget.
 
     Raises:
         DamagedRecord: A budget applies, but the agent's usage can't be read.
@@ -169,7 +169,7 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
 
 
 def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens: str) -> int:
-    """Set the budget of one agent or one run; 0 removes it.
+    """Set the budget of the agent or run *of* to *tokens*, or remove it if *tokens* is 0. Returns the new limit.
 
     Raises:
         InvalidValue: There is no such agent or run, or the limit is not a valid number of tokens.
@@ -192,8 +192,8 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens:
 
 
 def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -> list[Owed]:
-    """Return the notices to the leader and the human about budgets of which 80 or 100 % are used after the turn, which
-    is not stored yet. Their uids are made from budget and limit, so that each is sent once.
+    """Return the notices to the leader and the human about budgets of which *turn* uses 80 or 100 %. The turn is not
+    stored yet. The uid of a notice is made from budget and limit, so that each notice is sent once.
     """
     team = teams.get(store, team_name)
     notices = []
@@ -214,7 +214,7 @@ def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -
 
 
 def _limits(team: Team) -> dict[str, int]:
-    """Return the limits that are set, by agent or run; the team's own under an empty name."""
+    """Return the limits that are set, by the name of the agent or run. The team's own limit is under the name ""."""
     limits = {of: int(limit) for of, limit in (team.budgets or {}).items()}
     of_team = int(settings.value(team, SETTING))
     return {"": of_team, **limits} if of_team else limits
@@ -225,7 +225,9 @@ def _limits_for(team: Team, agent: str, run: str) -> dict[str, int]:
 
 
 def _with_taken(store: Store, team: Team, limits: dict[str, int]) -> Iterator[Budget]:
-    """Yield the budgets with the number of tokens that are used of each. Records that can't be read are not counted."""
+    """Yield a budget for each limit, with the number of tokens used so far. Records that can't be read are not
+    counted.
+    """
     usages = all_usage(store, team.name, []) if limits else []
     for of, limit in limits.items():
         turns = [turn for usage in usages for turn in usage.turns if of in ("", usage.agent, turn.run)]

@@ -59,7 +59,7 @@ def change_task(
     place: Workplace,
     files: Sequence[evidence.File] = (),
 ) -> Task:
-    """Change a task as `changes.change_task` does, but run its check first if it is to be completed, which may take
+    """Change a task as `changes.change_task` does. If *edit* completes the task, its check runs first, which may take
     long.
 
     The check runs in the owner's worktree, else in the directory that the task names, else in the checkout around the
@@ -109,23 +109,26 @@ def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit
 
 
 def _has_newer_commit(store: Store, standing: Standing, task: Task, place: Workplace) -> bool:
-    """Whether the caller owns the task, which is in review, and has another commit than the submitted one."""
+    """Whether the task is in review, the caller owns it, and the caller has another commit than the submitted one."""
     if task.status != IN_REVIEW or task.owner != standing.name:
         return False
     return _current_commit(store, standing, place) not in (None, task.submitted)
 
 
 def _current_commit(store: Store, standing: Standing, place: Workplace) -> str | None:
-    """Return the commit of the caller's worktree, else of the checkout around the directory; None if there is none."""
+    """Return the commit of the caller's worktree, else of the checkout around the directory of *place*. None if there
+    is neither.
+    """
     checkout = checkouts.at(checkouts.worktree_of(store, standing.team.name, standing.name) or place.directory)
     return checkout.head if checkout else None
 
 
 def _check_or_refuse(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> Check:
-    """Run the check of the task and return its outcome. If it fails, record that and the result that the edit has.
+    """Run the check of the task and return its outcome. If the check fails, record its outcome on the task, with the
+    result that *edit* gives.
 
     Raises:
-        CheckFailed: It failed.
+        CheckFailed: The check failed.
     """
     task_changes.refuse_finishing(store, standing, task, edit)
     worktree = checkouts.worktree_of(store, standing.team.name, standing.name)
@@ -152,9 +155,9 @@ class _CheckRun:
         self.has_reported = False
 
     def check(self, worktree: str) -> Check:
-        """Run the check and return its outcome. It runs in the *worktree* on its commit. Without a worktree ("") it
-        runs in the directory that the task names, as that is, else on the commit of the checkout around the caller or
-        of the one where the check was set. Outside of git it runs in the caller's directory.
+        """Run the check on the commit of *worktree*, and return its outcome. If *worktree* is "", the check runs in the
+        directory that the task names, uncommitted files included. Else it runs on the commit of the checkout around the
+        caller, or of the checkout where the check was set. Outside of git it runs in the caller's directory.
         """
         directory = worktree or self.task.check_in or self.place.directory
         names_directory = bool(worktree or self.task.check_in or self.place.as_it_is)
@@ -175,8 +178,8 @@ class _CheckRun:
         return check.having(commit=checkout.head) if checkout and not uncommitted else check
 
     def _check_commit(self, checkout: Checkout) -> Check:
-        """Run the check in the checkout, whose files must be those of its commit. If others may work in the checkout
-        too, or git was told to skip some files, run it in a temporary checkout of the commit alone.
+        """Run the check in the checkout, whose files must be those of its commit. If other agents may work in the
+        checkout, or git was told to skip some files, run it in a temporary checkout of the commit alone.
         """
         last = checks.of(self.task)
         names = work.uncommitted(checkout, last.left if last else None)
@@ -258,7 +261,7 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
     refused once per agent. Tasks with a check and tasks of a workflow are exempt.
 
     Raises:
-        Conflict: There is such work. Repeating the command completes the task as it is.
+        Conflict: Nobody else can get the work. Repeating the command completes the task as it is.
     """
     top = environment.checkout_around(checkouts.worktree_of(store, standing.team.name, standing.name) or directory)
     checkout = checkouts.at(top) if not (task.check or task.step) and environment.is_worktree(top) else None
@@ -301,7 +304,7 @@ def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
     """Refuse a worktree with uncommitted changes.
 
     Raises:
-        Conflict: There are some.
+        Conflict: There are uncommitted changes.
     """
     if names:
         raise errors.Conflict(
@@ -359,7 +362,7 @@ def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float]
 
 
 def note_failed(store: Store, team: Team, task: Task, check: Check) -> None:
-    """Record on the task that its check failed, if its claim is still the same."""
+    """Record on the task that its check failed, unless its status or its claim has changed since *task* was read."""
 
     def with_failed_check(latest: Task) -> Task:
         if (latest.status, latest.claim) != (task.status, task.claim):

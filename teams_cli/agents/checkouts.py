@@ -17,8 +17,8 @@ _FILE = "teams-origin.json"
 
 class Origin:
     """The checkout *top* that a worktree was made from, and the commit *base* at which the worktree began. *rules* are
-    the ignore rules that git then read from elsewhere than `.gitignore`; None if an older version of the program did
-    not record them.
+    the ignore rules outside `.gitignore` that git used at that time; None if an older version of the program did not
+    record them.
     """
 
     def __init__(self, top: str = "", base: str = "", rules: list[str] | None = None) -> None:
@@ -55,7 +55,7 @@ def note(worktree: str, origin: Origin) -> None:
 
 
 def load(worktree: str) -> Origin:
-    """Return the origin of a worktree; an empty one if none was written."""
+    """Return the origin of a worktree; an empty Origin if none was recorded."""
     import json
 
     try:
@@ -137,7 +137,7 @@ class Checkout:
     def hidden(self, since: float) -> list[str]:
         """Return the files that `uncommitted` misses because git was told to skip them: files marked as unchanged, and
         files ignored by rules that were added to this repository after *since* (seconds since 1970) or by the branch.
-        Ignored directories as a whole are left out, because tools build them.
+        Directories that are ignored as a whole are left out, because build tools make them.
         """
         entries = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
         flagged = [entry[2:] for entry in entries if entry[:1] == "S" or entry[:1].islower()]
@@ -162,7 +162,7 @@ class Checkout:
 
 
 def _changed_at(path: str) -> float:
-    """Return when the file was changed, in seconds since 1970; 0 if there is none."""
+    """Return when the file was changed, in seconds since 1970; 0 if there is no such file."""
     try:
         return os.stat(path).st_mtime
     except OSError:
@@ -175,8 +175,8 @@ def branch_of(top: str) -> str:
 
 
 def at(directory: str) -> Checkout | None:
-    """Return the checkout that contains the directory. None if there is none, if it has no commit yet, or if its `.git`
-    file points to another place than its own data (see `leads_astray`), where an agent may have put commands for git.
+    """Return the checkout that contains the directory. None if there is no checkout, if it has no commit yet, or if it
+    `leads_astray`: git could then run commands that an agent put elsewhere.
     """
     lines = git.output_of(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
     return Checkout(*lines) if len(lines) == 4 and not leads_astray(lines[0]) else None
@@ -219,8 +219,8 @@ class Tree:
 
 def trees(store: Store, team: Team) -> list[Tree]:
     """Return the worktrees of this machine in which members work: those that `teams` made for its agents, and those in
-    which other members were seen. The leader is left out, because it only looks into the worktrees of others. Worktrees
-    whose `.git` file points to another place than their own data are left out too.
+    which other members were seen. Left out are the leader, because it only looks into the worktrees of others, and
+    worktrees whose `.git` file `leads_astray`.
     """
     worktrees = [
         Tree(session.agent, session.worktree, session.branch)

@@ -1,4 +1,4 @@
-"""End the session of an agent, and end sessions whose keeper is gone as lost."""
+"""End the session of an agent. A session whose keeper is gone counts as lost, and is ended here."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ _LINGER = 5.0
 
 
 def current(store: Store, team: str, agent: str) -> Session | None:
-    """Return the agent's session; None if `teams` did not start the agent. A session whose keeper is gone is ended as
-    lost first.
+    """Return the agent's session; None if `teams` did not start the agent. If the keeper of the session is gone, the
+    session is first ended as lost.
     """
     session = find(store, team, agent)
     return _settled(store, team, session) if session else None
 
 
 def started(store: Store, team: str, agent: str) -> Session:
-    """Return the session of an agent that `teams` started. A session whose keeper is gone is ended as lost first.
+    """Return the session of an agent that `teams` started. If the keeper of the session is gone, the session is first
+    ended as lost.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
@@ -48,25 +49,27 @@ def started(store: Store, team: str, agent: str) -> Session:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Session]:
-    """Return all sessions of the team. Sessions whose keeper is gone are ended as lost first."""
+    """Return all sessions of the team. A session whose keeper is gone is first ended as lost."""
     return [_settled(store, team, session) for session, _ in store.scan(team, SESSION, problems)]
 
 
 def children(store: Store, team: str, agent: str) -> list[Session]:
-    """Return the sessions of the agents that *agent* started. Sessions whose keeper is gone are ended as lost first."""
+    """Return the sessions of the agents that *agent* started. A session whose keeper is gone is first ended as lost."""
     sessions = [session for session, _ in store.scan(team, SESSION, []) if session.caller == agent]
     return [_settled(store, team, session) for session in sessions]
 
 
 def of_run(store: Store, team: str, run: str) -> list[Session]:
-    """Return the sessions of one run in the order of their start. Sessions whose keeper is gone are ended as lost
-    first.
+    """Return the sessions of one run in the order of their start. A session whose keeper is gone is first ended as
+    lost.
     """
     return sorted((s for s in all_of(store, team, []) if s.run == run), key=lambda s: s.created_at)
 
 
 def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm) -> None:
-    """Have the alarm ring when one of these sessions may have become lost, since nothing else reports that."""
+    """Have *alarm* ring when one of these sessions may have become lost, because nothing else reports a lost
+    session.
+    """
     active = [session for session in sessions if not session.ended]
     if not active:
         return
@@ -80,8 +83,8 @@ def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm
 
 
 def is_lost(store: Store, team: str, session: Session) -> bool:
-    """Whether the session is not ended but no process holds it: its keeper is gone, or its machine is silent. A keeper
-    on another machine can't be looked at, but reports regularly that its agent is alive.
+    """Whether the session is not ended, but its keeper is gone or its machine is silent. A keeper on another machine
+    can't be looked at, but reports regularly that its agent is alive.
     """
     if session.ended:
         return False
@@ -98,8 +101,8 @@ def is_lost(store: Store, team: str, session: Session) -> bool:
 
 
 def _keeper_is_on_its_way(store: Store, team: str, session: Session) -> bool:
-    """Whether a keeper was started that does not hold the session yet. The process that started it may have ended
-    before it could record that.
+    """Whether a keeper was started that does not hold the session yet. The process that started the keeper may have
+    ended before it could record the keeper's process id.
     """
     if session.state != "starting" or session.outcome or session.host != store.host:
         return False
@@ -108,8 +111,8 @@ def _keeper_is_on_its_way(store: Store, team: str, session: Session) -> bool:
 
 
 def frozen_keeper(session: Session) -> int | None:
-    """Return the process id of the session's keeper, if it runs on this machine and is stopped, as by SIGSTOP; else
-    None.
+    """Return the process id of the session's keeper, if the keeper runs on this machine but is stopped, as by SIGSTOP;
+    else None.
     """
     pid = session.keeper_pid
     if pid is None or processes.has_ended(pid, session.keeper_started, session.keeper_boot) is not False:
@@ -118,8 +121,8 @@ def frozen_keeper(session: Session) -> int | None:
 
 
 def _settled(store: Store, team: str, session: Session) -> Session:
-    """Return the session after what is overdue is done: it is ended if it is lost, and given back to the agent if
-    nobody sits in the agent's place any more. If the store can't be written, the session is returned unchanged.
+    """End the session if it is lost, or give it back to the agent if the person who sat in the agent's place is gone.
+    Returns the session after that, or unchanged if the store can't be written.
     """
     if not session.taken_by and not is_lost(store, team, session):
         return session
@@ -134,7 +137,9 @@ def _settled(store: Store, team: str, session: Session) -> Session:
 
 
 def settle_lost(store: Store, team: str, agent: str) -> Session:
-    """End a session whose keeper is gone: end the processes of its client, and notify its caller once."""
+    """End the agent's session if it is lost: end the processes of its client, and notify its caller once. Returns the
+    session after that.
+    """
     session, _ = store.get(team, SESSION, agent)
     if not is_lost(store, team, session):
         return session
@@ -180,9 +185,9 @@ def finish(
     exit_status: int | None = None,
     earlier: Sequence[str] = (),
 ) -> Session:
-    """End this generation of the session. Its caller gets the output, or the reason why there is none, exactly once.
-    The caller gets nothing if mail resumed the agent and the agent answered by mail. *earlier* are the outputs of the
-    turns before the last.
+    """End this generation of the session, and send its caller the output, or the reason why there is none, once.
+    Nothing is sent if mail resumed the agent and the agent answered by mail. *earlier* are the outputs of the turns
+    before the last.
 
     First the outcome is stored, then the message under a uid of the generation, and only then is the session done.
     After a crash in between, the process that finds the session continues from what is stored.
@@ -216,8 +221,8 @@ def finish(
 
 
 def _free_tasks_and_notify(store: Store, team: Team, ended: Session) -> None:
-    """Free the tasks that are reserved for the agent, if nothing resumes it. If it completed and has a branch, notify
-    the other members once of where its work is.
+    """If the agent was stopped or lost, free the tasks that are reserved for it. If it completed and has a branch,
+    notify the other members once of where its work is.
     """
     agent = ended.agent
     if ended.outcome in ("stopped", "lost"):
@@ -231,7 +236,9 @@ def _free_tasks_and_notify(store: Store, team: Team, ended: Session) -> None:
 
 
 def lapse(store: Store, team: str, session: Session) -> None:
-    """End a generation of the session that found nothing to do, with the outcome of the generation before."""
+    """End this generation of the session, which found nothing to do. The session keeps the outcome of the generation
+    before.
+    """
 
     def as_ended(latest: Session) -> Session:
         if latest.ended or latest.generation != session.generation:

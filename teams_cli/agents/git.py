@@ -1,5 +1,5 @@
-"""Run git in a directory, for the repository of that directory. Variables of another repository, which git sets for its
-hooks, are removed.
+"""Run git in a directory, for the repository of that directory. Environment variables that name another repository are
+removed: git sets them for its hooks.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def interject(
 
 
 def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
-    """Make the message the next turn of its recipient. Returns whether that ends a running turn."""
+    """Make the message the next turn of its recipient. Returns whether a running turn ends for it."""
 
     def interrupted(session: Session) -> Session:
         if session.taken_by:
@@ -94,13 +94,15 @@ def deliver_interruptions(
     fyi: bool = False,
     ack_by: str | None = None,
 ) -> tuple[Message, bool]:
-    """Send a message, and with *now* interrupt what its recipient is doing; None means as the team's setting `delivery`
-    says. Returns the message, and whether a turn was ended for it.
+    """Send a message, and with *now* interrupt what its recipient is doing. If *now* is None, the team's setting
+    `delivery` decides. Returns the message, and whether a running turn ends for it.
+
+    The message is stored in any case. An agent that `teams` did not start, or that was stopped, can't be interrupted.
 
     The message is stored in any case. An agent that `teams` did not start, or that was stopped, can't be interrupted.
 
     Raises:
-        NotAllowed: The caller may not send it, or asked to interject and may not; nothing is stored.
+        NotAllowed: The caller may not send the message, or may not interject although *now* is true; nothing is stored.
         AgentNotFound, InvalidValue, UidTaken: As for sending.
     """
     team = teams.get(store, team_name)
@@ -183,7 +185,9 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
 
 
 def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
-    """Have a running session end, and an ended session never resume. Returns the session before and after that."""
+    """Have the agent's session end if it runs. If it has ended, mark it as stopped, so that nothing resumes it. Returns
+    the session before and after this change.
+    """
 
     def stopped(session: Session) -> Session:
         if not session.ended:
@@ -202,7 +206,7 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
-        WrongState: It was stopped.
+        WrongState: The agent was stopped.
     """
     name = require(store, team_name, caller, "pause-agent", agent).caller.name
     ending.started(store, team_name, agent)  # refuses other agents
@@ -227,8 +231,8 @@ def take_over(
     """Pause an agent after its turn, and have this process hold its session, because a person takes the agent's place.
 
     Raises:
-        AgentNotFound: `teams` started no such agent.
-        WrongState: Nobody can take its place; the message says why.
+        AgentNotFound: `teams` started no agent of that name.
+        WrongState: Nobody can take the agent's place; the message says why.
     """
     was_paused = sitting.session_to_continue(store, team, ending.started(store, team, agent), client).state == "paused"
     try:
@@ -275,7 +279,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
 
 
 def wake(store: Store, team_name: str, caller: Caller, session: Session, environ: Mapping[str, str]) -> Session:
-    """Give a resumed agent the mail that waited for it. Returns its session after that."""
+    """Give a resumed agent the mail that waited for it, and return its session as it is then."""
     if session.ended:
         waking.wake(store, teams.get(store, team_name), caller.config, [session.agent], caller.name, environ)
     return sessions.find(store, team_name, session.agent) or session
@@ -333,14 +337,14 @@ def restart(
 
 
 def _last_restart_message(store: Store, team: str, session: Session) -> Message | None:
-    """Return the last interjection of the agent if it is the message of a restart; None if it is not."""
+    """Return the last interjection of the agent, if it is the message of a restart; else None."""
     last = store.fetch(team, MESSAGE, [session.interjected], [])
     return last[0] if last and last[0].about == BEGIN_AGAIN else None
 
 
 def _send_restart_message(store: Store, team: str, session: Session, body: str) -> Message:
-    """Send the message of the restart that the session owes, and return it. If it can't be sent now, the returned
-    message has no number, and a later command sends it.
+    """Send the message of the restart that the session owes, and return it. If sending fails, the returned message has
+    no number, and a later command sends it.
     """
     sent: dict[str, Message] = {}
     deliver(store, team, SESSION, session, sent)

@@ -131,7 +131,9 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
 
 
 def _why_it_changes_others(session: Session, command: str, words: list[str]) -> str:
-    """Return why the git command, in the agent's worktree, would change what others use, or "" if it would not."""
+    """Return why git, run in the agent's worktree with *command* and its *words*, would change what others use. Returns
+    "" if it would not.
+    """
     arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
     if command == "worktree" and arguments[:1] not in ([], ["list"]):
@@ -158,8 +160,8 @@ _FIRST, _END = 10_000, 32_000
 
 
 def base_of(store: Store, team: str, agent: str) -> int:
-    """Return the first of the ports that are reserved for the agent; each call returns the same. Ports of teams that no
-    longer exist are given to other agents.
+    """Return the first of the ports that are reserved for the agent. Each call returns the same port. Ports of teams
+    that no longer exist are given to other agents.
 
     Raises:
         StorageFailed: No ports are left, or `ports.json` can't be written.

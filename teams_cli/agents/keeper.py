@@ -108,8 +108,8 @@ class Keeper:
                 return self._resume_for_late_mail()
 
     def _take_turn(self, mail: list[Message]) -> bool:
-        """Run one turn with the messages in *mail*, and wait for the agents that it started. Returns whether to
-        continue; if not, the session is ended.
+        """Run one turn with the messages in *mail*, and wait for the agents that were started meanwhile. Returns
+        whether the agent continues; if not, its session is ended.
         """
         turn = None
         reason = self._reason_to_stop()
@@ -138,8 +138,8 @@ class Keeper:
         return output.has_failed(self.profile, turn.status, turn.printed)
 
     def _handle_failure(self, turn: Turn, mail: list[Message]) -> bool:
-        """End the session as failed, and return False. If the provider's limit is the reason, do instead what the
-        setting onLimit says: end, wait, or take another client. Returns whether to continue.
+        """Deal with a failed turn, and return whether the agent continues. If the provider's limit is the reason, the
+        setting onLimit decides: end, wait, or take another client. Otherwise the session ends as failed.
         """
         turns = self._stored_session().turns
         last_words = logs.end_of_turn(self.store, self.team, self.agent, turns, logs.END)
@@ -192,15 +192,15 @@ class Keeper:
         self._update(lambda session: session.having(**fresh))
 
     def _end_without_turn(self, budget: Budget) -> None:
-        """End the session because a budget is used up: with the last output, or as failed if there was no turn."""
+        """End the session because *budget* is used up: as completed if there was a turn before, else as failed."""
         if self._stored_session().turns:
             self._end("completed", None, 0)
         else:
             self._end("failed", f"{budget}; raise it: {budget.raised_by}", None)
 
     def _is_or_gets_paused(self, mail: list[Message]) -> bool:
-        """Return whether the agent is not to take the messages in *mail*: it was paused, or the loop guard pauses it
-        now. Messages that come with an interjection are always taken.
+        """Return whether the messages in *mail* must wait, because the agent was paused or the loop guard pauses it
+        now. Messages that come with an interjection never wait.
         """
         session = self._stored_session()
         if session.interrupted:
@@ -214,7 +214,9 @@ class Keeper:
         return False
 
     def _resume_for_late_mail(self) -> None:
-        """Start the session again if mail came at the last moment: its sender may have seen it still running."""
+        """Start the session again if mail came at the last moment. The sender of such mail may have seen the session
+        still running, and then did not resume it.
+        """
         mail = self._waiting_mail()
         if mail:
             team = teams.get(self.store, self.team)
@@ -259,14 +261,14 @@ class Keeper:
         return self.store.fetch(self.team, messages.MESSAGE, numbers, [])
 
     def _stored_session(self) -> Session:
-        """Return the session as it is stored now; others may have changed it since `self.session` was read."""
+        """Return the session as it is stored now. Other processes may have changed it since `self.session` was read."""
         return sessions.get(self.store, self.team, self.agent)
 
     def _provide_worktree(self) -> None:
         """Make the worktree again if it was removed since the last turn.
 
         Raises:
-            OSError: That is not possible; the text says why.
+            OSError: The worktree can't be made; the text says why.
         """
         if self.session.worktree and not os.path.isdir(self.session.worktree):
             from teams_cli.agents import trees
@@ -351,8 +353,8 @@ class Keeper:
             background.start_requested(self.store, self.team, self.agent, self.config, os.environ)
 
     def _do_periodic_work(self) -> None:
-        """Record that the agent is alive, compare its work with that of others, and end the sessions of agents that it
-        started if they are lost. This is called from time to time while the client runs.
+        """Record that the agent is alive, compare its work with that of other agents, and end lost sessions of agents
+        that it started. This is called from time to time while the client runs.
         """
         agents.note_sign_of_life(self.store, self.team, self.agent, every=self.beat)
         self.conflicts.look()
@@ -383,8 +385,8 @@ class Keeper:
         return self._reason_to_stop()
 
     def _is_asked(self) -> bool:
-        """Whether this agent has a question, or a message from an agent that it started. If it did not answer, each
-        would wait for the other forever.
+        """Whether this agent has a question, or a message from an agent that it started. The sender may wait for an
+        answer; if this agent waited for the sender, neither would ever continue.
         """
         children = {child.agent for child in ending.children(self.store, self.team, self.agent)}
         return any(
@@ -397,8 +399,8 @@ class Keeper:
         self._update(lambda session: session if session.ended else session.having(state=state))
 
     def _update(self, change: Callable[[Session], Session]) -> Session:
-        """Change the stored session and return it. This is possible in a closed team too, where running agents still
-        come to their end.
+        """Change the stored session and return it. This works also in a closed team, because its running agents still
+        have to end.
         """
         return update(self.store, self.team, SESSION.also_closed, self.agent, change)[1]
 

@@ -66,7 +66,9 @@ def draft(work: Work) -> str:
 
 
 def put_back(work: Work, draft: str) -> None:
-    """Restore every file of the draft. Nested repositories, and files that were added since the draft, stay."""
+    """Restore every file of the commit *draft*. Nested repositories, and files that were added since the draft, stay as
+    they are.
+    """
     names = work.git("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=DMT", draft, tree_of(work))
     if names:
         words = ("restore", f"--source={draft}", "--worktree", "--ignore-skip-worktree-bits", "--no-recurse-submodules")
@@ -77,7 +79,7 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
     """Keep everything in the worktree, and the *drafts*. Returns the reference of the kept commit.
 
     Raises:
-        Conflict: git can't keep it, so the worktree must not be removed.
+        Conflict: git can't keep the work, so the worktree must not be removed.
     """
     try:
         _note_repository(store, work.store)
@@ -101,8 +103,8 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
 
 
 def _commit_everything(work: Work, title: str, about: dict[str, Any], drafts: Sequence[str] = ()) -> str:
-    """Return one commit in the store of the repository from which everything in the checkout, and the *drafts*, can be
-    restored. *about* is added to the JSON in its message.
+    """Return a commit, in the store of the repository, from which everything in the checkout and in the *drafts* can be
+    restored. *about* is added to the JSON in the message of the commit.
     """
     if work.problem:
         raise errors.StorageFailed(work.problem, f"Look in {work.path}.")
@@ -268,7 +270,7 @@ def find(store: Store, ref: str, directory: str) -> Kept:
     """Return the kept work that *ref* names, in a repository recorded on this machine or the one around *directory*.
 
     Raises:
-        NotFound: There is none.
+        NotFound: There is no such kept work.
     """
     full_ref = ref if ref.startswith("refs/") else f"{PREFIX}/{ref}"
     in_repository: list[Kept] = []
@@ -289,7 +291,7 @@ def bring_back(kept: Kept, path: str, branch: str) -> None:
     """Make a worktree at *path* on a new *branch*, with all that was kept: files, index and nested repositories.
 
     Raises:
-        StorageFailed: git can't make it; the work stays kept.
+        StorageFailed: git can't make the worktree; the work stays kept.
     """
     about = kept.about
     start = about.get("head") or kept.commit

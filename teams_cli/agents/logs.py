@@ -1,6 +1,6 @@
 """Logs: the output of an agent's processes. Its keepers share one file, and each turn of its client has three.
 
-The logs of the last turns are kept as far as there is room. When the agent has left the team, all are removed.
+The logs of the last turns are kept as far as there is room. When the agent has left the team, all its logs are removed.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Complaints:
         self._last = ""
 
     def is_new(self, problem: errors.TeamsError) -> bool:
-        """Record a failure, and return whether it differs from the last one."""
+        """Record a failure, and return whether it differs from the last failure."""
         before, self._last = self._last, problem.message
         return before != problem.message
 
@@ -85,8 +85,8 @@ def read(path: str, limit: int) -> str:
 
 
 def rotate(store: Store, team: str, agent: str, turns: int) -> None:
-    """Make room after the turn number *turns*: cut its logs to their end, and remove the logs of the oldest turns. A
-    program that has a log open keeps reading the old content.
+    """Make room after the turn number *turns*: keep only the end of its logs, and remove the logs of the oldest turns.
+    A program that has a log open keeps reading the old content.
     """
     room = ALL
     for turn in range(turns, 0, -1):
@@ -144,7 +144,9 @@ def sweep(store: Store, team: str, ending: str = "") -> None:
 
 
 def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: int = ALL) -> str:
-    """Return the last *limit* bytes of the file of a turn whose name ends in *ending*, or "" if there is none."""
+    """Return the last *limit* bytes of the file of a turn whose name ends in *ending*, or "" if there is no such
+    file.
+    """
     try:
         return read(f"{turn_of(store, team, agent, turn)}.{ending}", limit)
     except OSError:

@@ -1,7 +1,7 @@
-"""Merge two commits without a checkout, move the branch to the result, and bring a checkout along.
+"""Merge two commits without a checkout, move the branch to the result, and update the checkout of that branch.
 
-The merge takes no lock and leaves nothing half done: until a branch holds the new commit, it has no effect, and a
-branch moves in one step from the commit that was read to the one that was made.
+The merge takes no lock and leaves nothing half done. The new commit has no effect until a branch moves to it, and a
+branch moves only from the commit that was merged.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def make_merge(repository: str, base: str, head: str, message: str) -> str:
     yet.
 
     Raises:
-        Clash: They conflict.
-        StorageFailed: git can't merge or sign them.
+        Clash: The two commits conflict.
+        StorageFailed: git can't merge the commits, or can't sign the result.
     """
     done = git.run(repository, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head)
     if done.returncode > 1 or not done.stdout:  # also if they have no common ancestor
@@ -84,7 +84,7 @@ def commit_merge(repository: str, tree: str, base: str, head: str, message: str)
     so.
 
     Raises:
-        StorageFailed: git can't sign it.
+        StorageFailed: git can't sign the commit.
     """
     is_signed = git.output_of(repository, "config", "--type=bool", "commit.gpgSign") == "true"
     words = ("commit-tree", tree, "-p", base, "-p", head, *(("-S",) if is_signed else ()), "-m", message)
@@ -103,8 +103,8 @@ def merge_in_checkout(path: str, repository: str, base: str, head: str, message:
     hooks run.
 
     Raises:
-        Clash: They conflict.
-        StorageFailed: A hook refuses, or git can't merge them.
+        Clash: The two commits conflict.
+        StorageFailed: A hook refuses, or git can't merge the commits.
     """
     try:
         git.must(repository, "worktree", "add", "--quiet", "--detach", path, base)
@@ -122,7 +122,7 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
     """Move the branch to the commit if it is still at *base*; returns whether it moved.
 
     Raises:
-        StorageFailed: git can't move it, for example because a killed process left a lock.
+        StorageFailed: git can't move the branch, for example because a killed process left a lock.
     """
     for _ in range(_TRIES):
         done = git.run(repository, "update-ref", "-m", why, f"refs/heads/{branch}", commit, base)
@@ -133,7 +133,7 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
 
 
 def checked_out(repository: str, branch: str) -> str:
-    """Return the checkout that has the branch checked out; empty if none has."""
+    """Return the checkout in which the branch is checked out; empty if there is none."""
     checkout = ""
     for line in git.worktrees(repository):
         if line.startswith("worktree "):
@@ -199,8 +199,8 @@ def _untracked_in_the_way(checkout: str, base: str, commit: str) -> list[str]:
 
 
 def follow(checkout: str, base: str, commit: str) -> bool:
-    """Update the files of the checkout from the commit *base* to *commit*, and return whether that succeeded. An update
-    that an earlier process began is finished, and files that somebody changed since are left alone.
+    """Update the files of the checkout from the commit *base* to *commit*, or finish such an update that an earlier
+    process began. Returns False if that fails, for example because somebody changed one of the files meanwhile.
     """
     if not is_commit(base):
         return False
@@ -219,8 +219,8 @@ def follow(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_partly_updated(checkout: str, base: str, commit: str) -> bool:
-    """Whether the checkout differs from *commit* only as an interrupted update from *base* leaves it: every differing
-    file is one that the update touches, and is as in *base* or *commit*, or is missing.
+    """Whether the checkout is as an interrupted update from *base* to *commit* leaves it. Each file that differs from
+    *commit* is then one that the update touches; it is as in *base* or *commit*, or is missing.
     """
     touched = _differing_files(checkout, base, commit)
     differing = set(_names(checkout, "diff-files", "-z", "--name-only"))

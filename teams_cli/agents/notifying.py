@@ -44,7 +44,7 @@ _MESSAGE_TYPES = ("plain", "reply", "broadcast", "answer", "output")
 
 
 def is_wanted(team: Team) -> bool:
-    """Whether any event of the team has a command."""
+    """Whether the team is open, and the human has set a command for at least one kind of event."""
     return team.state != "closed" and any(_command(team, event) for event in EVENTS)
 
 
@@ -74,7 +74,7 @@ def current_events(store: Store, team: Team) -> dict[str, Event]:
 
 def _events_of_tasks(team: Team, rows: list[Task]) -> dict[str, Event]:
     """Return the events of these tasks: a task waits for the human's review, a task failed, or all are settled. A task
-    is settled when it has ended, or is blocked by one that ended without success.
+    is settled when it has ended, or is blocked by a task that ended without success.
     """
     events: dict[str, Event] = {}
     for task in reviews.for_person(rows):
@@ -97,7 +97,9 @@ def _events_of_tasks(team: Team, rows: list[Task]) -> dict[str, Event]:
 
 
 def _event(event: str, kind: str, about: str, line: str, command: str = "") -> Event:
-    """Return an event as JSON. *about* is the id of its task, message, …, and *command* what the human does next."""
+    """Return an event as JSON. *about* is the id of the task, message or other thing that it is about. *command* is
+    what the human can do next.
+    """
     document = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(line, _MOST_TEXT)}
     return {**document, "next": command} if command else document
 
@@ -179,8 +181,8 @@ REST = 1.0
 
 
 def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
-    """Start the notifier of the team, if an event has a command and no notifier runs. None is started inside a client's
-    sandbox.
+    """Start the notifier of the team, if an event has a command and no notifier runs. Inside a client's sandbox nothing
+    is started.
     """
     if is_wanted(team):
         NOTIFIER.start(store, team.name, environ, environment(store, environ))
@@ -193,7 +195,9 @@ def main() -> None:
 
 
 def _report_news(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
-    """Report new events, if there are any. Returns whether this process may end: no event has a command."""
+    """Report new events, if there are any. Returns whether this process may end, because no event has a command or the
+    team is closed.
+    """
     team = teams.get(store, team_name)
     if not set(current_events(store, team)).issubset(presence.load(store, team.name, HUMAN).notified or ()):
         time.sleep(REST)

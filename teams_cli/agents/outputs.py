@@ -69,13 +69,13 @@ def _newest_that_fit(texts: list[str]) -> list[str]:
 
 
 def find(store: Store, team: str, agent: str) -> str | None:
-    """Return the text of the last output of the agent; None if it has none."""
+    """Return the text of the last output of the agent; None if there is no output."""
     output = load(store, team, agent)
     return output.text if output else None
 
 
 def load(store: Store, team: str, agent: str) -> Output | None:
-    """Return the record of the last output of the agent; None if it has none."""
+    """Return the record of the last output of the agent; None if there is no output."""
     try:
         return store.get(team, OUTPUT, agent)[0]
     except errors.NotFound:
@@ -83,9 +83,12 @@ def load(store: Store, team: str, agent: str) -> Output | None:
 
 
 def is_answered(store: Store, team: str, session: Session) -> bool:
-    """Whether the caller needs no message about the end of this generation of the session. That is so if mail resumed
-    the agent, and the agent answered its caller, or one of the senders if neither the caller nor the human wrote. It is
-    also so if mail resumed the agent, it has no output, and the caller did not ask for anything.
+    """Whether the caller needs no message about the end of this generation of the session. This is possible only if
+    mail resumed the agent.
+
+    The caller needs no message if the agent wrote to the caller. If neither the caller nor the human sent the mail, it
+    is enough that the agent wrote to one of the senders. If the agent has no output, the caller needs no message unless
+    the caller asked for something.
     """
     if not _was_resumed_by_mail(session):
         return False
@@ -100,7 +103,7 @@ def is_answered(store: Store, team: str, session: Session) -> bool:
 
 
 def is_waited_for(session: Session) -> bool:
-    """Whether the output should resume the caller. It should not if this generation of the session only answered
+    """Whether the output should resume the caller. It should not, if this generation of the session only answered
     messages from other agents.
     """
     return not _was_resumed_by_mail(session) or session.caller in _senders(session)

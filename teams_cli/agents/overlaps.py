@@ -98,8 +98,8 @@ def with_tip(
     snapshots: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, tip: str
 ) -> dict[str, Any]:
     """Return where *commit* conflicts with *tip*, the commit of the branch *onto* that it is to join. `places` are the
-    conflicts. `against` is the team's landing that last changed one of these files, or None; it has `landing`, `task`,
-    `title`, `owner`, and `at`, when it landed.
+    conflicts. `against` is the team's landing that last changed one of their files, or None. It has `landing`, `task`,
+    `title`, `owner`, and `at`, the time of the landing.
     """
     places = _conflicting_places(snapshots, directory, commit, tip)
     files = {place["file"] for place in places}
@@ -110,8 +110,8 @@ def with_tip(
 def _last_landing(
     snapshots: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, files: set[str]
 ) -> dict[str, Any] | None:
-    """Return the last landing on *onto* that changed one of the files, as `with_tip` does; None if there is none or
-    *commit* contains it.
+    """Return the last landing on *onto* that changed one of the files, in the form of `against` in `with_tip`. None if
+    there is no such landing, or *commit* contains it.
     """
     landed = [
         landing
@@ -135,7 +135,9 @@ def _last_landing(
 
 
 def _landing_branches(store: Store, team: str) -> dict[tuple[str, str], str]:
-    """Return, for each repository and branch, the branch on which it was last asked to land."""
+    """Return on which branch each branch is to land, according to the last request. The keys are the repository and the
+    branch that is to land.
+    """
     return {
         (os.path.realpath(landing.repository), landing.branch or ""): landing.onto
         for landing in landings.all_of(store, team, [])
@@ -148,8 +150,8 @@ def _repository_of(tree: Tree) -> str:
 
 
 def _target_branch(tree: Tree, main: str, landing_branches: dict[tuple[str, str], str]) -> str:
-    """Return the branch that the work in *tree* is to join: the one on which it was last asked to land, else the branch
-    of the *main* checkout.
+    """Return the branch that the work in *tree* is to join: the branch that the last request to land it named, else the
+    branch of the *main* checkout.
     """
     return landing_branches.get((main, tree.branch)) or checkouts.branch_of(main)
 
@@ -188,8 +190,8 @@ def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str
 
 
 def _base_and_snapshot(snapshots: Snapshots, tree: Tree) -> tuple[str, str]:
-    """Return two commits: the one at which the worktree left the branch of the main checkout, empty if there is none,
-    and one that holds all work in the worktree.
+    """Return two commits: the commit at which the worktree left the branch of the main checkout ("" if there is none),
+    and a commit of all work in the worktree.
     """
     commit = snapshots.of(tree.worktree)
     main_head = git.output_of(tree.worktree, "rev-parse", "main-worktree/HEAD")
@@ -197,8 +199,8 @@ def _base_and_snapshot(snapshots: Snapshots, tree: Tree) -> tuple[str, str]:
 
 
 def others_working_on(store: Store, team: Team, agent: str, path: str) -> list[str]:
-    """Return a line for each agent that also works on the file *path*, which *agent* is about to write. Another agent
-    works on it if its task in progress touches the file, or its worktree or branch has changed it.
+    """Return a line for each agent that also works on the file *path*, which *agent* is about to write. These are the
+    agents whose task in progress touches the file, or whose worktree or branch has changed it.
     """
     top, repository = checkouts.repository_of(os.path.dirname(path))
     real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))  # it may not exist yet
@@ -235,11 +237,12 @@ class ConflictWatch:
         self.agent = agent
 
     def look(self) -> str:
-        """Compare the agent's work with all others if it changed, else with the others that changed since the last look
-        of any process. Uncommitted changes are looked at every 15 seconds at most.
+        """Compare the agent's work with that of the others. If the agent changed nothing since the last look of any
+        process, only others that changed something are compared. Uncommitted changes are looked at every 15 seconds at
+        most.
 
-        Returns why the comparison failed, else an empty string: a failure must not stop the agent. It is tried twice if
-        git was busy.
+        Returns why the comparison failed, else an empty string: a failure must not stop the agent. If git was busy, the
+        comparison is tried twice.
         """
         try:
             try:
@@ -284,7 +287,9 @@ class ConflictWatch:
         last.write(head, {**states, target: tip})
 
     def _compare_with_others(self, snapshots: Snapshots, own: Tree, others: list[Tree]) -> dict[str, str]:
-        """Return in words where the agent's work conflicts with that of others, by agent. Both agents are notified."""
+        """Return in words where the agent's work conflicts with that of *others*, by the name of the other agent. The
+        agents on both sides of a conflict are notified.
+        """
         conflicts = {}
         for overlap in _find_overlaps(snapshots, self.store, self.team, [(own, tree) for tree in others]):
             notify_both(self.store, self.team, overlap)
@@ -295,7 +300,7 @@ class ConflictWatch:
     def _compare_with_tip(self, snapshots: Snapshots, own: Tree, target: str, tip: str) -> str:
         """Return in words where the agent's work conflicts with the branch *target*, or "" if nowhere. The agent is
         notified once of each landing or commit that its work conflicts with. It is not notified if all its tasks are
-        finished, or if it asked to land this commit, because the answer to that names the conflict.
+        finished, or if it asked to land this commit: the answer to that request names the conflict.
         """
         commit = snapshots.of(own.worktree)
         conflict = with_tip(snapshots, self.store, self.team, own.worktree, commit, target, tip)
@@ -317,7 +322,7 @@ class ConflictWatch:
         return places
 
     def _note_files(self, snapshots: Snapshots, own: Tree) -> None:
-        """Record the files that the agent changes, so that others choose tasks that touch none of them."""
+        """Record the files that the agent changes, so that other agents choose tasks that touch none of these files."""
         base, commit = _base_and_snapshot(snapshots, own)
         files = snapshots.files(own.worktree, base, commit) if base else []
         changing = [snapshots.region(own.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
@@ -327,7 +332,7 @@ class ConflictWatch:
 
 class _LastComparison:
     """Keeps in a file the state of all worktrees and of the target branch at the last comparison, so that no other
-    process repeats it.
+    process repeats the comparison.
     """
 
     def __init__(self, path: str) -> None:

@@ -56,9 +56,9 @@ def remove(store: Store, name: str, caller: Caller | None) -> None:
     """Remove a closed team permanently, with its messages, tasks, worktrees, logs and reports.
 
     Raises:
-        NotAllowed: The caller is neither its leader nor the human.
+        NotAllowed: The caller is neither the team's leader nor the human.
         StaleRevision: The team was changed just now.
-        Conflict: Something that may hold work has appeared since.
+        Conflict: Something in the team may hold work.
     """
     require(store, name, caller or Caller(HUMAN), "prune")
     _, revision = store.get(name, TEAM, name)
@@ -72,8 +72,8 @@ def remove(store: Store, name: str, caller: Caller | None) -> None:
 
 
 def expired(store: Store, caller: Caller | None, config: Config) -> list[Kept]:
-    """Return the kept work that is older than the setting `worktree.keptFor` of its team; if the team is gone, than the
-    user's own setting.
+    """Return the kept work that is older than its team's setting `worktree.keptFor`. If the team is gone, the user's
+    own setting counts.
     """
     expired_work: list[Kept] = []
     teams_of_store = set(store.teams())

@@ -36,8 +36,8 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 
 
 class Change:
-    """A changed place in a file. *old* and *new* are its first and last line before and after the change; *symbol* is
-    the function or class around it, empty if none is known.
+    """A changed place in a file. *old* is its first and last line before the change, *new* those after the change.
+    *symbol* is the function or class around it, empty if none is known.
     """
 
     def __init__(self, old: tuple[int, int], new: tuple[int, int], symbol: str) -> None:
@@ -77,8 +77,8 @@ class Snapshots:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def of(self, worktree: str) -> str:
-        """Return a commit of everything in the worktree, which the first call makes. The commit is HEAD if nothing is
-        changed or a merge is unfinished.
+        """Return a commit of everything in the worktree. The first call makes the commit, unless nothing is changed or
+        a merge is unfinished: then it is HEAD.
         """
         if worktree not in self._commits:
             self._commits[worktree] = self._commit(worktree)
@@ -159,8 +159,8 @@ class Snapshots:
 
 
 def _change(hunk: re.Match[str], definitions: list[tuple[int, int, str]] | None) -> Change:
-    """Return the change that the head of a hunk describes. *definitions* are the functions and classes of the file;
-    None if they are not known, so that the line that git shows above the hunk has to name one.
+    """Return the change that *hunk*, the head of a hunk, describes. *definitions* are the functions and classes of the
+    file. If they are None, the function is taken from the line that git shows above the hunk.
     """
     old_start, old_count, new_start, new_count = (int(number) if number else 1 for number in hunk.groups()[:4])
     # A hunk that only adds lines names the line before it.
@@ -191,8 +191,9 @@ def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
 
 
 def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]:
-    """Return as JSON where two sets of changes meet in the file *path*: the symbols around them, and the lines of each
-    side as they are now. Symbols and lines are empty if the whole file conflicts, as when both sides add it.
+    """Return as JSON where two sets of changes meet in the file *path*: the symbols around these places, and the
+    present lines of each side. Symbols and lines are empty if the whole file conflicts, for example because both sides
+    add it.
     """
     mine_meeting = [change for change in mine if any(change.meets(other) for other in theirs)]
     theirs_meeting = [change for change in theirs if any(change.meets(other) for other in mine)]
@@ -205,8 +206,8 @@ def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]
 
 
 def in_words(place: dict[str, Any], side: int = 0) -> str:
-    """Return *place* in words for one of the two agents: the one whose lines are first in it if *side* is 0, the other
-    if it is 1.
+    """Return *place* in words, as one of its two agents sees it. *side* is 0 for the agent whose lines come first in
+    *place*, and 1 for the other agent.
     """
     symbols = f" {', '.join(place['symbols'])}" if place["symbols"] else ""
     mine, theirs = place["lines"][side], place["lines"][1 - side]

@@ -1,6 +1,4 @@
-"""Resume sessions that are done, but not those that resume each other without end, and not while a provider refuses
-requests.
-"""
+"""Resume sessions that are done, unless agents resume each other without end, or a provider refuses requests."""
 
 from __future__ import annotations
 
@@ -28,12 +26,12 @@ _RESUMABLE = ("completed", "failed", "lost")
 
 
 def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = False) -> Session | None:
-    """Begin a new generation of an idle session, for a message from *by*. Only one process gets the session, and is to
-    start its keeper. The others get None, as does everyone if the agent may not be resumed.
+    """Begin a new generation of an idle session, for a message from *by*. Returns the session to one process only,
+    which is to start its keeper. All others get None; everyone gets None if the agent may not be resumed.
 
-    An agent is not resumed if it was stopped, if its budget is used up, or if its provider limits it. With
-    *for_output*, the message is the output of an agent that it started, and does not resume an agent that failed. If
-    the loop guard forbids it, both agents are paused and the leader is notified.
+    An agent is not resumed if it was stopped, if its budget is used up, or if its provider limits it. *for_output* says
+    that the message is the output of an agent that *agent* started; this does not resume a failed agent. If the loop
+    guard forbids the resumption, both agents are paused and the leader is notified.
     """
     resumable = ("completed",) if for_output else _RESUMABLE
     loop = ""
@@ -69,9 +67,8 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
 
 
 def too_often(store: Store, team: str, session: Session, by: str) -> str:
-    """Return why messages of *by* must not resume the session again, or "" if they may. They must not if, within an
-    hour, *by* resumed it `max_resumes_per_hour` times, or all senders ten times as often, and no task made progress
-    meanwhile.
+    """Return why messages of *by* must not resume the session again, or "" if they may. Within an hour, unless a task
+    makes progress, *by* may resume it `max_resumes_per_hour` times, and all senders together ten times as often.
 
     Agents that answer each other without end cost money and get nowhere. The agents that the session's own agent
     started count as one sender, because it may start another one in each turn. The human may always resume a session.
@@ -101,9 +98,7 @@ def _are_too_many(resumes: list[Resume], senders: set[str], limit: int) -> bool:
 
 
 def _count_turns(resumes: list[Resume], senders: set[str]) -> int:
-    """Return in how many turns messages of these senders resumed the session. Several messages may have come in one
-    turn.
-    """
+    """Return how many turns began with messages of these senders. One turn may have begun with several messages."""
     return len({resume.at for resume in resumes if resume.by in senders})
 
 
@@ -113,10 +108,10 @@ def noted(session: Session, senders: Iterable[str], at: str) -> Session:
 
 
 def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> None:
-    """Pause both agents once they are done, and notify the leader. Their mail waits until somebody interjects.
+    """Pause *agent* and *by* once they are done, and notify the leader. Their mail waits until somebody interjects.
 
-    Two processes may pause the pair at once, so all begin with the same agent, and the uid of the notice is made from
-    its state: the leader gets the notice once.
+    Two processes may pause the pair at once. Each begins with the same agent of the pair, and makes the uid of the
+    notice from the state of that agent, so that the leader gets the notice once.
     """
     pair = sorted(name for name in (agent, by) if sessions.find(store, team, name))
     resume = ", ".join(f"`teams interject {name} TEXT`" for name in pair)
@@ -148,8 +143,8 @@ def unpaused(session: Session) -> Session:
 
 
 def without_pause(session: Session) -> Session:
-    """Return the session without its pause, whether that has begun or was only asked for. The loop guard counts from
-    zero again.
+    """Return the session without its pause, whether the pause has begun or was only asked for. The loop guard then
+    counts from zero again.
     """
     if session.state == "paused":
         return unpaused(session)
@@ -165,8 +160,8 @@ LIMIT_CHOICES = (WAIT, RELEASE, settings.OFF)
 
 
 def limited_until(store: Store, printed: str) -> str | None:
-    """Return when the provider accepts requests again, from what a failed client printed; None if it failed for another
-    reason.
+    """Return when the provider accepts requests again, according to what a failed client *printed*. None if the client
+    failed for another reason.
     """
     end = output.limited_until(printed, store.now().astimezone())
     return rfc3339(end.replace(microsecond=0) + timedelta(seconds=1)) if end else None
@@ -178,8 +173,8 @@ def on_limit(store: Store, team: str) -> str:
 
 
 def note_limit(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
-    """Record the limit on the session, with the messages of the turn that did not take place. Returns the consequence
-    in words. The leader is notified, unless it started the agent and gets the agent's output now.
+    """Record the limit on the session, with *given*, the messages of the turn that did not take place. Returns the
+    consequence in words. The leader is notified, unless the leader started the agent and gets its output now.
     """
     team = teams.get(store, team_name)
     choice = on_limit(store, team_name)

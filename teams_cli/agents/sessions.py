@@ -152,7 +152,7 @@ class Session(Record):
         return self.limited_until is not None and parse_rfc3339(self.limited_until) > now
 
     def present_worktree(self, host: str) -> str | None:
-        """Return the worktree of the session. None if it has none, or if the directory is gone from this machine,
+        """Return the worktree of the session. None if there is none, or if its directory is gone from this machine,
         called *host*.
         """
         is_gone = self.host in ("", host) and not os.path.isdir(self.worktree or "")
@@ -160,8 +160,8 @@ class Session(Record):
 
     @property
     def keeper_lives(self) -> bool:
-        """Whether the process that holds the session, or held it last, exists. If that is unknown, whether the session
-        has not ended.
+        """Whether the process that holds the session, or held it last, exists. If this machine can't know that, return
+        whether the session has not ended.
         """
         if self.keeper_pid is None:
             return False
@@ -231,7 +231,7 @@ def take(store: Store, team: str, agent: str) -> Session:
     """Make this process the keeper of the session.
 
     Raises:
-        Conflict: Another process holds it, or it is not to be started.
+        Conflict: Another process holds the session, or the session is not to be started.
     """
 
     def held_by_us(session: Session) -> Session:
@@ -243,8 +243,8 @@ def take(store: Store, team: str, agent: str) -> Session:
 
 
 def take_over(store: Store, team: str, session: Session) -> Session | None:
-    """Have this process start a session that was left to it. Returns the session, or None if it was started or ended
-    meanwhile.
+    """Have this process start a session whose start was left to it. Returns the session, or None if the session was
+    started or ended meanwhile.
     """
 
     def held_by_us(current: Session) -> Session:
@@ -305,7 +305,7 @@ def check_started_here(store: Store, team: str, session: Session) -> None:
     """Refuse a session whose record differs from how this machine started the agent.
 
     Raises:
-        NotAllowed: It differs, or its session id is not valid.
+        NotAllowed: The record differs, or its session id is not valid.
     """
     if not is_session_id(session.session_id):
         why = f"the session id {session.session_id[:60]!r} of {session.agent} is not valid"
@@ -329,7 +329,9 @@ def is_started_here(store: Store, team: str, session: Session) -> bool:
 
 
 def _recorded_start(store: Store, team: str, agent: str) -> tuple[str, list[str]]:
-    """Return the recorded digest and session ids; an empty digest if nothing was recorded."""
+    """Return what this machine recorded about the start of the agent: a digest, and the ids of its session. The digest
+    is empty if nothing was recorded.
+    """
     try:
         digest, *ids = disk.read_file(f"{store.root}/started/{team}/{agent}").decode().split("\n")
     except FileNotFoundError:
@@ -377,8 +379,8 @@ def note_reported(store: Store, team: str, agent: str, client: str, session_id: 
 
 
 def find_reported(store: Store, team: str, agent: str) -> Session | None:
-    """Return the session that the agent's client reported on this machine. None if there is none, or if this machine
-    did not record it.
+    """Return the session that the agent's client reported on this machine. None if the client reported none, or if this
+    machine has no record of the report.
     """
     report = presence.load(store, team, agent).client
     if not report or report.get("host", "") != store.host:

@@ -51,7 +51,7 @@ class ShellCommand:
         """Start the command.
 
         Raises:
-            OSError: It can't be started: the directory does not exist, or the environment is too large.
+            OSError: The command can't be started: the directory does not exist, or the environment is too large.
         """
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed when it ends
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
@@ -82,8 +82,8 @@ class ShellCommand:
         self.finish(end=True)
 
     def finish(self, end: bool = False) -> Finished:
-        """Wait for the command to end, and return its outcome. With *end*, the command is ended first, as `end` does.
-        Processes that are left in its process group are ended too.
+        """Kill what is left of the command and its process group, and return the outcome of the command. With *end*,
+        the command first gets SIGTERM and two seconds to end by itself.
         """
         if end:
             self._signal(signal.SIGTERM)
@@ -124,9 +124,7 @@ def run(script: str, directory: str, environment: Mapping[str, str], what: str, 
 
 
 def fitting(text: str, limit: int = KEPT) -> str:
-    """Return the text. Of a text longer than *limit* bytes, return only the end, below a line that says how much is
-    left out.
-    """
+    """Return the text if it has at most *limit* bytes, else its end below a line that says how much is left out."""
     data = text.encode()
     return text if len(data) <= limit else _end_of(data[-limit:], len(data))
 
