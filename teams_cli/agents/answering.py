@@ -123,7 +123,7 @@ def run_to_end(
     its output. Processes that the command leaves behind are not waited for.
 
     Raises:
-        subprocess.TimeoutExpired: It takes longer than *patience* seconds.
+        subprocess.TimeoutExpired: The command takes longer than *patience* seconds.
         OSError: The command can't be started.
     """
     with tempfile.TemporaryFile() as source, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:

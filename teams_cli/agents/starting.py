@@ -32,8 +32,9 @@ _STARTING = 30.0
 
 @dataclass
 class StartRequest:
-    """The agent to start: its prompt and its options. It gets the environment *environ* now, and that of the process
-    that resumes it later. *variables* are stored, and are added to its environment each time.
+    """The agent to start: its prompt and its options. Now it gets the environment *environ*; when it is resumed, it
+    gets the environment of the process that resumes it. *variables* are stored, and are added to its environment each
+    time.
     """
 
     prompt: str
@@ -82,7 +83,7 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
     Raises:
         InvalidValue: The prompt is blank, or the harness is unknown.
         AlreadyExists: There is an agent of that name.
-        NotAllowed: The caller's role starts no agents so.
+        NotAllowed: The caller's role may not start agents with `run-agent`.
     """
     standing = require(store, team_name, caller, "run-agent")
     team, caller = standing.team, standing.caller
@@ -193,7 +194,9 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
 
 
 def _store_session(store: Store, team: str, draft: Session) -> Session:
-    """Store the session of a new agent, and return it. It may replace the session of an agent that never ran."""
+    """Store *draft*, the session of a new agent, and return it as stored. It may replace the session of an agent that
+    never ran.
+    """
 
     def replaced(stored: Session) -> Session:
         if stored is draft:  # there was none
@@ -206,7 +209,7 @@ def _store_session(store: Store, team: str, draft: Session) -> Session:
 
 
 def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tuple[Member, str]:
-    """Make the agent a member, and return it with its token."""
+    """Make the agent a member, and return the member and its token."""
     requested = None if request.agent is None else Caller(request.agent, config=caller.config)
     role = roles.role_for(request.type, team, caller.config) if request.type else None
     member, token = joining.join(
@@ -229,7 +232,7 @@ def _name_is_taken(agent: str) -> errors.AlreadyExists:
 
 
 def _make_worktree(store: Store, team: Team, agent: str, top: str, request: StartRequest, port: int) -> tuple[str, str]:
-    """Make the agent's worktree and prepare it. Returns its path and its branch."""
+    """Make the agent's worktree and prepare it. Returns the path and the branch of the worktree."""
     path, branch = trees.add(store.root, team.name, agent, top)
     variables = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, isolation.VARIABLE: str(port), **store.variables}
     try:
@@ -241,8 +244,8 @@ def _make_worktree(store: Store, team: Team, agent: str, top: str, request: Star
 
 
 def remove_never_started(store: Store, team: Team) -> Team:
-    """Remove members whose launcher died before it started them, so that their names are free. Returns the changed
-    team.
+    """Remove members whose launcher (the process that was to start them) died before that, so that their names are
+    free. Returns the changed team.
     """
     for member in team.members:
         if _was_never_started(store, team, member):
@@ -252,7 +255,7 @@ def remove_never_started(store: Store, team: Team) -> Team:
 
 
 def _was_never_started(store: Store, team: Team, member: Member) -> bool:
-    """Whether the process that was to start the member has ended before it stored a session."""
+    """Whether the process that was to start the member ended before it stored a session for the member."""
     if not member.active or not member.started_by or sessions.find(store, team.name, member.agent_id):
         return False
     if member.launcher is None:  # written by a version that did not record it

@@ -32,7 +32,7 @@ def wanted(directory: str, commit: str) -> dict[str, str]:
 
 
 def fill(tree: str, commit: str) -> list[str]:
-    """Check out the submodules of *commit*, which is checked out at *tree*, and the submodules inside them, from
+    """Check out the submodules of *commit*, which is checked out at *tree*, and the submodules inside these, from
     repositories of this machine. Returns the paths of the submodules that none of these repositories has.
     """
     missing = []
@@ -49,8 +49,8 @@ def fill(tree: str, commit: str) -> list[str]:
 
 
 def _check_out(store: str, directory: str, commit: str) -> bool:
-    """Check out the commit of a submodule in the directory. Returns whether that succeeded; else the directory is
-    empty.
+    """Check out the commit of a submodule in the directory. Returns whether that succeeded; if not, the directory is
+    left empty.
     """
     cloned = git.run("/", "clone", "--quiet", "--no-checkout", "--shared", "--", store, directory)
     if cloned.returncode == 0 and git.run(directory, "checkout", "--quiet", "--detach", commit).returncode == 0:
@@ -61,8 +61,8 @@ def _check_out(store: str, directory: str, commit: str) -> bool:
 
 
 def _stores_for(tree: str, commit: str, path: str) -> Iterator[str]:
-    """Yield the directories in which git may have stored the submodule at *path*: those in the repository and its
-    worktrees, and the checkouts of the submodule there.
+    """Yield the directories in which git may have stored the submodule at *path*: inside the data of the repository and
+    its worktrees, and where a worktree has the submodule checked out.
     """
     common = git.common_directory(tree)
     name = _name_of(tree, commit, path)
@@ -80,7 +80,9 @@ def _stores_for(tree: str, commit: str, path: str) -> Iterator[str]:
 
 
 def _name_of(directory: str, commit: str, path: str) -> str:
-    """Return the name of the submodule at *path* in `.gitmodules` of the commit, or *path* if it has none there."""
+    """Return the name of the submodule at *path* in `.gitmodules` of the commit, or *path* if that file does not name
+    it.
+    """
     words = ("config", "--blob", f"{commit}:.gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$")
     for entry in git.run(directory, *words).stdout.split("\0"):
         key, _, configured_path = entry.partition("\n")
@@ -94,15 +96,15 @@ def _has_commit(store: str, commit: str) -> bool:
 
 
 def _run_git(store: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run git in the checkout or in the bare store of a submodule."""
+    """Run git in *store*: a checkout of a submodule, or the bare store of one that is not checked out."""
     variables = {} if os.path.lexists(f"{store}/.git") else {"GIT_DIR": store, "GIT_WORK_TREE": store}
     return git.run(store, *words, variables=variables)
 
 
 @contextmanager
 def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterator[None]:
-    """Copy the submodule commits that *commit* needs and *base* did not from the agent's worktree *work* to the
-    checkout *top*, each to a new branch of the submodule. If the `with` block fails, these branches are removed.
+    """Copy submodule commits from the agent's worktree *work* to the checkout *top*, each to a new branch of the
+    submodule: those that *commit* needs and *base* did not need. If the `with` block fails, these branches are removed.
 
     Raises:
         Conflict: The checkout lacks one of these submodules, or can't fetch from it.
@@ -118,8 +120,8 @@ def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterat
 
 
 def _carry(work: Work, top: str, base: str, commit: str, branch: str, created: list[tuple[str, str]]) -> None:
-    """Copy the commits as `carried` says. Each new branch is added to *created* with its store at once, so that it can
-    be removed if a later one fails.
+    """Copy the commits as `carried` says. Each new branch is added to *created* at once, with the store that it is in,
+    so that it can be removed if a later copy fails.
     """
     commits_before = wanted(top, base)
     nested = {repository.name: repository for repository in work.nested}

@@ -27,9 +27,9 @@ class SetupFailed(errors.TeamsError):
 
 
 def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwise: str) -> None:
-    """Prepare *tree*, a new worktree of the checkout *top*, as the team's settings say: copy the ignored files of
-    `worktree.copy`, then run `worktree.setup` in the worktree with *environ*. *otherwise* is the part of error messages
-    that says what was not done.
+    """Prepare *tree*, a new worktree of the checkout *top*, as the team's settings say. Copy the ignored files of
+    `worktree.copy`, then run `worktree.setup` in the worktree with *environ*. *otherwise* is put into error messages
+    and says what was not done.
 
     Raises:
         SetupFailed: The command failed, or a pattern is outside the repository.
@@ -82,8 +82,8 @@ def tree(
     team: Team, repository: str, commit: str, path: str, environ: Mapping[str, str], otherwise: str
 ) -> Iterator[str]:
     """Check out *commit* at *path* for a `with` block, prepare the checkout like a worktree of the team, and remove it
-    afterwards. An older checkout at *path* is removed first. Yields a remark that names the submodules that this
-    machine lacks, or "". *otherwise* is the part of error messages that says what was not done.
+    afterwards. Yields a remark that names the submodules that this machine lacks, or "". *otherwise* is put into error
+    messages and says what was not done.
 
     Raises:
         SetupFailed, StorageFailed: The checkout can't be made or furnished.
@@ -111,8 +111,8 @@ def tree(
 
 @contextmanager
 def own_place(root: str, team: str, repository: str) -> Iterator[str]:
-    """Yield, for a `with` block, a path at which no other process makes a checkout. Checkouts that killed processes
-    left behind are removed first.
+    """Yield, for a `with` block, a path for a checkout that no other process uses. Checkouts that killed processes left
+    behind are removed first.
     """
     directory = f"{root}/worktrees/{team}"
     for name in disk.names_in(directory):
@@ -150,7 +150,7 @@ def repository(directory: str) -> str:
     """Return the top of the git checkout that contains *directory*.
 
     Raises:
-        InvalidValue: There is none, or it has no commit yet.
+        InvalidValue: There is no checkout, or it has no commit yet.
     """
     done = git.run(directory, "rev-parse", "--show-toplevel")
     if done.returncode != 0:
@@ -170,7 +170,7 @@ def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
 
 
 def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
-    """Refuse to make a worktree for the agent if its worktree or its branch exists already, because it may hold
+    """Refuse to make a worktree for the agent if its worktree or its branch exists already: the existing one may hold
     somebody's work.
 
     Raises:
@@ -203,7 +203,7 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
 
     Raises:
         AlreadyExists: The worktree or the branch exists.
-        Conflict: git did not make it.
+        Conflict: git did not make the worktree.
     """
     refuse_stale(root, team, agent, top)
     path, branch = place_of(root, team, agent)
@@ -224,7 +224,7 @@ def provide_again(store: Store, team: Team, session: Session, environ: Mapping[s
     """Make the worktree of a session again after it was removed.
 
     Raises:
-        Conflict: git did not make it, or the session does not say from which checkout.
+        Conflict: git did not make the worktree, or the session does not say from which checkout to make it.
     """
     path = session.worktree or ""
     if not session.checkout or place_of(store.root, team.name, session.agent)[0] != path:

@@ -38,7 +38,7 @@ _PARENT_DEATH = 1
 
 @dataclass
 class Reason:
-    """The reason for which an agent is to end. *own_request* says that the agent asked for that itself, so that it gets
+    """The reason for which an agent is to end. *own_request* says that the agent itself asked to end, so that it gets
     time to finish.
     """
 
@@ -49,7 +49,7 @@ class Reason:
 @dataclass
 class Turn:
     """The result of one run of the client. *stopped* is the reason for which the client was ended, or None.
-    *interrupted* says that it was interrupted, and that a message follows.
+    *interrupted* says that the client was interrupted so that the next turn can begin with a message.
     """
 
     status: int
@@ -59,7 +59,7 @@ class Turn:
     stopped: Reason | None
 
     def output(self, profile: Profile) -> str:
-        """Return the agent's answer in what the client printed, at most as long as a result may be."""
+        """Return the agent's answer from what the client printed, cut to the length that a result may have."""
         return logs.clipped(output.output_in(profile, self.printed), MAX_RESULT, self.path)
 
 
@@ -97,7 +97,7 @@ class ClientProcess:
         """Start the client in the agent's directory, with its prompt or its messages as input.
 
         Raises:
-            OSError: It can't be started; the text says which program, and in which directory.
+            OSError: The client can't be started; the text says which program, and in which directory.
         """
         values = {"prompt": self.session.prompt, "session_id": self.session.session_id, "agent": self.session.agent}
         values |= profiles.of_place(self.store.root, self.store.variables)
@@ -140,7 +140,7 @@ class ClientProcess:
         return "\n\n".join(parts).encode()
 
     def wait(self, to_stop: Callable[[], Reason | None], look: Callable[[], None]) -> Turn:
-        """Wait until the client has ended by itself, or interrupt or stop it; afterwards none of its processes is left.
+        """Wait until the client has ended by itself, or interrupt or stop it. Afterwards none of its processes is left.
         *to_stop* returns the reason to stop the client, or None. *look* is called from time to time.
         """
         watch = self.store.watch(self.team)
@@ -160,8 +160,9 @@ class ClientProcess:
     def _wait_or_end(
         self, pidfd: int | None, watch: Watch, to_stop: Callable[[], Reason | None], look: Callable[[], None]
     ) -> tuple[bool, Reason | None]:
-        """Wait until the client ends, or end it. Returns whether it was interrupted, and the reason for which it was
-        stopped. *pidfd* is a descriptor that becomes readable when the client ends; None if the system has none.
+        """Wait until the client ends, or end it. Returns whether the client was interrupted for a message, and the
+        reason for which it was stopped. *pidfd* is a descriptor that becomes readable when the client ends; None if the
+        system has no such descriptors.
         """
         reason: Reason | None = None
         stop_at, looked_at, asked_at = 0.0, time.monotonic(), float("-inf")
@@ -224,8 +225,8 @@ class ClientProcess:
 
 
 def as_client(keeper: int) -> Callable[[], None]:
-    """Return a function for the new process of a client, to be called before its program starts: it resets signals, and
-    has the client killed when its keeper dies.
+    """Return a function that the new process of a client calls before its program starts. The function resets signals,
+    and has the client killed when its keeper dies.
     """
     import ctypes
 

@@ -1,4 +1,4 @@
-"""Wake agents: resume idle ones when they have mail, and wait for those that are at work."""
+"""Wake agents: resume idle agents that have mail, and wait for agents that are at work."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def wake(
     environ: Mapping[str, str],
     for_output: bool = False,
 ) -> list[str]:
-    """Resume those recipients of a stored message that are idle, and return their names. Agents of another machine are
-    left to the waker there, and clients in terminals to the waker here.
+    """Resume the idle ones among the recipients of a stored message, and return their names. Agents of another machine
+    are left to the waker there, and clients in terminals to the waker of this machine.
     """
     background.start_for_terminals(store, team.name, environ)
     woken = []
@@ -60,8 +60,8 @@ def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ:
 def wake_on_append(
     store: Store, config: Config | None, environ: Mapping[str, str], problems: list[errors.TeamsError]
 ) -> Callable[[str, Sequence[str], Message, str], None]:
-    """Return the function that a store calls after a message was appended; it resumes idle recipients. If that fails,
-    the message is sent all the same, and the error is added to *problems*.
+    """Return the function that a store calls after a message was appended; it resumes idle recipients. If resuming
+    fails, the message is sent all the same, and the error is added to *problems*.
     """
 
     def wake_recipients(team_name: str, recipients: Sequence[str], message: Message, by: str) -> None:
@@ -75,8 +75,8 @@ def wake_on_append(
 
 
 def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session]], None]) -> list[Session]:
-    """Wait until all sessions of a run are done, including those of agents that were started meanwhile, and return
-    them. *look* gets the sessions at every change.
+    """Wait until all sessions of a run are done, and return them. Sessions of agents that are started meanwhile are
+    included. *look* gets the sessions at every change.
     """
     of_run: list[Session] = []
 
@@ -122,8 +122,8 @@ class _Waker:
         """The number of the newest message for which each agent was resumed."""
 
     def look(self) -> bool:
-        """Look once for mail. Returns whether this process may end: the team is closed, or no other machine uses the
-        store and no client is in a terminal.
+        """Look once for mail. Returns whether this process may end, because the team is closed, or because no other
+        machine uses the store and no client is in a terminal.
         """
         team = teams.get(self.store, self.team_name)
         if self.store.host:

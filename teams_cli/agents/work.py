@@ -133,8 +133,8 @@ def of_worktree(path: str, branch: str, bases: Sequence[str], origin: Origin) ->
 
 
 def uncommitted(checkout: Checkout, without: list[str] | None = None) -> list[str]:
-    """Return the files of a checkout, submodules included, that differ from its commit or are untracked, except
-    untracked ones in *without*. git runs no command that a submodule configures.
+    """Return the files of a checkout, submodules included, that differ from its commit or are untracked. Untracked
+    files in *without* are left out. git runs no command that a submodule configures.
     """
     return [*checkout.uncommitted(without), *_uncommitted_in_submodules(Work(checkout.top))]
 
@@ -157,8 +157,8 @@ def _uncommitted_in_submodules(around: Work) -> Iterator[str]:
 
 
 def unfinished_in(git_directory: str) -> str:
-    """Return what is unfinished in a checkout, such as "merge" or "rebase", or "" if nothing is. *git_directory* is the
-    directory with git's data of the checkout.
+    """Return the operation that is unfinished in a checkout, such as "merge" or "rebase", or "" if there is none.
+    *git_directory* is the directory with git's data of the checkout.
     """
     for name, operation in _UNFINISHED.items():
         if os.path.lexists(f"{git_directory}/{name}"):
@@ -171,7 +171,7 @@ def _examine_worktree(work: Work, branch: str, bases: Sequence[str], origin: Ori
     the agent's branch.
 
     Raises:
-        StorageFailed: It is no checkout for git, or its `.git` file leads to another repository or worktree.
+        StorageFailed: git does not take *work* for a checkout, or its `.git` file leads to another repository or worktree.
     """
     if checkouts.leads_astray(work.path):
         raise errors.StorageFailed(
@@ -260,8 +260,8 @@ def _is_gitignore(rules_file: str) -> bool:
 
 
 def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
-    """Yield the files and directories that git ignores by rules added after the worktree was made, each with the file
-    that has the rule.
+    """Yield the files and directories that git ignores by rules added after the worktree was made. Each comes with the
+    path of the file that has the rule.
     """
     words = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
     rules, partly_ignored = _ignore_rules(work, work.names(*words, "--directory"))
@@ -276,8 +276,8 @@ def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
 
 
 def _ignore_rules(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Return two values: for each ignored name, the file with the rule that ignores it and that rule; and the names of
-    directories that are ignored only in part.
+    """Return two values. The first gives, for each ignored name, the file with the rule that ignores it, and the rule
+    itself. The second has the names of directories that are ignored only in part.
     """
     if not names:
         return {}, []
@@ -298,7 +298,7 @@ def _ignore_rules(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, st
 
 
 def _earlier_rules(work: Work, rules_file: str, origin: Origin) -> set[str]:
-    """Return the rules that were in the file when the worktree was made."""
+    """Return the rules that *rules_file* had when the worktree was made."""
     if _is_gitignore(rules_file):
         shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{rules_file}")
         return set(shown.stdout.splitlines()) if shown.returncode == 0 else set()
@@ -335,7 +335,7 @@ def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 def _stashes_of_worktree(work: Work, branch: str) -> Iterator[str]:
     """Yield the commits of the stashes that were made in this worktree. All checkouts of a repository share one list of
-    stashes. A stash is taken for one of this worktree if the worktree was at the stash's parent and on its branch.
+    stashes. A stash counts as made here if the worktree was once at its parent commit and once on its branch.
     """
     if not _has_reference(work, "refs/stash"):
         return
@@ -391,8 +391,8 @@ def _nested_repositories(work: Work, origin: Origin) -> Iterator[Work]:
 
 
 def _disable_commands(work: Work, around: Work) -> None:
-    """Keep git from running commands that the repository of *work* configures and the one *around* it does not. An
-    agent that may edit files can write such a configuration.
+    """Keep git from running commands that only the repository of *work* configures, and not the repository *around* it.
+    An agent that may edit files can write such a configuration.
     """
     commands = _filter_commands(work)
     trusted = _filter_commands(around) if commands else {}
@@ -412,7 +412,9 @@ def _filter_commands(work: Work) -> dict[str, str]:
 
 
 def _paths_of_repositories(top: str) -> Iterator[str]:
-    """Yield the relative paths of the repositories below the directory *top*, but not of those inside them."""
+    """Yield the relative paths of the repositories below the directory *top*. Repositories inside these repositories
+    are left out.
+    """
     for directory, directories, files in _walk(top):
         if directory != top and (".git" in directories or ".git" in files):
             directories.clear()
@@ -434,8 +436,8 @@ def _submodule_stores(top: str) -> Iterator[str]:
 
 
 def _recorded_commit(work: Work, name: str, base: str) -> str:
-    """Return the commit that the submodule *name* had in the commit *base*, before the agent began, or "" if that is
-    unknown.
+    """Return the commit that the submodule *name* had in the commit *base*, at which the worktree began. Returns "" if
+    that is unknown.
     """
     variables = {"GIT_LITERAL_PATHSPECS": "1"}
     listed = git.run(work.path, *git.LOOKING, "ls-tree", "-z", base, "--", name, variables=variables).stdout
@@ -481,7 +483,7 @@ def _read(path: str) -> str:
 
 
 def _existing_commits(work: Work, hashes: Sequence[str] | set[str]) -> list[str]:
-    """Return those of the hashes that are commits in the store of *work*."""
+    """Return those *hashes* that are commits in the store of *work*."""
     if not hashes:
         return []
     printed = work.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin="\n".join([*hashes, ""]))
@@ -490,7 +492,8 @@ def _existing_commits(work: Work, hashes: Sequence[str] | set[str]) -> list[str]
 
 def tips(work: Work) -> list[str]:
     """Return all commits that git records for the checkout: HEAD and its earlier positions, unfinished operations,
-    references of this checkout alone, and stashes. All other commits of the checkout can be reached from these.
+    references of this checkout alone, and stashes. Every other commit of the checkout can be reached from the returned
+    ones.
     """
     git_directories = [work.git_directory]
     if work.has_store:

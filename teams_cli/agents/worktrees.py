@@ -1,4 +1,6 @@
-"""Worktrees: a checkout and a branch for each agent. Its work is merged, or kept when the worktree is removed."""
+"""Worktrees: a checkout and a branch for each agent. The work in a worktree is merged, or is kept when the worktree is
+removed.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,9 @@ _TEMPORARY = (".own-", ".landing-", _REMOVED)
 class Worktree:
     """The worktree of one agent, and the work in it.
 
-    It is merged into *target_branch*, which is checked out at *target* and whose commit is *target_tip*; *no_target*
-    says why that is impossible, or is "". *has_record* says whether the record of the agent can be read. *checkout* is
-    the checkout in which the agent was started.
+    Its work is merged into *target_branch*, which is checked out at *target* and whose commit is *target_tip*.
+    *no_target* says why a merge is impossible, or is "". *has_record* says whether the record of the agent can be read.
+    *checkout* is the checkout in which the agent was started.
     """
 
     def __init__(self, agent: str, path: str, branch: str, has_record: bool = True, checkout: str = "") -> None:
@@ -57,9 +59,8 @@ class Worktree:
             self.no_target = self.work.problem = f"its directory was deleted; get it back: {command}"
 
     def _find_target(self) -> None:
-        """Find the checkout that the worktree was made from, and the branch of that checkout. If the checkout is gone,
-        take the main checkout of the repository, provided that its branch contains the commit at which the worktree
-        began.
+        """Find the checkout that the worktree was made from, and the branch of that checkout. If it is gone, take the
+        main checkout of the repository, provided that its branch contains the commit at which the worktree began.
         """
         if not os.path.isdir(checkouts.git_directory(self.path)):
             self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"
@@ -150,7 +151,7 @@ def of_agent(store: Store, team: str, agent: str) -> Worktree:
     """Return the agent's worktree.
 
     Raises:
-        AgentNotFound: It has none.
+        AgentNotFound: The agent has no worktree.
     """
     worktrees = all_of(store, team)
     for tree in worktrees:
@@ -173,8 +174,8 @@ def diff(tree: Worktree) -> str:
 
 
 def _diff_since(work: works.Work, base: str, prefix: str) -> str:
-    """Return a patch from the commit *base* ("" if there is none) to the files of the checkout and its nested
-    repositories. Paths in the patch begin with *prefix*.
+    """Return a patch from the commit *base* to the files of the checkout and its nested repositories; if *base* is "",
+    from nothing. Paths in the patch begin with *prefix*.
     """
     prefixes = (f"--src-prefix=a/{prefix}", f"--dst-prefix=b/{prefix}")
     empty_tree = work.git("hash-object", "-t", "tree", "-w", "--stdin").strip()
@@ -255,11 +256,11 @@ def _work_outside_head(work: works.Work) -> str:
 
 
 def _commit_with_all_work(tree: Worktree) -> str:
-    """Return the commit that contains all commits of the agent: HEAD of its worktree, or the tip of its branch if HEAD
-    is behind the branch and no file is changed.
+    """Return the commit that contains all commits of the agent. It is HEAD of its worktree; if HEAD is behind the
+    agent's branch and no file is changed, it is the tip of the branch.
 
     Raises:
-        Conflict: Neither has all of them.
+        Conflict: Neither HEAD nor the branch has all commits.
     """
     head, tip = tree.work.head, merging.tip_of(tree.path, tree.branch)
     if not tip or merging.holds(tree.path, head, tip):
@@ -282,12 +283,12 @@ def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
 
 
 def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, draft: str) -> str:
-    """Merge the commit *source* into the branch that the worktree was made from, and update the files of the checkout
-    of that branch. Returns the new commit of that branch. *draft* is a commit with the uncommitted work, or "" if there
-    is none.
+    """Merge the commit *source* into the branch that the worktree was made from, and update the checkout of that
+    branch. Returns the new commit of that branch. *draft* is a commit with the uncommitted work, or "" if there is no
+    such work.
 
     Raises:
-        Conflict: This is not possible; everything is as it was.
+        Conflict: The merge is not possible; everything is as it was.
         Clash: The changes conflict.
     """
     work, target, tip = tree.work, tree.target, tree.target_tip
@@ -316,10 +317,10 @@ def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, dra
 
 
 def _move_target(tree: Worktree, team: str, commit: str, message: str) -> None:
-    """Move the branch that the worktree is merged into, and the files of its checkout, to the commit.
+    """Move the branch that the worktree is merged into, and the files of the checkout of that branch, to *commit*.
 
     Raises:
-        Conflict: The branch moved meanwhile, or the files can't follow. Both are as they were.
+        Conflict: The branch moved meanwhile, or the files can't be updated. Branch and files are as they were.
     """
     target, branch, tip = tree.target, tree.target_branch, tree.target_tip
     mark = _reference_of_merge(tree, team)
@@ -359,7 +360,9 @@ def _restored_on_failure(tree: Worktree, draft: str) -> Iterator[None]:
 
 
 def _reference_of_merge(tree: Worktree, team: str) -> str:
-    """Return the reference that records to which commit a branch is about to move."""
+    """Return the name of the reference that records, during a merge, to which commit the target branch is about to
+    move.
+    """
     return f"refs/teams/merging/{team}/{tree.agent}"
 
 
@@ -405,7 +408,7 @@ def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bo
     """Remove the agent's worktree and its branch. The work in them is kept.
 
     Raises:
-        Conflict: It has unmerged work and *force* was not given, or somebody is at work there.
+        Conflict: The worktree has unmerged work and *force* was not given, or somebody is at work there.
         AgentNotFound: The agent has no worktree.
     """
     caller = require(store, team, caller, "worktree", agent).caller
@@ -422,7 +425,7 @@ def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bo
 
 
 def _unoccupied(store: Store, team: str, agent: str) -> Worktree:
-    """Return the agent's worktree.
+    """Return the agent's worktree, unless somebody is at work in it.
 
     Raises:
         Conflict: An agent or a process is at work there.
@@ -460,7 +463,7 @@ def _agents_in(store: Store, team: str, directory: str) -> Iterator[str]:
 
 
 def _processes_in(directory: str) -> Iterator[str]:
-    """Yield the other processes of this user that work in the directory. They are known only on Linux."""
+    """Yield the other processes of this user that work in the directory. Only Linux shows such processes."""
     for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
         if name.isdigit() and int(name) != os.getpid():
             with suppress(OSError):  # it has ended, or belongs to another user
@@ -475,7 +478,7 @@ def _is_in(path: str, directory: str) -> bool:
 
 def drop(store: Store, team: str, tree: Worktree, merged: str = "", drafts: Sequence[str] = ()) -> str | None:
     """Keep the work in the worktree, and the *drafts*, then remove the worktree and its branch. *merged* is the commit
-    that merged the work, if any did. Returns the reference of the kept work, or None if there was no work.
+    that merged the work, or "". Returns the reference of the kept work, or None if there was nothing to keep.
 
     Raises:
         Conflict: The work can't be kept, or somebody is at work there; nothing is removed.
@@ -511,7 +514,7 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", drafts: Sequ
 
 
 def _delete_directory(path: str) -> None:
-    """Delete the directory, and also the files below it that are write-protected."""
+    """Delete the directory with everything below it, even files that are write-protected."""
 
     def unprotect_and_repeat(function: Callable[..., Any], failed_path: str, _: object) -> None:
         with suppress(OSError):
@@ -523,8 +526,8 @@ def _delete_directory(path: str) -> None:
 
 
 def restore(store: Store, caller: Caller | None, ref: str, directory: str) -> dict[str, Any]:
-    """Restore the kept work *ref* in a new worktree of its team. The kept work is looked for in the repository around
-    *directory* and in those recorded on this machine.
+    """Restore the kept work *ref* in a new worktree of its team. The work is looked for in the repository around
+    *directory*, and in repositories that this machine recorded.
 
     Raises:
         NotFound: There is no such kept work.
