@@ -171,7 +171,7 @@ def _examine_worktree(work: Work, branch: str, bases: Sequence[str], origin: Ori
     the agent's branch.
 
     Raises:
-        StorageFailed: git does not take *work* for a checkout, or its `.git` file leads to another repository or worktree.
+        StorageFailed: git does not take *work* for a checkout, or its `.git` file leads to another place.
     """
     if checkouts.leads_astray(work.path):
         raise errors.StorageFailed(

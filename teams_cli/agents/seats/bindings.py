@@ -1,8 +1,8 @@
 """Find the member in whose terminal a process runs, from small files of this machine, by process and thread id.
 
-The environment does not say which member it is: `teams` did not start the client, and Codex has one daemon that runs
-the tools of every terminal in the environment of the first. Hooks and commands ask here before anything else is loaded,
-so this module imports almost nothing.
+The environment does not say which member it is. `teams` did not start the client, and Codex has one daemon for all
+terminals, which runs their tools in the environment of the first. Hooks and commands ask here before anything else is
+loaded, so this module imports almost nothing.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def of_process(root: str, pid: int) -> Binding | None:
 
 
 def of_this_process(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
-    """Return the member in whose terminal this process runs; None if there is none, and in a fork that answers
-    questions. *is_named* says that the environment names a member.
+    """Return the member in whose terminal this process runs. None if there is no such member, or if this process is a
+    fork that answers a question. If the environment names a member (*is_named*), only a Codex thread counts.
     """
     if environ.get("TEAMS_SHADOW"):
         return None
@@ -82,7 +82,7 @@ def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
 
 def nearest_client(pid: int) -> int:
     """Return the nearest process, from *pid* upward, that is neither a shell nor a server of OpenCode; 0 if there is
-    none. It need not have joined.
+    none. The process need not have joined.
     """
     for ancestor in _with_ancestors(pid):
         if name_of(ancestor) not in _SHELLS and not _OPENCODE_SERVER.issubset(_command_line(ancestor)):
@@ -91,7 +91,7 @@ def nearest_client(pid: int) -> int:
 
 
 def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | None:
-    """Return the member whose client started the process *client*; None if that is an independent client.
+    """Return the member whose client started the process *client*; None if *client* is independent.
 
     A client that a background program of `teams` started, such as a keeper, is independent, and so is Codex's daemon.
     """
@@ -111,9 +111,7 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
 
 
 def has_another_client(root: str, binding: Binding, client: int) -> bool:
-    """Whether the member of *binding* has a client that is another process than *client*. False if *client* itself
-    joined.
-    """
+    """Whether the member of *binding* has another client than the process *client*. False if *client* itself joined."""
     if of_process(root, client):
         return False
     for pid in _joined_pids(root):
@@ -124,7 +122,7 @@ def has_another_client(root: str, binding: Binding, client: int) -> bool:
 
 
 def is_below(pid: int, word: bytes) -> bool:
-    """Whether the process *pid*, or one above it, has *word* in its command line."""
+    """Whether the process *pid*, or a process above it, has *word* in its command line."""
     return any(word in _command_line(ancestor) for ancestor in _with_ancestors(pid))
 
 
@@ -160,7 +158,7 @@ def name_of(pid: int) -> str:
 
 def stat_of(pid: int) -> tuple[str, int]:
     """Return when the process started, in ticks since the machine started, and the process id of its parent; "" and 0
-    if there is no such process. A zombie (ended, but not waited for) has "" and its parent.
+    if there is no such process. For a zombie (ended, but not waited for), return "" and the parent.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -171,7 +169,9 @@ def stat_of(pid: int) -> tuple[str, int]:
 
 
 def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
-    """Record which member the process *pid* is, and the Codex thread if its client has one."""
+    """Record which member the process *pid* is. If its client has a Codex *thread*, record the member of the thread
+    also.
+    """
     started = stat_of(pid)[0]
     if started:
         _write(f"{terminals_directory(root)}/processes", str(pid), started, binding)
@@ -180,8 +180,8 @@ def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
 
 
 def bind_without_person(root: str, binding: Binding, pid: int) -> None:
-    """Record which member the process *pid*, a client without a person, is. Processes that have ended are forgotten,
-    because nothing else reports their end.
+    """Record which member the process *pid* is. It is a client without a person. Processes that have ended are
+    forgotten, because nothing else reports their end.
     """
     bind(root, binding, pid)
     for joined in _joined_pids(root):
@@ -190,8 +190,8 @@ def bind_without_person(root: str, binding: Binding, pid: int) -> None:
 
 
 def release(root: str, pid: int, thread: str = "") -> None:
-    """Forget the process *pid*, which ended, and the Codex thread if one is given. A thread that is not given is kept,
-    because its member may resume it.
+    """Forget the process *pid*, which ended, and the Codex *thread*. If *thread* is "", the member of the thread stays
+    recorded, because it may resume the thread.
     """
     _discard(f"{terminals_directory(root)}/processes/{pid}")
     if _is_file_name(thread):
@@ -220,7 +220,7 @@ def bind_directory(root: str, path: str, team: str) -> None:
 
 
 def team_here(root: str, path: str) -> str:
-    """Return the team of the directory *path*, or of the nearest one above it that has a team; "" if none has."""
+    """Return the team of the directory *path*, or of the nearest directory above it that has a team; "" if none has."""
     teams_by_directory = linked_directories(root)
     while path not in teams_by_directory and path != os.path.dirname(path):
         path = os.path.dirname(path)
@@ -265,8 +265,8 @@ def _is_file_name(text: str) -> bool:
 
 
 def _read(path: str, started: str) -> Binding | None:
-    """Return the binding in the file; None if there is none, or if it is of a process that did not start at *started*
-    and had the same id.
+    """Return the binding in the file; None if there is none. A binding of an earlier process with the same id, which
+    did not start at *started*, does not count.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -286,7 +286,7 @@ def _write(directory: str, name: str, started: str, binding: Binding) -> None:
 
 
 def _replace(path: str, data: bytes) -> None:
-    """Replace the content of the file in one step: readers see the old one or the new one."""
+    """Replace the content of the file in one step: readers see the old content or the new content."""
     directory, _, name = path.rpartition("/")
     temp = f"{directory}/.{name}.{os.getpid()}"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -1,5 +1,5 @@
-"""The ways to wake and to interrupt a client: each gives it one constant line as its next turn, and returns whether the
-client took it.
+"""The ways to wake and to interrupt a client. Each way gives the client one constant line as its next turn, and returns
+whether the client took the line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TIMEOUT = 5.0
 
 def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
     """Wake the client in the first of its ways that works, and return that way, or "" if none did. The bell is tried
-    for every client, because our wrapper listens to it too.
+    for every client, because our wrapper also listens to the bell.
     """
     client = _Client(root, team, terminal, secrets)
     own_ways = client.seat.ways if client.seat else ()
@@ -48,8 +48,8 @@ def way_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, 
 
 
 def stop(way: str, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Interrupt the client in that way, so that it ends its turn and begins another with our constant line. Returns
-    whether the client took the line.
+    """Interrupt the client in the given *way*, so that it ends its turn and begins another with our constant line.
+    Returns whether the client took the line.
     """
     return _Client(root, team, terminal, secrets).take_line(way, interrupts=True)
 
@@ -71,8 +71,8 @@ class _Client:
         """The path of the daemon's socket; "" if the client has no daemon, or no known session."""
 
     def take_line(self, way: str, interrupts: bool = False) -> bool:
-        """Give the client our constant line in that way, and return whether the client took it. With *interrupts*, the
-        client ends its present turn for that.
+        """Give the client our constant line in the given *way*, and return whether the client took it. With
+        *interrupts*, the client first ends its present turn.
         """
         if way == BELL:
             return ring(self.bell, STOP if interrupts else MAIL)
@@ -85,7 +85,7 @@ class _Client:
         return self._post_to_server()
 
     def can_be_stopped(self, way: str) -> bool:
-        """Whether the client can be interrupted in that way now."""
+        """Whether the client can be interrupted in the given *way* now."""
         if way == BELL:
             # Our wrapper listens there too, with the process id 0. It only types, which interrupts nothing.
             return has_listener(self.bell) and Doorbell(self.bell).client_pid() > 0
@@ -169,8 +169,8 @@ _LAST, _MASKED = 0x80, 0x80
 
 
 def start_turn(address: str, thread: str, text: str, interrupts: bool = False) -> bool:
-    """Have the daemon of Codex start a turn of that thread with the text. With *interrupts*, it interrupts the running
-    turn first. Returns whether the daemon confirmed that.
+    """Have the daemon of Codex start a turn of the *thread* with the *text*. With *interrupts*, the running turn is
+    interrupted first. Returns whether the daemon did all this.
     """
     try:
         with lines.connect(address, _TIMEOUT) as connection:

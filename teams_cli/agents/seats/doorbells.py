@@ -22,8 +22,8 @@ MAIL, STOP, LEAVE = b"m", b"s", b"l"
 class Doorbell:
     """The bell of one terminal, for the process that listens to it.
 
-    The file `PATH.lock` is locked by the listener. It contains the process id of the listener's client, negative while
-    such listeners are dismissed.
+    The file `PATH.lock` is locked by the listener. It contains the process id of the listener's client. The number is
+    negative while listeners for that client are dismissed.
     """
 
     def __init__(self, path: str) -> None:
@@ -55,8 +55,8 @@ class Doorbell:
         return True
 
     def client_pid(self) -> int:
-        """Return the process id of the client whose listener last took this bell, negative while its listeners are
-        dismissed; 0 if it is unknown.
+        """Return the process id of the client whose listener last took this bell; 0 if it is unknown. The number is
+        negative while listeners for that client are dismissed.
         """
         try:
             with open(f"{self.path}.lock", encoding="ascii") as file:
@@ -97,7 +97,9 @@ class Doorbell:
 
 
 def ring(path: str, reason: bytes = MAIL) -> bool:
-    """Ring the bell at *path*. Returns False if nobody listens. An empty *reason* rings nothing, but tells that too."""
+    """Ring the bell at *path* for the *reason*. Returns False if nobody listens. An empty *reason* only finds out
+    whether somebody listens.
+    """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:  # there is no pipe, or nobody reads
@@ -116,8 +118,8 @@ def has_listener(path: str) -> bool:
 
 
 def dismiss(directory: str, client: str) -> None:
-    """Have the listeners for all clients of the kind *client*, such as `claude`, leave, now and after later turns. Our
-    wrapper of a client in a terminal stays, because its person needs it.
+    """Have the listeners for all clients of the kind *client*, such as `claude`, leave now, and leave again if they
+    return after later turns. Our wrapper of a client in a terminal stays, because its person needs it.
     """
     for bell in _bells_of(directory, client):
         pid = abs(Doorbell(bell).client_pid())
@@ -133,7 +135,7 @@ def readmit(directory: str, client: str) -> None:
 
 
 def _bells_of(directory: str, client: str) -> Iterator[str]:
-    """Yield the paths of the bells below *directory* whose clients are of that kind, or of an unknown kind."""
+    """Yield the paths of the bells below *directory* whose clients are of the kind *client*, or of an unknown kind."""
     for parent, _, files in os.walk(directory):
         for name in files:
             if name.endswith(".bell") and _kind_of_client(f"{parent}/{name}") in ("", client):

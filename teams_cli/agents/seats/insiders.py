@@ -51,8 +51,8 @@ class Insider:
 
 
 def caller(root: str, parent: Binding, agent_id: str, tool_use_id: str) -> tuple[str, str] | None:
-    """Return the name and the token of the subagent with the id *agent_id*, or if that is "", of the one that made the
-    tool call *tool_use_id*; None if there is none.
+    """Return the name and the token of the subagent with the id *agent_id*. If that id is "", take the subagent that
+    made the tool call *tool_use_id*. None if there is no such subagent.
     """
     if agent_id:
         return Insider(root, parent.team, parent.agent, agent_id).read()

@@ -146,8 +146,8 @@ def connect(path: str, timeout: float | None = None) -> socket.socket:
 
 @contextmanager
 def _short_path(path: str) -> Iterator[str]:
-    """Yield, for a `with` block, another path to the same socket that is short enough for its address. Without /proc,
-    this changes the working directory.
+    """Yield, for a `with` block, a path to the socket at *path* that is short enough for the address of a socket.
+    Without /proc, this changes the working directory.
     """
     directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -190,8 +190,8 @@ _CLEARS = (b"\r", b"\x03", b"\x15")
 
 
 class StateReader:
-    """Reads the state of a client from its output, which `feed` gets and returns. A state is reported by the control
-    sequence OSC 7501, or by a character in the title of the window that *titles* maps to a state.
+    """Reads the state of a client from its output, all of which passes through `feed`. A state is reported by the
+    control sequence OSC 7501, or by a character in the title of the window that *titles* maps to a state.
     """
 
     def __init__(self, titles: Mapping[str, TerminalState]) -> None:
@@ -249,8 +249,8 @@ class StateReader:
 
 
 def _end_of_string(data: bytes, start: int) -> tuple[int, int]:
-    """Return where the text of a control sequence that begins at *start* ends, and where the next part of the output
-    begins. The end is -1 if it is missing.
+    """Return two positions for a control sequence whose text begins at *start*: where the text ends, and where the
+    output goes on after it. The first position is -1 if the end is missing.
     """
     bell = data.find(b"\x07", start)
     terminator = data.find(b"\x1b\\", start)
@@ -271,7 +271,7 @@ def plain(data: bytes) -> str:
 
 
 class Typing:
-    """Records whether the input line of a client holds text that a person typed: *is_dirty*. Bytes that the terminal
+    """Records in `is_dirty` whether the input line of a client holds text that a person typed. Bytes that the terminal
     sends by itself are not typed. Any key but Enter may fill the line, for example from the history.
     """
 

@@ -40,8 +40,8 @@ _HOUR = 3600.0
 
 
 def _is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, wake_again_after: float) -> bool:
-    """Whether to wake the client now: it is idle, and has mail for which it was not woken yet, or was woken long ago.
-    The client reads all its mail at once, so waking it once is enough. *unread* are the numbers of its messages.
+    """Whether to wake the client now: it is idle, and was not woken yet for its *unread* messages, or was last woken
+    long ago. Waking it once is enough for several messages, because the client reads all its mail at once.
     """
     if state != IDLE or not unread:
         return False
@@ -61,7 +61,7 @@ def _is_new_mail(terminal: Terminal, unread: Sequence[int]) -> bool:
 
 
 def _is_retried(terminal: Terminal) -> bool:
-    """Whether nothing could wake the client, and it is tried again soon."""
+    """Whether the last tries to wake the client failed, and the next try is due soon."""
     return 0 < terminal.unheard < _MAX_RETRIES
 
 
@@ -89,7 +89,7 @@ def _note_waking(
     store: Store, team: str, terminal: Terminal, unread: Sequence[int], senders: Sequence[str]
 ) -> Terminal | None:
     """Record that the client is woken now for the *unread* messages of the *senders*, and return the terminal. None if
-    another process woke the client first, or if its state has changed.
+    another process woke the client first, or if the state of the client has changed.
     """
     now = teams.now(store)
     wakings = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_MAX_WAKINGS:]
@@ -125,11 +125,11 @@ def _wakings_within_hour(terminal: Terminal, by: str, now: datetime) -> int:
 
 
 def look(store: Store, team: Team, tell: Tell, resume: Resume) -> bool:
-    """Wake the clients in terminals of this machine that have mail, and notify others if a client does not wake. Return
-    whether there is any client.
+    """Wake the clients in terminals of this machine that have mail, and notify the senders if a client does not wake.
+    Returns whether any terminal of this machine has a client.
 
-    *tell* sends a member a notice with a uid and wakes it. *resume* resumes an agent that `teams` started, if it rests
-    and has mail.
+    *tell* sends a member a notice with a uid and wakes the member. *resume* resumes an agent that `teams` started, if
+    it rests and has mail.
     """
     has_client = False
     for terminal in terminals.all_of(store, team.name, []):
@@ -139,8 +139,8 @@ def look(store: Store, team: Team, tell: Tell, resume: Resume) -> bool:
 
 
 def _look_at(store: Store, team: Team, terminal: Terminal, tell: Tell, resume: Resume) -> bool:
-    """Do for one terminal what `look` does for all. Returns whether its client is there, or its person is about to
-    open one. If the client is gone, an agent that `teams` keeps continues by itself.
+    """Do for one terminal what `look` does for all. Returns whether its client is there, or a person is about to open a
+    client. If the client is gone, an agent that `teams` keeps continues by itself.
     """
     state = terminals.state_known(store, team, terminal)
     if state == GONE and terminal.state != GONE:
@@ -229,7 +229,7 @@ def way_to_interrupt(store: Store, team: str, terminal: Terminal, state: str) ->
     """Return the way in which the client can be interrupted.
 
     Raises:
-        WrongState: The client can't be interrupted, or waits for a permission; says why.
+        WrongState: The client can't be interrupted, or waits for a permission; the message says which.
     """
     seat = known.get(terminal.client).seat
     hint = f"Send it a message: teams send-message {terminal.agent} …; it is shown at its next tool call, or when idle."
@@ -246,8 +246,8 @@ def way_to_interrupt(store: Store, team: str, terminal: Terminal, state: str) ->
 
 
 def stop_for_mail(store: Store, team: str, terminal: Terminal, way: str) -> None:
-    """Have the client end its present turn and take a turn for its mail. This is recorded as a waking, so that the
-    client is not woken for the same mail again.
+    """Have the client end its present turn and take a turn for its mail. The interruption is recorded as a waking, so
+    that the client is not woken for the same mail again.
     """
     _note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
     secrets = sitting.secrets_of(store, team, terminal.agent)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 class Arrival(NamedTuple):
     """A client that starts in a terminal. *caller* is the member that it is to be, or None if nobody said so. *thread*,
-    *tty* and *way* are "" if it has none. *secrets* may be known to this machine only: how to reach the client's
-    socket, and the environment for its own commands.
+    *tty* and *way* are "" if the client has none. *secrets* may be known to this machine only: how to reach the
+    client's socket, and the environment for its own commands.
     """
 
     client: str
@@ -55,7 +55,7 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
 
     Raises:
         TeamNotFound: There is no such team.
-        NotAllowed: It may not join: it was shut down, or its token is wrong.
+        NotAllowed: The agent may not join: it was shut down, or its token is wrong.
     """
     caller = arrival.caller or _returning_member(store, team, arrival)
     if caller and not _take_seat(store, team, caller.name, arrival.pid):
@@ -78,8 +78,8 @@ def _write_secrets(store: Store, binding: Binding, arrival: Arrival) -> None:
 
 
 def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | None:
-    """Return the member that had this process or this session before, because the client is still the same agent; None
-    if none had. The same session in two terminals is two agents.
+    """Return the member that had this process or this session before, because its client is still the same agent. None
+    if there is no such member. A session that is open in two terminals belongs to two agents.
     """
     binding = bindings.of_process(store.root, arrival.pid)
     if binding and binding.team == team:
@@ -95,7 +95,7 @@ def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | Non
 
 
 def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
-    """Take the place of the agent *name* for the client, and return whether the client may have it. It may not while a
+    """Take the place of the agent *name* for the client. Returns False if the client can't have the place, because a
     keeper runs another client for the agent. An idle agent that `teams` keeps is taken over, so that nobody resumes it
     while its person sits there.
     """
@@ -111,7 +111,7 @@ def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
-    """Record in which terminal the agent sits now. The messages for which it was woken before stay recorded."""
+    """Record in which terminal the agent sits now. It stays recorded for which messages the agent was woken before."""
     now = teams.now(store)
     fields: dict[str, Any] = {
         "client": arrival.client,
@@ -152,12 +152,12 @@ def note_session(store: Store, team: str, terminal: Terminal) -> None:
 
 
 def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | None:
-    """Return the terminal in which the agent sat, if its client is gone and its session can be opened here; None if it
-    never sat in one.
+    """Return the terminal in which the agent sat, if the client there is gone and its session can be opened here. None
+    if the agent never sat in a terminal.
 
     Raises:
-        WrongState: Its client still runs, is another one, is on another machine, or reported no session.
-        NotAllowed: Its record names a session that this machine does not know.
+        WrongState: The client still runs, is not *client*, is on another machine, or reported no session.
+        NotAllowed: The terminal's record names a session that this machine does not know.
     """
     terminal = terminals.find(store, team, agent)
     if terminal is None:
@@ -182,7 +182,7 @@ def to_reopen(store: Store, team: str, agent: str, client: str) -> Terminal | No
 
 def stand_up(store: Store, team: str, agent: str, source: str) -> None:
     """Record that the agent's client is gone, and remove the files that only the client needed. The agent keeps its
-    name and its session. *source* says how that became known.
+    name and its session. *source* says who or what reported the end of the client.
     """
     terminal = terminals.find(store, team, agent)
     if terminal is None:
@@ -209,7 +209,9 @@ def as_session(terminal: Terminal) -> Session:
 
 
 def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
-    """Return the secrets of the terminal that this machine has; empty if it is on another machine."""
+    """Return the secrets of the agent's terminal, such as the token of its socket. Empty if the terminal is on another
+    machine.
+    """
     try:
         with open(bindings.terminal_file(store.root, team, agent, "json"), encoding="utf-8") as file:
             return dict(json.load(file))
@@ -232,14 +234,14 @@ def unattended_agents(store: Store, team: str, environ: Mapping[str, str]) -> li
 
 
 def end_all_unattended(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """End the detached clients of a team that nobody looks at. Returns the agents whose clients remain."""
+    """End those detached clients of the team that nobody looks at. Returns the agents whose clients remain."""
     end_clients = extensions.provided("end unattended clients")
     return list(end_clients(store, team, environ)) if end_clients else []
 
 
 def end_unattended(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool:
-    """End the detached client of the agent, even if somebody looks at it. Returns False if the agent has none on this
-    machine.
+    """End the detached client of the agent, even if somebody looks at it. Returns False if the agent has no detached
+    client on this machine.
 
     Raises:
         Conflict: The client did not end in time.
@@ -249,10 +251,10 @@ def end_unattended(store: Store, team: str, agent: str, environ: Mapping[str, st
 
 
 def session_to_continue(store: Store, team: str, session: Session, client: str) -> Session:
-    """Return the session, if a person can continue it in that client on this machine.
+    """Return the session, if a person can continue it in the *client* on this machine.
 
     Raises:
-        WrongState: The session is one of another client or machine, has no known id yet, was stopped, or is taken over.
+        WrongState: The session is of another client or machine, has no known id yet, was stopped, or is taken over.
     """
     agent = session.agent
     if session.harness != client:
@@ -336,7 +338,9 @@ def give_back(store: Store, team: str, session: Session) -> Session:
 
 
 def _pause_reason(by: str) -> str:
-    """Return the reason why a session that *by* took over is paused. It distinguishes this pause from others."""
+    """Return the reason that a session has for its pause while *by* has taken it over. No other pause has this
+    reason.
+    """
     return f"{by} took it over"
 
 

@@ -109,8 +109,8 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[T
 
 
 def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """Return the present state of the client. It is `unknown` if the client was woken and may work by now, which some
-    clients do not report.
+    """Return the present state of the client. It is `unknown` if the client was woken and may have begun a turn, which
+    some clients do not report.
     """
     state = state_known(store, team, terminal)
     if state == IDLE and terminal.is_awaited:
@@ -121,8 +121,8 @@ def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
 
 
 def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """Return the state that was last reported, but `gone` if the client's process ended, and `unknown` if it worked and
-    fell silent. Unlike `state_of`, this leaves a client that was woken idle, so that it is woken again.
+    """Return the state that was last reported, but `gone` if the client's process ended, and `unknown` if the client
+    worked and fell silent. Unlike in `state_of`, a client that was woken stays idle here, so that it is woken again.
     """
     if terminal.state == GONE or terminal.has_ended:
         return GONE
@@ -207,8 +207,8 @@ _BITS_AFTER_TIME = 80
 
 
 def pid_of_client(seat: Seat, session_id: str) -> int:
-    """Return the process id of the client that runs this hook, or 0 if that is unknown. If a daemon runs the client's
-    hooks, the process in the terminal with the session counts, not the daemon.
+    """Return the process id of the client that runs this hook, or 0 if that is unknown. If a daemon runs the hooks of
+    the client, take the process in the terminal that has the session, not the daemon.
     """
     client = bindings.nearest_client(os.getppid())
     if client and seat.daemon and seat.daemon.word in words_of(client):
@@ -222,7 +222,7 @@ def words_of(pid: int) -> list[str]:
 
 
 def variables_of(pid: int) -> dict[str, str]:
-    """Return the environment that a process was started with; empty if it belongs to another user."""
+    """Return the environment that a process was started with; empty if the process belongs to another user."""
     pairs = (entry.decode(errors="replace").partition("=") for entry in of_process(pid, "environ") if entry)
     return {name: value for name, _, value in pairs}
 
@@ -237,8 +237,8 @@ def terminal_of(pid: int) -> str:
 
 
 def program_of(pid: int) -> list[str]:
-    """Return the words that start the client's program, without its arguments: the program, and the script if it is an
-    interpreter of JavaScript.
+    """Return the words that start the client's program, without its arguments. They are the program, and if it is an
+    interpreter of JavaScript, also the script.
     """
     words = words_of(pid)
     try:
@@ -252,8 +252,8 @@ def program_of(pid: int) -> list[str]:
 
 
 def _served_by_daemon(daemon: Daemon, daemon_pid: int, session_id: str) -> int:
-    """Return the process id of the terminal whose session a shared daemon runs, or 0 if there is none. It is the
-    terminal that names the session, else the youngest one that existed when the session was made.
+    """Return the id of the process in a terminal whose session a shared daemon runs, or 0 if there is none. It is the
+    process whose command line names the session; else the youngest one that existed when the session was made.
     """
     program = os.path.basename(program_of(daemon_pid)[0])
     pids = [pid for pid in _pids_in_terminals(daemon, program) if pid != daemon_pid]
@@ -264,7 +264,9 @@ def _served_by_daemon(daemon: Daemon, daemon_pid: int, session_id: str) -> int:
 
 
 def _pids_in_terminals(daemon: Daemon, program: str) -> Iterator[int]:
-    """Yield the ids of the processes that run the *program* in a terminal, and not as the daemon."""
+    """Yield the ids of the processes that run the *program* in a terminal. The daemon, which runs the same program, is
+    left out.
+    """
     for name in os.listdir("/proc"):
         if not name.isdigit() or bindings.name_of(int(name)) != program[:15]:  # the kernel keeps 15 characters
             continue
