@@ -206,7 +206,7 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
-        WrongState: The agent was stopped.
+        WrongState: It was stopped.
     """
     name = require(store, team_name, caller, "pause-agent", agent).caller.name
     ending.started(store, team_name, agent)  # refuses other agents

@@ -1,7 +1,8 @@
 """Members that hooks make: a client in a terminal, and the subagents inside a client.
 
 When a client begins, its hook notes how it can be woken. A subagent is a member as long as it lives: the client's hooks
-report its id, its begin and its end. An agent that it started keeps it from ending, or goes to its parent.
+report its id, its begin and its end. An agent that a subagent started keeps the subagent from ending, or is handed to
+its parent.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ _LONGEST_ANSWER = 60_000
 def tell_child(
     client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool = False
 ) -> None:
-    """Answer the hook if a subagent called it. The end of a subagent is held for a quarter of an hour if the client
-    *holds* on for the hook, else for some seconds.
+    """Answer the hook if a subagent called it. The hook may delay the end of a subagent: for a quarter of an hour if
+    *holds* says that the client waits long for its hook, else for some seconds.
     """
     event = json.loads(raw_event)
     child_id = str(event.get("agent_id") or "")
@@ -81,8 +82,8 @@ def _answer_child(
     insider: Insider,
     seconds: float,
 ) -> Reply | None:
-    """Return the answer for a subagent; None if there is nothing to say. It joins at its begin, and leaves at its end,
-    which is held for *seconds* at most.
+    """Return the answer for a subagent; None if there is nothing to say. The subagent joins at its begin, and leaves at
+    its end. Its end is delayed for *seconds* at most.
     """
     name = event.get("hook_event_name")
     event_of_member = {key: value for key, value in event.items() if key != "agent_id"}
@@ -136,8 +137,8 @@ def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answ
 def _end_refusal(
     store: Store, team: str, caller: Caller, dialect: Dialect, event: dict[str, Any], seconds: float
 ) -> Reply | None:
-    """Return the answer that keeps the subagent from ending, because an agent that it started is at work or it has
-    unread mail; None if it may end. While such an agent works, wait for *seconds* at most.
+    """Return the answer that keeps the subagent from ending, or None if it may end. It may not end while an agent that
+    it started works (this waits *seconds* at most for such agents), or while it has unread mail.
     """
     with news.SeenFile(f"{store.root}/teams/{team}/inboxes/{caller.name}.seen") as seen_file:
         is_refused_before = bool(event.get("stop_hook_active"))
@@ -159,7 +160,9 @@ def _end_refusal(
 
 
 def _hand_over(store: Store, team: str, agent: str, parent: str) -> None:
-    """Give the parent the agents that the subagent started and that still work, and their outputs that are unread."""
+    """Give the parent the agents that the subagent started and that still work, and those outputs of agents that the
+    subagent has not read.
+    """
     for child in ending.children(store, team, agent):
         update(store, team, SESSION, child.agent, lambda session: session.having(caller=parent))
     mailbox = inboxes.Mailbox(store, team, agent)
@@ -182,11 +185,11 @@ _VARIABLES_FOR_PROGRAM = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_
 
 
 def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping[str, str]) -> None:
-    """Make the client that runs this hook a member, unless it runs in nobody's terminal. *standpoint* then names the
-    member.
+    """Make the client that runs this hook a member, unless it runs in nobody's terminal. Afterwards *standpoint* names
+    the member.
 
-    The process of a client whose environment names the agent is always noted, because clients that this client runs are
-    other agents.
+    If the client's environment names the agent, the client's process is noted in any case, because clients that this
+    process starts are other agents.
     """
     event = json.loads(raw_event)
     client_seat = known.get(client).seat
@@ -261,7 +264,9 @@ def _server_address(words: list[str]) -> tuple[str, int] | None:
 
 
 def tell(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
-    """Print the synthetic result of a `broadcast` tool, unless it is empty or the agent is no member."""
+    """Print the agent's teammates and messages in the form of the result of a tool `broadcast`. Nothing is printed if
+    there are none, or if the agent is no member.
+    """
     child_id = str(json.loads(raw_event).get("agent_id") or "")
     store, caller = news.open_store(standpoint, environ)
     if child_id:
@@ -283,7 +288,7 @@ _PATIENCE = 10.0
 
 
 def ask(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
-    """Ask the person whether the client may use the tool, print the reason if not, and return the exit status.
+    """Ask the person whether the client may use the tool, print the reason if it may not, and return the exit status.
 
     If nobody can be asked, the reason says so, and the tool is not used.
     """

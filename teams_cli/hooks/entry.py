@@ -32,8 +32,8 @@ _FLAGS = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", 
 class Standpoint:
     """The root, store, team and agent of a hook, and the agent's token. All but the root may be "".
 
-    The member of the terminal, *binding*, counts unless another team is named; else *named*, the agent that an option
-    or the environment names.
+    The agent is *binding*, the member of the terminal. If there is none, or if *team* is another team, the agent is
+    *named*, which an option or the environment names.
     """
 
     def __init__(self, root: str, store: str, team: str, binding: "Binding | None", named: str) -> None:
@@ -115,7 +115,9 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
 
 
 def _is_for_another_agent(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
-    """Whether a held agent calls a hook under another name, or for another root or store. Such a call is ignored."""
+    """Whether an agent that is bound to its name (`environment.holder`) calls the hook under another name, or for
+    another team, root or store. Such a call is ignored.
+    """
     held = environment.holder(environ)
     return held is not None and (
         held.agent not in ("", standpoint.agent)
@@ -125,10 +127,10 @@ def _is_for_another_agent(standpoint: Standpoint, environ: "Mapping[str, str]") 
 
 
 def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -> "Binding | None":
-    """Return the member below whose client this hook's client was started; None if there is none.
+    """Return the member whose client started this hook's client; None if there is none.
 
-    The processes above it show which member that is. These may be gone. So a client that takes a single turn under the
-    name of an agent whose own client is running is regarded as a child of that agent.
+    The processes above the hook show which member it is, but some of them may have ended. Therefore a client that takes
+    a single turn under the name of an agent whose own client is running counts as a child of that agent.
     """
     pid = bindings.nearest_client(os.getppid())
     parent = bindings.parent_of(standpoint.root, pid, environ)
@@ -147,8 +149,8 @@ def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -
 def _answer_below(
     client: str, parent: "Binding", standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
-    """Answer the hook of a client that was started below a member's client. That client is not a member. Its subagents
-    are children of the member.
+    """Answer the hook of a client that was started below the client of *parent*. The client below is not a member; its
+    subagents are children of *parent*.
     """
     standpoint.team, standpoint.agent, standpoint.token = parent.team, parent.agent, parent.token
     if standpoint.has_team and b'"agent_id"' in raw_event and not environ.get("TEAMS_SHADOW"):
@@ -158,8 +160,8 @@ def _answer_below(
 
 
 def _mirror(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> int:
-    """Make a change of the client's own task list in the team, too. Return the exit status, by which a change that the
-    team refuses is refused.
+    """Make a change of the client's own task list in the team also. Return the exit status, which refuses the change if
+    the team refuses it.
     """
     if not standpoint.has_team_and_agent:
         return 0
@@ -213,8 +215,8 @@ def _answer_member(
 
 
 def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> bool:
-    """Whether a client with a team begins. A client that was given its team only after its begin joins when the person
-    next asks it for something.
+    """Whether a client with a team begins. A client that got its team only after its begin is taken to begin when its
+    person next gives it a prompt.
     """
     begins = b'"SessionStart"' in raw_event or (quiet.is_prompt(raw_event) and not standpoint.has_terminal)
     return (
@@ -225,7 +227,9 @@ def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str,
 
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
-    """Return the client and the value of each option, "" for those that are not given. None if they are wrong."""
+    """Return the client and the value of each option, "" for options that are not given. None if the *words* are
+    wrong.
+    """
     flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": "", "hold": ""}
     remaining = iter(words)
     for word in remaining:
@@ -276,8 +280,8 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event
 
 
 def _calling_client(client: str, raw_event: bytes) -> str:
-    """Return the client that calls the hook of *client*. Other clients also run the hooks of a plugin for Claude Code;
-    their events have a timestamp.
+    """Return the client that really calls the hook of *client*. Other clients also run the hooks of a plugin for Claude
+    Code; the events of those clients have a timestamp.
     """
     if client != "claude" or b'"timestamp"' not in raw_event:
         return client
@@ -291,8 +295,8 @@ def _calling_client(client: str, raw_event: bytes) -> str:
 
 def _terminal_binding(client: str, root: str, raw_event: bytes, is_named: bool) -> "Binding | None":
     """Return the member of the terminal in which the hook runs; None if there is none. The processes above the hook
-    show it, unless the environment names the agent (*is_named*). Codex has one daemon for all terminals, so its thread
-    shows it instead.
+    show which member it is, unless the environment names the agent (*is_named*). Codex has one daemon for all
+    terminals, so there the Codex thread shows it.
     """
     if client == "codex":
         session_id = raw_event.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]

@@ -1,7 +1,8 @@
 """The guard before a client changes a file: it warns or refuses if others work on the file, and keeps an agent inside
 its worktree.
 
-It is asked before tools that write or run commands, never before those that read: the client's settings name them.
+It is asked before tools that write or run commands, which the client's settings name, and never before tools that only
+read.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _PATCH_HEADINGS = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "
 
 
 def answer(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> bool:
-    """Print a warning for the client before it writes, or the reason why it must not. Return whether anything was
+    """Print a warning for the client before it writes, or the reason why it must not write. Return whether anything was
     printed.
     """
     event = json.loads(raw_event)
@@ -61,7 +62,7 @@ def answer(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mappi
 
 
 def _written_paths(dialect: Dialect, event: Mapping[str, Any]) -> list[str]:
-    """Return the absolute paths of the files that the tool of the event writes; none if it only reads."""
+    """Return the absolute paths of the files that the tool of the event writes; none if the tool only reads."""
     guard, tool_input = dialect.guard, event.get("tool_input")
     if guard is None or event.get("tool_name") not in guard.writers or not isinstance(tool_input, dict):
         return []
@@ -101,8 +102,8 @@ def _worktree_refusal(
 def _about_overlaps(
     store: Store, team: Team, agent: str, dialect: Dialect, event: dict[str, Any], paths: list[str]
 ) -> dict[str, Any] | None:
-    """Return the answer about the paths on which others work: a denial if the team denies overlaps, else a warning,
-    which is shown once. None if there is nothing to say.
+    """Return the answer about the *paths* on which other agents work. If the team denies overlaps, it is a denial; else
+    it is a warning, which is shown once. None if there is nothing to say.
     """
     assert dialect.guard is not None
     is_before_write = event.get("hook_event_name") == dialect.guard.event
@@ -122,8 +123,8 @@ def _overlap_text(lines: list[str], what_to_do: str) -> str:
 
 
 def lines_not_shown_before(path: str, lines: list[str]) -> list[str]:
-    """Return the *lines* that the file *path* does not have yet, and add them to it. If they can't be added, they are
-    returned again next time.
+    """Return those *lines* that the file *path* does not have yet, and add them to the file. Lines that can't be added
+    are returned again next time.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -151,10 +152,10 @@ _ENDS_OF_INPUT = (b'"tool_response"', b'"tool_use_id"', b'"tool_output"')
 
 
 def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
-    """Note the tool calls of the event. If a window of calls is full now, return the time since which the agent has
-    repeated the same few calls, else 0.
+    """Note the tool calls of the event. If enough calls are noted to compare them, return the time since which the
+    agent has repeated the same few calls. Else, or if it does not repeat them, return 0.
 
-    Waiting is no call. Nothing is noted of an agent that is no member.
+    A command that waits is not noted, and nothing is noted of an agent that is no member.
     """
     base = f"{standpoint.root}/teams/{standpoint.team}/inboxes/{standpoint.agent}"
     checksums = b"".join(b"%08x\n" % crc32(call) for call in _raw_calls(raw_event) if b"teams wait" not in call)
@@ -184,8 +185,8 @@ def _raw_calls(raw_event: bytes) -> list[bytes]:
 
 
 def _repeating_since(path: str, repeats: bool) -> float:
-    """Return since when the agent has repeated the same few calls; 0 if it does not repeat them, or has only begun to.
-    The file *path* is made when it begins, so the time of the file says when that was.
+    """Return since when the agent has repeated the same few calls; 0 if it does not repeat them, or begins to now. The
+    file *path* is made when the repetition begins, so the file's time is the time to return.
     """
     if not repeats:
         if os.path.exists(path):
@@ -201,8 +202,8 @@ def _repeating_since(path: str, repeats: bool) -> float:
 def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping[str, str]) -> None:
     """Notify the leader of an agent that makes the same calls again and again.
 
-    It must have a task, and have neither committed nor changed a file for as long as the setting `circlingAfter` says.
-    The leader is notified once for each claim of a task.
+    The agent must have a task, and have neither committed nor changed a file for as long as the setting `circlingAfter`
+    says. The leader is notified once for each claim of a task.
     """
     store, caller = news.open_store(standpoint, environ)
     team = news.team_of_member(store, standpoint, caller)
@@ -234,7 +235,9 @@ def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping
 
 
 def _last_change(directory: str) -> float:
-    """Return the time of the last commit or uncommitted change in the checkout there; 0 outside git."""
+    """Return the time of the last commit or uncommitted change in the checkout that contains *directory*; 0 outside
+    git.
+    """
     checkout = checkouts.at(directory)
     if checkout is None:
         return 0.0

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 def mirror(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> str:
-    """Make the change of the client's own task list in the team, too. Return why that is refused, or "".
+    """Make the change of the client's own task list in the team also. Return why the team refuses the change, or "".
 
-    For a teammate that is about to idle, return the ready tasks that it has not been told of yet.
+    For a teammate that is about to idle, return the ready tasks that it was not shown yet.
     """
     event = json.loads(raw_event)
     name, title = event.get("hook_event_name"), str(event.get("task_subject") or "").strip()
@@ -74,7 +74,7 @@ def _open_task(store: Store, team: str, title: str) -> Task | None:
 
 
 def _complete(program: _Program, task: Task) -> str:
-    """Complete the task, and claim it before that if nobody has. Return why that is refused, or ""."""
+    """Complete the task; if nobody has claimed it, claim it first. Return why the team refuses that, or ""."""
     answer = program.run("claim-task", task.id) if task.status == "pending" else None
     if answer is None or answer.returncode == 0:
         answer = program.run("update-task", task.id, "--status", "completed", "--result", "done in Claude Code")
@@ -94,7 +94,7 @@ def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:
 
 
 def _ready_tasks(program: _Program, store: Store, teammate: str) -> str:
-    """Return a text with the ready tasks that the teammate has not been told of yet; "" if there are none."""
+    """Return a text with the ready tasks that the teammate was not shown yet; "" if there are none."""
     answer = program.run("get-tasks", "--ready", "--json")
     if answer.returncode:
         return ""

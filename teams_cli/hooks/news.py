@@ -1,4 +1,4 @@
-"""The slow part of `teams hook`: when there may be news for the agent, or its heartbeat is due."""
+"""The slow part of `teams hook`, which runs when there may be news for the agent, or when its heartbeat is due."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def open_store(standpoint: Standpoint, environ: Mapping[str, str], patience: flo
 
 
 def say(document: dict[str, Any]) -> None:
-    """Print the answer. A failure is raised here, and not once more at exit."""
+    """Print the answer. If that fails, the error is raised here, and not once more when the program exits."""
     try:
         sys.stdout.write(json.dumps(document) + "\n")
         sys.stdout.flush()
@@ -57,7 +57,9 @@ def say(document: dict[str, Any]) -> None:
 
 
 def team_of_member(store: Store, standpoint: Standpoint, caller: Caller) -> Team | None:
-    """Return the team of the hook. None if the caller is not a member that may read messages: it gets no answer."""
+    """Return the team of the hook. None if the caller is not a member that may read messages: such a caller gets no
+    answer.
+    """
     try:
         return permission.require(store, standpoint.team, caller, "read-messages").team
     except (errors.NotAllowed, errors.TeamNotFound, errors.Conflict):
@@ -76,8 +78,8 @@ def member_of(insider: Insider, parent: Caller) -> Caller | None:
 def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:
     """Answer the hook on standard output. An agent that is no member gets no answer.
 
-    The end of a turn is held while an agent works for the caller. It is not held where a person sits in front of the
-    client: that client is woken later instead.
+    The end of a turn is delayed while an agent works for the caller. It is not delayed if a person sits in front of the
+    client: such a client can be woken later.
     """
     event = json.loads(raw_event) if raw_event.strip() else {}
     team, agent = standpoint.team, standpoint.agent
@@ -101,8 +103,8 @@ def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping
 
 
 def _seconds_held(holds: bool, event: Mapping[str, Any]) -> float:
-    """Return for how many seconds the end of a turn is held. *holds* says that the client gives its hook a long
-    time.
+    """Return for how many seconds at most the end of a turn is delayed. *holds* says that the client gives its hook a
+    long time.
     """
     if holds:
         return replies.LONG_HOLD
@@ -112,8 +114,8 @@ def _seconds_held(holds: bool, event: Mapping[str, Any]) -> float:
 
 
 def _note_session(store: Store, standpoint: Standpoint, client: str, dialect: Dialect, event: dict[str, Any]) -> None:
-    """Note the session of a client in no terminal, so that copies of the session can answer questions. It is noted when
-    the person or a tool has given it content.
+    """Note the session of a client in no terminal, so that copies of the session can answer questions. It is noted once
+    the person or a tool has given the session content.
     """
     has_content = dialect.moment(event) in ("prompt", "tools")
     if not has_content or standpoint.has_terminal or event.get("agent_id"):
@@ -128,7 +130,7 @@ def _note_session(store: Store, standpoint: Standpoint, client: str, dialect: Di
 def _note_state(
     store: Store, standpoint: Standpoint, event: dict[str, Any], goes_on: bool, environ: Mapping[str, str]
 ) -> TerminalState | None:
-    """Note the state of the client in its terminal, which the event reports. If the end of the turn was refused
+    """Note the state of the client in its terminal, as the *event* reports it. If the end of the turn was refused
     (*goes_on*), the client is still working. Return the state, or None if nothing was noted.
     """
     team, agent = standpoint.team, standpoint.agent
@@ -160,8 +162,8 @@ def _note_state(
 def _print_reply(
     store: Store, standpoint: Standpoint, caller: Caller, dialect: Dialect, event: dict[str, Any], seen_file: SeenFile
 ) -> bool:
-    """Print the answer, then mark its messages as read: shown twice is better than never. Return whether the end of a
-    turn was refused.
+    """Print the answer, then mark its messages as read: to show a message twice is better than never. Return whether
+    the end of a turn was refused.
     """
     is_stop = dialect.moment(event) == "stop"
     if is_stop and not event.get("stop_hook_active"):
@@ -180,7 +182,7 @@ def _print_reply(
 
 
 def _renew_leases(store: Store, team: str, caller: Caller, seen_file: SeenFile) -> None:
-    """Renew the leases of the caller's tasks, unless that was done a moment ago."""
+    """Renew the leases of the caller's tasks, unless they were renewed a moment ago."""
     if caller.is_human or 0 <= time.time() - seen_file.beat < quiet.BEAT:
         return
     try:
@@ -192,10 +194,11 @@ def _renew_leases(store: Store, team: str, caller: Caller, seen_file: SeenFile) 
 
 
 class SeenFile:
-    """The file that notes what hooks have shown to an agent: the *number* up to which no message is unread (-1 if some
-    are), how many *stops_refused* there were in a row, and the news (*recall*). Its time is that of the last *beat*.
+    """The file that notes what hooks have shown to an agent. Up to *number* no message is unread; it is -1 if some
+    message is. *stops_refused* counts how often in a row the end of a turn was refused, and *recall* is what was shown
+    of the news. The file's time is the time of the last *beat*.
 
-    While it is open, other hooks of the same agent wait, so that only one of them shows a message.
+    While the file is open, other hooks of the same agent wait, so that only one of them shows a message.
     """
 
     def __init__(self, path: str) -> None:

@@ -1,4 +1,5 @@
-"""Whether a hook certainly has nothing to say, from the names of files alone, since it is asked at every tool call.
+"""Find out whether a hook certainly has nothing to say. Only the names of files are read, since this is done at every
+tool call.
 
 `inboxes/<agent>.seen` has the number of the message up to which nothing is unread. The next heartbeat is due when that
 file is `BEAT` seconds old. The kind of an event is found by words in it, without parsing JSON.
@@ -55,8 +56,8 @@ def is_of_task_list(raw_event: bytes) -> bool:
 
 
 def may_write(raw_event: bytes) -> bool:
-    """Whether the event is about a tool that may change files of other agents: before its use, or after it for a client
-    that cannot be warned before. A shell command counts only if it has the word git.
+    """Whether the event is about a tool that may change files of other agents. The event comes before the use of the
+    tool, or after it if the client can't be warned before. A shell command counts only if it has the word git.
     """
     if is_before(raw_event):
         return b"git" in raw_event or not (b'"Bash"' in raw_event or b'"run_shell_command"' in raw_event)

@@ -57,8 +57,8 @@ class Recall:
         return lines + self._open_mail(store, team, agent, begins or bool(lines))
 
     def _take_changes(self, store: Store, team: str, agent: str) -> list[str]:
-        """Move to the end of the history. Return the newest change of each agent and task on the way, in order, but not
-        what the agent did or looked up itself.
+        """Move *position* to the end of the history. Return the newest change of each agent and task on the way, in
+        order. Left out is what the agent itself did, or has looked up.
         """
         looked_to = presence.load(store, team, agent).looked_to or 0
         newest: dict[str, str] = {}
@@ -131,8 +131,8 @@ def answer(
     seated: bool = False,
     recall: Recall | None = None,
 ) -> Reply | None:
-    """Return the answer for the client of the caller; None if there is nothing to say. Nothing is marked as read: see
-    `Reply.shown`.
+    """Return the answer for the client of the caller; None if there is nothing to say. The messages in the answer,
+    `Reply.shown`, are not marked as read.
 
     *stops_refused* is how often the end of the turn was refused in a row. A client that is *seated* in a terminal takes
     no turn when it starts: its mail wakes it. With *recall*, earlier messages are repeated.
@@ -180,8 +180,8 @@ def _is_introduced_by_prompt(session: Session, event: dict[str, Any], caller: Ca
 
 
 def agents_at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
-    """Return a line about the agents that the caller started and that still work; an empty list if there are none. It
-    is also empty for a caller that `teams` started, whose *session* is running: its keeper waits for these agents.
+    """Return a line about the agents that the caller started and that still work; an empty list if there are none. The
+    list is also empty if `teams` started the caller and its *session* is running: its keeper waits for these agents.
     """
     if session and not session.ended:
         return []
@@ -197,9 +197,10 @@ SHORT_HOLD, LONG_HOLD = 25.0, 870.0
 
 
 def hold(store: Store, team: str, caller: Caller, session: Session | None, seconds: float) -> None:
-    """Wait for mail while an agent works that the caller started: its output comes as a message.
+    """Wait *seconds* at most for mail, while an agent that the caller started works. The output of that agent comes as
+    a message.
 
-    Meanwhile the caller's leases are renewed. The wait ends with the caller's client.
+    Meanwhile the caller's leases are renewed. The wait ends early if the caller's client ends.
     """
     client = bindings.nearest_client(os.getppid())
     started = bindings.stat_of(client)[0]
@@ -220,13 +221,13 @@ def hold(store: Store, team: str, caller: Caller, session: Session | None, secon
 
 
 def beat(store: Store, team: str) -> float:
-    """Return the seconds until an agent shows again that it is alive: at most a third of a lease."""
+    """Return the seconds between two signs of life of an agent: at most a third of a lease."""
     return min(quiet.BEAT, teams.get(store, team).silence / 3)
 
 
 def mail(store: Store, team: str, name: str, room: int, with_quiet: bool) -> tuple[list[str], set[int]]:
     """Return as many unread messages as there is room for, at least one, and their numbers. Messages that only inform
-    are among them if *with_quiet* is set.
+    are left out unless *with_quiet* is set.
     """
     mailbox = inboxes.Mailbox(store, team, name)
     unread = mailbox.messages(mailbox.unread(with_quiet))
@@ -250,7 +251,7 @@ def mail(store: Store, team: str, name: str, room: int, with_quiet: bool) -> tup
 
 
 def unread(store: Store, team: str, agent: str) -> tuple[int, bool]:
-    """Return the number of the last message, and whether any up to it is unread or damaged."""
+    """Return the number of the last message, and whether any message up to that number is unread or damaged."""
     problems: list[Any] = []
     inbox = inboxes.load_with_new(store, team, agent, problems)
     return inbox.up_to, bool(problems) or any(entry.read_at is None for entry in inbox.open)

@@ -1,7 +1,7 @@
-"""The waiting hook: a process beside an idle client that waits for its doorbell, and then wakes the client.
+"""The waiting hook: a process beside an idle client that waits for the client's doorbell, and then wakes the client.
 
-It ends with its client, and there is one for each. It never takes the mail, which the hook of the next turn shows. It
-imports next to nothing, since it stays in memory.
+Each client has one such process, which ends with the client. The process never takes the mail: the hook of the next
+turn shows it. It imports next to nothing, since it stays in memory.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int
 
 
 def _joined_client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
-    """Return the process of the client whose messages this process waits for, and its member. The client may join only
-    now, by another hook. None if it does not join, or has no person.
+    """Return the process of the client whose messages this process waits for, and the member that the client is. Waits
+    some seconds, because the client may join only now, by another hook. None if the client does not join, or has no
+    person.
     """
     from teams_cli.agents.seats import terminals
     from teams_cli.clients import known
@@ -65,11 +66,11 @@ def _joined_client(client: str, root: str) -> tuple[int, bindings.Binding] | Non
 
 
 def _take(bell: Doorbell, pid: int) -> bool:
-    """Take the bell of the client *pid*. Return False if another process keeps it: the end of each turn starts a
-    process like this one, and only the first of a client stays.
+    """Take the bell of the client *pid*. Return False if another process keeps the bell: the end of each turn starts a
+    process like this one, and only the first process of a client stays.
 
-    A process whose client has ended leaves the bell within a moment. A client that still has our hooks after they were
-    removed from its settings is left alone.
+    A process whose client has ended leaves the bell within a moment. After our hooks were removed from a client's
+    settings, the bell of that client is not taken.
     """
     if bell.is_dismissed(pid):
         return False

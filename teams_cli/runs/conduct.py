@@ -75,7 +75,7 @@ class Leader:
         self.troubles: list[str] = []
 
     def lead(self) -> Ended:
-        """Lead the run to its end, and return the outcome. If that fails, all workers are ended, and the run can be
+        """Lead the run to its end, and return the outcome. After an error all workers are ended, and the run can be
         resumed.
         """
         try:
@@ -101,7 +101,7 @@ class Leader:
             role_definitions.define(self.store, self.team, self.caller, name, **keys)
 
     def _work(self) -> None:
-        """Have the workers do the tasks, until no living worker can do any of those that are left."""
+        """Have the workers do the tasks, until no living worker can do any of the tasks that are left."""
         try:
             self.crew.start()
             self._broadcast()
@@ -146,7 +146,7 @@ class Leader:
         return not self._has_doable_task(all_tasks, living)
 
     def _give_up_tasks(self, all_tasks: list[Task]) -> bool:
-        """Mark tasks as failed that were tried too often, or that nobody claims. Return whether there were any."""
+        """Mark tasks as failed that were tried too often, or that nobody claims. Return whether any task was marked."""
         reasons = {
             task.id: f"nobody claimed it, although all suitable agents were called {crew.MAX_CALLS} times"
             for task in self.crew.unclaimable(all_tasks)
@@ -197,7 +197,7 @@ class Leader:
         return answer
 
     def _report(self, answer: LeaderAnswer) -> Ended:
-        """Write the report, record how the run ended, and close the team if all is done."""
+        """Write the report, record how the run ended, and close the team if the run is completed."""
         all_tasks = self._tasks()
         status = FAILED if answer.problem else _status_by_tasks(all_tasks)
         run = self.run.record.having(status=status, verdict=answer.verdict)
@@ -251,7 +251,7 @@ class LiveRun:
         return teams.get(self.store, self.team)
 
     def environment_of(self, agent: str, type: str) -> dict[str, str]:
-        """Return the environment for the processes of the agent, with the tag by which all of them can be found."""
+        """Return the environment for the processes of the agent, with the tag by which these processes can be found."""
         return {
             **self.surroundings.environ,
             **self.store.variables,
@@ -266,8 +266,9 @@ LEADER_NAME = "leader"
 
 @dataclass
 class RunRequest:
-    """A request to run a workflow. *variables* are those that the user sets. *agents* is their number, or None for that
-    of the workflow. An empty *team* stands for a new name, and an empty *report* for the usual file.
+    """A request to run a workflow. *variables* are the variables that the user sets. *agents* is the number of agents,
+    or None for the number in the workflow. If *team* is "", the team gets a new name; if *report* is "", the usual file
+    is written.
     """
 
     workflow: Workflow
@@ -307,7 +308,7 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
 
 
 def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
-    """Return the record of the requested run, without writing it. *values* are those of all variables.
+    """Return the record of the requested run, without writing it. *values* has the values of all variables.
 
     Raises:
         InvalidValue: The agents are too few.
@@ -330,7 +331,9 @@ def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
 
 
 def _spawn_team(store: Store, caller: Caller, request: RunRequest) -> str:
-    """Create a team and return its name: the requested one, else that of the workflow with the first free number."""
+    """Create a team and return its name: the requested name, or else the name of the workflow with the first free
+    number.
+    """
     description = " ".join(request.workflow.description.split())
     if request.team:
         joining.spawn_team(store, request.team, caller, description)
@@ -358,11 +361,15 @@ def resume(
     """Finish a run that was interrupted or killed, or in which tasks failed. Failed tasks are tried again.
 
     Completed tasks stay completed. The variables, agents and leader are those with which the run began. *caller* is
+    None if the user named nobody: then the leader acts. If *report* is "", the report is written to the same file as
+    before.
+
+    Completed tasks stay completed. The variables, agents and leader are those with which the run began. *caller* is
     None if the user named nobody: the leader then acts. An empty *report* leaves the report where it was.
 
     Raises:
         NotFound: No run made the team.
-        NotAllowed: The caller is neither its leader nor a task-manager nor the human.
+        NotAllowed: The caller is neither the team's leader nor a task-manager nor the human.
         WrongState: The run still goes on.
     """
     run = runs.get(store, team)
@@ -383,7 +390,7 @@ def resume(
 class Surroundings:
     """The environment, directory and Python of the process that starts a run.
 
-    The attribute *inherited* is the whole environment. Agents get those of its variables that their clients keep. The
+    The attribute *inherited* is the whole environment; an agent gets the part of it that the agent's client keeps. The
     attribute *environ* is for shell commands, and lacks the variables that identify an agent.
     """
 

@@ -130,7 +130,7 @@ class AgentCrew:
 
     def unclaimable(self, all_tasks: Iterable[Task]) -> list[Task]:
         """Return the ready tasks that nobody will claim: all agents with the required skills are idle, and were called
-        as often as they may be. A task for which no living agent has the skills is not among them.
+        as often as they may be. Tasks for which no living agent has the skills are left out.
         """
         team = self.run.load_team()
         living = {name: session for name, session in self._sessions().items() if session and not _is_lost(session)}
@@ -154,7 +154,9 @@ class AgentCrew:
         return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all agents have ended their turns, but no longer than *seconds*. Return whether they have."""
+        """Wait until all agents have ended their turns, but no longer than *seconds*. Return whether all have ended
+        them.
+        """
 
         def have_ended() -> bool:
             return all(session is None or session.ended for session in self._sessions().values())
@@ -246,7 +248,7 @@ class WorkerCrew:
         return lines
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all workers have ended, but no longer than *seconds*. Return whether they have."""
+        """Wait until all workers have ended, but no longer than *seconds*. Return whether all have ended."""
         deadline = time.monotonic() + seconds
         for worker in self.workers:
             try:
@@ -256,7 +258,7 @@ class WorkerCrew:
         return True
 
     def stop(self) -> None:
-        """End all workers and their processes. They are asked first, and killed after a grace period or a second
+        """End all workers and their processes. They are first asked to end, and killed after a grace period or a second
         Ctrl-C.
         """
         for worker in self.workers:
@@ -307,7 +309,7 @@ class Crew:
         return [*self.workers.report_deaths(), *self.agents.report_deaths()]
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all workers and agents have ended, but no longer than *seconds*. Return whether they have."""
+        """Wait until all workers and agents have ended, but no longer than *seconds*. Return whether all have ended."""
         return self.workers.wait(seconds) and self.agents.wait(seconds)
 
     def stop(self) -> None:
@@ -337,7 +339,8 @@ def refuse_unusable_clients(run: Run, config: Config | None, surroundings: Surro
 
 
 def refuse_unfit(run: Run, config: Config | None) -> None:
-    """Refuse a run if a client does not take its agent's model or permissions, or the directory does not exist.
+    """Refuse a run if a client does not take its agent's model or permissions, or if an agent's directory does not
+    exist.
 
     Raises:
         InvalidValue: The run is refused. The error names the agent.

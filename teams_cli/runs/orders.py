@@ -174,8 +174,8 @@ def refuse_wrong_settings(workflow: Workflow, caller: Caller) -> None:
 
 
 def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> list[Assigned]:
-    """Return the workers of the run: as many as the workflow says, or *count* of them. If the workflow says fewer, more
-    of its kinds of agents are added in turn. *roles* are those of the user's configuration.
+    """Return the workers of the run: *count* of them, or as many as the workflow says if *count* is None. If the
+    workflow has fewer, its kinds of agents are added again in turn. *roles* are the roles in the user's configuration.
 
     Raises:
         InvalidValue: The workers are too many, or none has a skill that a task requires.
@@ -230,7 +230,7 @@ def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
 
 
 def _stem(kind: AgentTemplate) -> str:
-    """Return the name of workers of that kind, to which a number may be added."""
+    """Return the name of workers of the *kind*, to which a number may be added."""
     role = "worker" if ALIASES.get(kind.role, kind.role) in (MEMBER, MANAGER) else kind.role
     name = kind.name or (kind.type or role).replace(" ", "-")
     return name[:50] if is_name(name) else role
@@ -238,7 +238,7 @@ def _stem(kind: AgentTemplate) -> str:
 
 class Step(NamedTuple):
     """A task to create, with the *values* of its placeholders. Its *key* is the id in the workflow, followed by a
-    number if `each` makes several tasks of it. *item* is then its item, and else None.
+    number if `each` makes several tasks of it. *item* is the item of `each` for this task, or None.
     """
 
     key: str
@@ -288,8 +288,8 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
 def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], has_models: bool) -> None:
     """Create the tasks that do not exist yet: all of them, or the rest after a crash.
 
-    *has_models* says that the run has agents with a model. A placeholder for the result of an earlier task is then
-    replaced by the command that shows the result.
+    *has_models* says that the run has agents with a model. For these agents, a placeholder for the result of an earlier
+    task is replaced by the command that shows the result.
     """
     ids = {runs.key_of(task): task.id for task in tasks.all_of(store, team, [])}
     ids_by_template: dict[str, list[str]] = {}

@@ -45,8 +45,8 @@ def markdown(
 ) -> str:
     """Return the whole report: first the outcome, then how the run went.
 
-    *synthesis* is the leader's text, or None for a section with the result of each task. *worktrees* has a line for
-    each worktree of the team. *usage* is that of the agents' clients, by model.
+    *synthesis* is the leader's text; if it is None, a section has the result of each task instead. *worktrees* has a
+    line for each worktree of the team. *usage* is what the agents' clients used, by model.
     """
     lacks_answer_only = run.status == runs.FAILED and all(task.status == "completed" for task in all_tasks)
     if lacks_answer_only:
@@ -170,7 +170,7 @@ def _duration(task: Task) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return the text as a fenced block. The fence is longer than any in the text."""
+    """Return the text as a fenced block. The fence is longer than any fence in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -205,6 +205,9 @@ def printable(text: str) -> str:
 
 def report_of(store: Store, team: str) -> dict[str, Any]:
     """Return the run that made the team, with its report as it was written.
+
+    If the file can't be read, the report is made again, without the leader's text. It is not made for a run that goes
+    on or was interrupted: then the report is None.
 
     If the file can't be read, the report is made again, without the leader's text. It is None if there is no file, and
     the run goes on or was interrupted.

@@ -1,4 +1,4 @@
-"""Bringing up the team of a repository from its roster, and ending it. Both may be repeated."""
+"""Bring up the team of a repository from its roster, and end the team. Both actions may be repeated."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def up(
 
 @contextmanager
 def _locked(store: Store, team: str) -> Iterator[None]:
-    """Keep other processes of this machine from bringing up the team during a `with` block, because two would create
-    everything twice. If another process is doing it, wait until it has finished.
+    """Keep other processes of this machine from bringing up the same team during a `with` block: two processes would
+    create everything twice. If another process has begun, wait until it has finished.
     """
     disk.make_directories(f"{store.root}/rosters", store.root)
     lock = FileLock(f"{store.root}/rosters/{team}.lock", _LOCK_TIMEOUT, mode=0o600)
@@ -160,7 +160,7 @@ class _Launch:
 
     def _bring_up_member(self, template: MemberTemplate) -> dict[str, Any]:
         """Start, resume or expect a member, and return its state. The member keeps the role that it has; if the roster
-        names another, that is in `said`.
+        names another role, `said` has that role.
         """
         listed_role = roles.known_role(template.role, self._load_team(), self.caller.config)
         state = self._start_or_expect(template, listed_role)
@@ -172,7 +172,9 @@ class _Launch:
         return row
 
     def _start_or_expect(self, template: MemberTemplate, role: str) -> str:
-        """Start or resume a member with a harness, add any other to the team, and return the member's state."""
+        """Start or resume a member with a harness, or add a member without a harness to the team. Returns the member's
+        state.
+        """
         team = self._load_team()
         session = ending.current(self.store, self.team, template.name)
         if session is not None:

@@ -66,12 +66,12 @@ class Run(Record):
     pid_boot: Word | None = None
 
     def harness_of(self, assigned: Assigned) -> str:
-        """Return the harness of the agent: its own, else that of the run."""
+        """Return the harness of the agent: its own harness, else the harness of the run."""
         return assigned.harness or self.harness
 
     @property
     def harnesses(self) -> list[str]:
-        """The harnesses of the run, each once; first the one of the leader."""
+        """The names of all harnesses of the run, each once. The first is the harness of the leader."""
         return list(dict.fromkeys([self.harness, *(self.harness_of(agent) for agent in self.agents)]))
 
     @property
@@ -97,8 +97,8 @@ RUN: Kind[Run] = Kind("run", Run, numbered=True)
 
 
 def is_led(store: Store, team: str, run: Run) -> bool:
-    """Whether the process that leads the run is alive. If this machine can't see that, the run is led as long as its
-    leader does not fall silent.
+    """Whether the process that leads the run is alive. If this machine can't see that process, the run counts as led
+    until its leader falls silent.
     """
     if run.status != RUNNING or run.pid is None:
         return False
@@ -143,7 +143,7 @@ def take(store: Store, team: str, run: Run) -> Run:
     """Make this process the leader of the run, and return the changed record.
 
     Raises:
-        WrongState: Another process leads it.
+        WrongState: Another process leads the run.
     """
 
     def change(run: Run) -> Run:
@@ -168,12 +168,12 @@ def settle(store: Store, team: str, run: Run, status: str, verdict: str | None =
 
 
 def key_of(task: Task) -> str:
-    """Return the key of the workflow's step for which the task was made; the id of a task that was added by hand."""
+    """Return the key of the workflow's step for which the task was made, or the id of a task that was added by hand."""
     return task.step or task.id
 
 
 def directory(root: str, team: str, *parts: str) -> str:
-    """Return the directory of the run, or the one below it that *parts* name. It is made if it does not exist."""
+    """Return the directory of the run, or the directory below it that *parts* name. A missing directory is made."""
     path = os.path.join(root, "runs", team, *parts)
     try:
         os.makedirs(path, 0o700, exist_ok=True)

@@ -1,4 +1,6 @@
-"""The leader's answer at the end of a run: by the workflow's script, or with a model by a turn with its prompt."""
+"""The leader's answer at the end of a run. The workflow's script makes it, or a turn of a model with the workflow's
+prompt.
+"""
 
 from __future__ import annotations
 
@@ -94,8 +96,8 @@ class LeaderTurn:
         return LeaderAnswer(finished.output, "", self._verdict(finished.output))
 
     def _answer_of_model(self, results: str, all_tasks: list[Task]) -> LeaderAnswer:
-        """Return the answer of a turn with a model. If it lacks the verdict that the workflow wants, a second turn is
-        made.
+        """Return the answer of a turn with a model. If the answer lacks the verdict that the workflow wants, a second
+        turn is made.
         """
         verdict = self.synthesize.verdict
         prompt = self._prompt(results, all_tasks)
@@ -166,8 +168,8 @@ class LeaderTurn:
         )
 
     def _verdict(self, text: str) -> str | None:
-        """Return the last verdict in the text: the first group of the match of the workflow's pattern, or the whole
-        match if that group has no part in it. None if there is no match, or if the workflow wants no verdict.
+        """Return the last verdict in the text; None if there is none, or if the workflow wants none. The verdict is the
+        first group in the last match of the workflow's pattern, or the whole match if that has no such group.
         """
         matches = list(re.finditer(self.synthesize.verdict.pattern, text)) if self.synthesize.verdict else []
         if not matches:

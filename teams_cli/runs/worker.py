@@ -73,7 +73,9 @@ class Worker:
         joining.leave(self.store, self.team, self.caller)
 
     def stop(self) -> None:
-        """Release the worker's tasks, and leave the team. The running command has ended before."""
+        """Release the worker's tasks, and leave the team. The command that was running has been ended before this
+        call.
+        """
         self._end_leftover_processes()
         with suppress(errors.TeamsError):
             team = teams.get(self.store, self.team)
@@ -156,8 +158,8 @@ class Worker:
             runs.remove_results(self.store.root, self.team, self.name)
 
     def _prepare(self, task: Task) -> str:
-        """Fill the results of the task's blockers into its description, and write them to files. Return the directory
-        of the files.
+        """Fill the results of the task's blockers into its description, and write these results to files. Return the
+        directory of the files.
         """
         blockers = [tasks.get(self.store, self.team, blocker_id) for blocker_id in task.blocked_by]
         if task.description:
@@ -199,7 +201,7 @@ class Worker:
         self._change(task, edit)
 
     def _change(self, task: Task, edit: task_changes.Edit) -> bool:
-        """Change the task. Return False if another worker has claimed it meanwhile."""
+        """Change the task. Return False if another worker has claimed the task meanwhile."""
         workplace = checking.Workplace(self.directory, self.environ, as_it_is=True)
         try:
             insist(lambda: checking.change_task(self.store, self.team, self.caller, task.id, edit, workplace))
