@@ -3,8 +3,8 @@ commit.
 
 No number is given twice, even if the file that had the number is gone. The highest number is noted in the name of an
 empty file, `.last.<number>`. The listing of the directory, which is needed anyway, shows this note, and the note
-becomes durable together with the entry of the record. It is raised after the record was stored. Where the note is
-missing or too low, as after a crash or with files of an older version, the records show the number.
+becomes durable together with the entry of the record. The note is raised after the record was stored. If it is missing
+or too low, as after a crash or with files of an older version, the records show the number.
 
 Records that are created or changed together are first written into one file, `.together`. Its rename is the commit, so
 either all of them are stored or none. The next change in the directory, mostly by the same process, gives each record
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PACKED = "packed.json"
 """The file in which older versions packed the messages of a directory of the log."""
 OWED = "owed"
-"""The directory with the marks of the records of a team that owe a notice. It has marks, but no records."""
+"""The name of a team's directory for the marks of records that owe a notice. No records are in it."""
 TOGETHER = ".together"
 """The file with the records that were committed together, as long as they have no files of their own."""
 _LARGEST_TOGETHER = 1 << 30
@@ -120,7 +120,7 @@ class Layout:
         return disk.names_in(self.index(team, kind))
 
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
-        """Return the labels of a kind of which there are marks, or were."""
+        """Return the labels of a kind for which there is a directory of marks, even if it has no marks any more."""
         return sorted({marks.label_of(name) for name in self.names_in_index(team, kind)}) if kind.label else []
 
     def _label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:

@@ -43,13 +43,15 @@ if TYPE_CHECKING:
     R = TypeVar("R", bound=Record)
 
 FILES = "files"
-"""The address of the store in files below the root."""
+"""The address that stands for the store in files below the root."""
 _TIMEOUT_OF_MARKS = 1.0
-"""The seconds that a change waits at most for the lock under which it removes marks that are not needed any more."""
+"""The seconds that a change waits at most for the lock under which it removes marks that became outdated."""
 
 
 class FileStore(Store):
-    """Keeps records as files below *root*. A change waits at most *lock_timeout* seconds for its *lock*."""
+    """Keeps records as files below *root*. A change waits at most *lock_timeout* seconds for a lock, which is of the
+    class *lock*.
+    """
 
     host = ""
 
@@ -65,9 +67,12 @@ class FileStore(Store):
         self._is_prepared = False
         self._contents = Contents()
         self._durable = "", b""
-        """The path and the bytes of the record that was last stored and synced here: known to be durable."""
+        """The path and the bytes of the record that was stored and synced last by this process. It is known to be
+        durable.
+        """
         self._last_sent: dict[str, tuple[int, Sequence[str]]] = {}
-        """The number and the recipients of the last message sent to each team from here, which `glance` need not find.
+        """By team: the number and the recipients of the message that this process sent last. `glance` need not find
+        this message.
         """
         disk.check_owner(self.address)
 
@@ -113,7 +118,8 @@ class FileStore(Store):
         return record, data
 
     def _next_number(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
-        """Return the highest number noted in the directory, which the caller has locked, and the next number to give.
+        """Return the highest number noted in the directory, and the next number to give. The caller has locked the
+        directory.
 
         Raises:
             WrongState: The team is closed.
@@ -198,10 +204,11 @@ class FileStore(Store):
         return data
 
     def _marks_of(self, team: str, kind: Kind[R], key: str, path: str, revision: bytes) -> list[str]:
-        """Return the marks of the record with that revision.
+        """Return the marks of the record whose revision, its bytes, is *revision*.
 
         Raises:
-            StaleRevision: It was never read or written here, or was forgotten, and the record has another by now.
+            StaleRevision: The record has another revision by now. This is only checked if *revision* was not read or
+                written here, or was forgotten.
         """
         if (known_marks := self._contents.marks(path, revision)) is not None:
             return known_marks
@@ -221,7 +228,7 @@ class FileStore(Store):
         self.changed += 1
 
     def _lock_for(self, team: str, kind: Kind[R], key: str, record: R, directory: str) -> Lock | Closing:
-        """Return the lock for replacing a record; for a change that closes the team, all locks of the team.
+        """Return the lock for replacing a record. If the new *record* closes the team, return all locks of the team.
 
         Raises:
             NotFound: The directory of the record is gone.
@@ -233,8 +240,8 @@ class FileStore(Store):
         return self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
-        """Refuse to change records of a closed team. The caller holds a lock of the team: whoever closes the team waits
-        for that, so the team stays open until the change is made.
+        """Refuse to change records of a closed team. The caller holds a lock of the team. Whoever closes the team waits
+        for this lock, so the team stays open until the change is made.
         """
         if kind.while_closed:
             return
@@ -386,8 +393,9 @@ class FileStore(Store):
     def _clear_outdated(
         self, team: str, kind: Kind[R], key: str, outdated: list[str], stored: bytes, kept: list[str]
     ) -> None:
-        """Remove the *outdated* marks of a record, unless another change has given the record some of them again since
-        it was *stored*, with the marks *kept*. If that can't be told now, they stay: a mark too many does no harm.
+        """Remove the *outdated* marks of a record. *stored* are the bytes that the change stored, and *kept* the marks
+        that it needs. If another change followed, the marks that it needs are kept instead. If this can't be told now,
+        all marks stay: a mark too many does no harm.
         """
         path = self.layout.path(team, kind, key)
         directory = self.layout.directory(team, kind)
@@ -405,7 +413,7 @@ class FileStore(Store):
             return
 
     def _prepare(self) -> None:
-        """Make the root before the first change, and check that its disk excludes writers of other machines."""
+        """Make the root before the first change, and check that its disk keeps out writers on other machines."""
         if not self._is_prepared:
             disk.prepare_root(self.address)
             self._is_prepared = True

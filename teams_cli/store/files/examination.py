@@ -64,7 +64,9 @@ def _problems_of_root(store: FileStore) -> Iterator[Finding]:
 
 
 def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
-    """Find temporary files of crashed processes. Younger ones may be in use."""
+    """Yield a finding for each temporary file of a crashed process. Young files are left alone, because they may be in
+    use.
+    """
     for name in disk.names_in(f"{store.address}/tmp"):
         path = f"{store.address}/tmp/{name}"
         try:
@@ -81,8 +83,8 @@ def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
 
 
 def _teams_without_record(store: FileStore) -> Iterator[Finding]:
-    """Find teams without `team.json`, which no list shows. Nothing else is left of a team whose creation crashed, and
-    that is no problem.
+    """Yield a finding for each team without `team.json`, which no list of teams shows. A team whose creation crashed
+    has no other files either, and is no problem.
     """
     names = {*disk.names_in(f"{store.address}/teams"), *disk.names_in(f"{store.address}/tasks")}
     for team in sorted(filter(is_name, names.difference(store.teams()))):
@@ -95,8 +97,8 @@ def _teams_without_record(store: FileStore) -> Iterator[Finding]:
 
 
 def _damaged_records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
-    """Find the records of a kind that can't be read. With *fix*, move their files to `quarantine`, but not the team's
-    own record: without it the other files would belong to no team.
+    """Yield a finding for each record of a kind that can't be read. With *fix*, its file is moved to `quarantine`,
+    except the team's own record: without it the other files would belong to no team.
     """
     for problem in _problems_of_reading(store, team, kind):
         path = problem.path if isinstance(problem, errors.DamagedRecord) else ""
@@ -132,7 +134,9 @@ def _quarantine(store: FileStore, team: str, path: str) -> None:
 
 
 def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
-    """Find files of packed messages, which older versions made, from which somebody has taken messages out."""
+    """Yield a finding for each file of packed messages from which somebody removed messages. Older versions made these
+    files.
+    """
     log = store.log(team)
     for segment in log.segments():
         packed = Packed(f"{log.directory}/{segment}")
@@ -142,9 +146,11 @@ def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
 
 
 def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
-    """Find records that lack the mark of their label, and marks of labels that records no longer have.
+    """Yield findings for records that lack the mark of their label, and for marks of labels that their records no
+    longer have.
 
-    Edits by hand leave both: `claim-task --next` sees such records last, and looks in vain at such marks each time.
+    Edits by hand leave both faults. `claim-task --next` sees records without their mark last, and looks in vain at
+    outdated marks each time.
     """
     assert kind.label is not None
     keys_by_label: dict[str, list[str]] = {}
@@ -168,7 +174,9 @@ def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> 
 
 
 def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: str) -> bool:
-    """Whether the record lacks that label now. False for a record that cannot be read, since it may have the label."""
+    """Whether the mark of *label* is wrong for the record with that key. False for a record that cannot be read,
+    because it may have the label.
+    """
     assert kind.label is not None
     try:
         return kind.label(store.get(team, kind, key)[0]) != label
@@ -179,7 +187,9 @@ def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: 
 
 
 def _stray_messages(store: FileStore, team: str) -> Iterator[Finding]:
-    """Find messages that another program put beside ours. Nobody reads them."""
+    """Yield a finding for each message that another program put beside the directories of the log. Nobody reads such a
+    message.
+    """
     directory = store.layout.messages(team)
     for name in disk.names_in(directory):
         if name.endswith(".json"):

@@ -1,4 +1,6 @@
-"""One lock a directory, held by the kernel on a file that is never removed. It ends with the process that holds it."""
+"""One lock for each directory, held by the kernel on a file that is never removed. A lock ends with the process that
+holds it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ except ImportError:  # no flock here: filelock knows what the platform has
     fcntl = None  # type: ignore[assignment]
 
 _LONGEST_PAUSE = 0.005
-"""The most seconds between two tries for a lock."""
+"""The most seconds between two attempts to take a lock."""
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -41,9 +43,9 @@ def hold(path: str, root: str) -> int | None:
 
 
 class Lock:
-    """The lock of a directory, held by a `with` block, which may change what is in the directory.
+    """The lock of a directory. It is held by a `with` block, which may change what is in the directory.
 
-    The block must not start a process: the child would hold the lock too.
+    The block must not start a process, because the child process would hold the lock too.
 
     Raises:
         Busy: Another process held the lock for *timeout* seconds. The error names the file and, if known, the process.
@@ -62,7 +64,9 @@ class Lock:
 
 
 class PortableLock(Lock):
-    """The same lock by `filelock`, for every platform. On a platform with `flock`, the two locks exclude each other."""
+    """A lock like `Lock`, but by the library `filelock`, for every platform. Where there is `flock`, a `Lock` and a
+    `PortableLock` exclude each other.
+    """
 
     def __enter__(self) -> None:
         self._lock = _filelock(self.path, self.timeout)
@@ -72,15 +76,15 @@ class PortableLock(Lock):
 
 
 LOCK = Lock if fcntl else PortableLock
-"""The kind of lock on this platform."""
+"""The class of locks to use on this platform."""
 
 
 def _flock(path: str, timeout: float) -> int:
-    """Lock the file, and return its descriptor. This is what `filelock` does on this platform, but importing `filelock`
+    """Lock the file at *path*, and return its descriptor. `filelock` does the same on this platform, but importing it
     takes longer than an everyday command.
 
-    A change holds the lock for about a millisecond. So the first tries follow each other quickly, and later ones more
-    slowly, which leaves the processor to the holder.
+    A change holds the lock for about a millisecond. So the first attempts follow each other quickly. Later attempts are
+    rarer, and leave the processor to the process that holds the lock.
     """
     give_up = time.monotonic() + timeout
     pause = 0.0002
@@ -105,7 +109,7 @@ def _flock(path: str, timeout: float) -> int:
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Lock the open file; False if another process holds the lock."""
+    """Lock the open file, and return True; return False if another process holds the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -114,7 +118,9 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _busy(path: str, timeout: float) -> errors.Busy:
-    """Return the error for a lock that was waited for in vain. It names the holder if the system tells it."""
+    """Return the error for a lock that did not become free in *timeout* seconds. It names the process that holds the
+    lock, if the system shows it.
+    """
     holder = holder_of(path)
     if holder is None:
         return errors.Busy(f"{path} was held for {timeout:g} seconds", "Nothing was changed; try again.")
@@ -125,7 +131,7 @@ def _busy(path: str, timeout: float) -> errors.Busy:
 
 
 def holder_of(path: str) -> int | None:
-    """Return the process that holds the lock file; None if there is none, or the system does not tell it."""
+    """Return the process that holds the lock file. None if no process does, or if the system does not show it."""
     try:
         state = os.stat(path)
         inode = f"{os.major(state.st_dev):02x}:{os.minor(state.st_dev):02x}:{state.st_ino}"
@@ -164,7 +170,9 @@ def _open(path: str) -> tuple[int, os.stat_result]:
 
 
 def _is_still_at(path: str, descriptor: int, opened: os.stat_result) -> bool:
-    """Whether the open file, which had the state *opened*, is still the one at that path. On an error it is closed."""
+    """Whether the open file, whose state was *opened*, is still the file at that path. If the system refuses to say,
+    the file is closed and an error raised.
+    """
     try:
         return os.path.samestat(opened, os.lstat(path))
     except FileNotFoundError:

@@ -1,8 +1,8 @@
 """Marks: empty files that show which records have a label or owe a notice, so that not all records need to be read.
 
 Marks of a label are in `<label>/` for the first thousand numbers, and in `<label>.<thousand>/` for each further
-thousand: with 10,000 tasks in one directory, `claim-task --next` takes 9 ms instead of 1.6. Version 0.1 put all of them
-into the first.
+thousand. With 10,000 tasks in a single directory, `claim-task --next` would take 9 ms instead of 1.6. Version 0.1 put
+all marks of a label into `<label>/`.
 """
 
 from __future__ import annotations
@@ -26,36 +26,38 @@ if TYPE_CHECKING:
 
 
 def path_in_index(label: str, key: str) -> str:
-    """Return the path, below the index, of the mark with which a record shows its label."""
+    """Return the path, below the index, of the mark of a *label* for the record with that *key*."""
     thousand = _thousand(key)
     return f"{label}.{thousand}/{key}" if thousand else f"{label}/{key}"
 
 
 def _thousand(key: str) -> str:
-    """Return the thousands of the number in a key, as digits; empty below a thousand or without a number."""
+    """Return the thousands of the number in *key*, as digits. Empty if the number is below a thousand, or if *key* has
+    no number.
+    """
     digits = key.rpartition("-")[2]
     return digits[:-3] if digits.isdecimal() else ""
 
 
 def label_of(directory: str) -> str:
-    """Return the label of the marks in a directory of the index."""
+    """Return the label whose marks are in that *directory* of the index."""
     return directory.partition(".")[0]
 
 
 def name_of_owed(kind: str, key: str) -> str:
-    """Return the file name of the mark with which a record shows that it owes a notice."""
+    """Return the file name of the mark that shows that a record owes a notice."""
     return f"{kind}~{key}"
 
 
 def kind_and_key_owing(file_name: str) -> tuple[str, str]:
-    """Return the kind and the key of the record that has the mark with that `name_of_owed`."""
+    """Return the kind and the key of the record whose mark has that *file_name*, made by `name_of_owed`."""
     kind, _, key = file_name.partition("~")
     return kind, key
 
 
 def labelled(index: str, directories: Collection[str], labels: Collection[str]) -> Iterator[str]:
-    """Yield the keys that have marks of these *labels*, lowest number first. *directories* are the names of those in
-    the index. A directory of a further thousand is only read once its keys are asked for.
+    """Yield the keys that have marks of these *labels*, lowest number first. *directories* are the names of all
+    directories in the index. The directory of a further thousand is read only if the caller asks for that many keys.
     """
     directories_by_thousand: dict[str, list[str]] = {}
     for directory in directories:
@@ -76,8 +78,9 @@ def labelled(index: str, directories: Collection[str], labels: Collection[str]) 
 
 
 def by_label(index: str, directories: Collection[str], names: Collection[str]) -> dict[str, Collection[str]]:
-    """Return the keys of the records with files of these *names*, by the label of their mark. Records without a mark,
-    or with marks of several labels, are under "". *directories* are the names of those in the index.
+    """Return the keys of the records whose files have these *names*, by the label of their mark. Under "" are the
+    records without a mark, or with marks of several labels. *directories* are the names of all directories in the
+    index.
     """
     marked_by_label: dict[str, list[str]] = {}
     for directory in directories:
@@ -106,7 +109,8 @@ def _keys(names: Collection[str]) -> set[str]:
 
 
 def make(paths: Collection[str]) -> None:
-    """Make the marks of a record, before the record is stored: a mark too many does no harm, but one too few might.
+    """Make the marks of a record. This is done before the record is stored: a mark too many does no harm, but a mark
+    too few might.
 
     Raises:
         StorageFailed: The system refused.
@@ -132,7 +136,9 @@ def _make_file(path: str) -> None:
 
 
 def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
-    """Remove the marks of a record, except those in *kept*, also where version 0.1 put them."""
+    """Remove the marks at these *paths*, except those in *kept*. Each is also removed from the place where version 0.1
+    put it.
+    """
     for path in set(paths).difference(kept):
         disk.discard(path)
         index, directory, key = path.rsplit("/", 2)
@@ -142,7 +148,7 @@ def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
 
 
 _UNDER_ONE_LOCK = 500
-"""The number of records that are marked before other processes get a turn."""
+"""How many records get their marks before other processes get a turn."""
 
 
 def correct_hints(
@@ -153,8 +159,8 @@ def correct_hints(
     keys: Collection[str],
     marks_of: Callable[[str], list[str]],
 ) -> None:
-    """Give the records under *keys* exactly the marks that *marks_of* returns for a key. Give up as soon as a lock is
-    held: another process is changing one of the records.
+    """Give each record under *keys* exactly the marks that *marks_of* returns for its key. Stop as soon as another
+    process holds the lock, because it is changing one of the records.
     """
     labels, directory = layout.labels(team, kind), layout.directory(team, kind)
     remaining = list(keys)

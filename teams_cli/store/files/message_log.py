@@ -3,8 +3,8 @@
 A thousand messages share a directory. Each is written once and never changed. The history has one JSON object a line;
 it is derived from changes and never decides anything.
 
-Older versions packed the messages of a closed team: those of each directory into one file, `packed.json`, which was
-written before the messages were removed. So that file is looked for after the directory was listed.
+Older versions packed the messages of a closed team: those of each directory into one file, `packed.json`. This file was
+written before the messages were removed. So a reader looks for it after it listed the directory.
 """
 
 from __future__ import annotations
@@ -35,14 +35,16 @@ if TYPE_CHECKING:
 
 _SEGMENT = 1000
 _SEVERAL = "@"
-"""Stands in a file name instead of the recipient if there are several."""
+"""Takes the place of the recipient in the file name of a message to several agents."""
 _BEFORE_NAME = b'\n"'
 _AFTER_NAME = b'"\n'
 _CORRECT = "Correct the file or its name."
 
 
 class MessageLog:
-    """Messages as `<number div 1000>/<number>.<to>.<uid>.json`. The order of numbers is the order of commits."""
+    """The log of a team. Messages are files `<number div 1000>/<number>.<to>.<uid>.json`. The order of their numbers is
+    the order of the commits.
+    """
 
     def __init__(self, directory: str, root: str, lock: Callable[[str], Lock], contents: Contents) -> None:
         self.directory = directory
@@ -54,14 +56,14 @@ class MessageLog:
     def append(
         self, kind: Kind[R], to: Sequence[str], record: R, uid: str | None, check: Callable[[], None]
     ) -> tuple[R, bool]:
-        """See the contract. *check* is called under the lock and may refuse the message.
+        """See the contract. *check* is called under the lock, and raises an error if the message must be refused.
 
-        Numbers are given under the lock, and many messages are sent at the same time, so slow work is done outside of
-        it. An earlier message with the *uid* is looked for in full directories before the lock is taken, and in those
-        to which others may add messages meanwhile under it.
+        Numbers are given under the lock, and many messages are sent at the same time. So slow work is done before the
+        lock is taken, such as the search of full directories for an earlier message with the *uid*. Directories to
+        which other processes may add messages meanwhile are searched under the lock.
 
-        The file is synced before it gets its number, which is in its name and is filled in for people. Then the entry
-        of the directory is synced, also by the process that gives the next number.
+        The file is synced before it gets its number, which is in its name, and for people also in its text. Then the
+        entry of the directory is synced; the process that gives the next number does this too.
         """
         check_addressees(to, uid)
         addressee = _SEVERAL if getattr(record, "recipients", None) else to[0]
@@ -91,8 +93,8 @@ class MessageLog:
         return kind.with_number(record, number), True
 
     def _put_next(self, kind: Kind[R], listing: _Listing, temp: str, digits: int, ending: str) -> tuple[int, str]:
-        """Make the file *temp* the next message if its number has so many *digits*. Return the number and the path of
-        the message; the path is empty if the number has more digits.
+        """Make the file *temp* the next message, if the next number has *digits* digits. Return this number and the
+        path of the message. The path is empty if the number has more digits, so that nothing was done.
         """
         noted, newest = self._numbers_given(listing)
         number = max(noted, newest) + 1
@@ -106,8 +108,9 @@ class MessageLog:
         return number, path
 
     def _segment_for(self, number: int, newest: int) -> str:
-        """Return the directory for the message with that number, which follows the *newest* message (0: none). If it is
-        the first there, make the directory and all messages in the one before durable.
+        """Return the directory for the message with that *number*. *newest* is the number of the message before it (0:
+        there is none). If the message is the first in its directory, make the directory, and make all messages in the
+        directory before it durable.
         """
         segment = f"{self.directory}/{number // _SEGMENT}"
         is_first = not newest or newest // _SEGMENT != number // _SEGMENT
@@ -142,10 +145,10 @@ class MessageLog:
     def news(
         self, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int] | None:
-        """See the contract. None if older directories than the newest would have to be read too.
+        """See the contract. Return None if more directories than the newest would have to be read.
 
-        A directory that is listed while messages arrive may show a later message but not an earlier one. So it is
-        listed once more if a number is missing.
+        If messages arrive while a directory is listed, the list may have a later message but lack an earlier one. So
+        the directory is listed once more if a number is missing.
         """
         names = disk.names_in(self.directory)
         segment = max(_segments(names), default=0)
@@ -163,7 +166,7 @@ class MessageLog:
         return messages, last
 
     def envelopes(self, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
-        """See the contract. Messages to several agents are read for this."""
+        """See the contract. A message to several agents is read, because its file name does not have the recipients."""
         for segment in self.segments():
             if segment >= (after + 1) // _SEGMENT:
                 for name in _without_most_before(after, segment, self.listed(segment)):
@@ -173,7 +176,7 @@ class MessageLog:
                         yield number, uid, [to] if to != _SEVERAL else self._recipients(kind, path)
 
     def _recipients(self, kind: Kind[R], path: str) -> Sequence[str]:
-        """Return the recipients of a message to several agents; none if it cannot be read."""
+        """Return the recipients of a message to several agents. Empty if the message cannot be read."""
         try:
             return self.decode(kind, path).recipients or ()  # type: ignore[attr-defined]
         except (FileNotFoundError, errors.TeamsError):
@@ -182,8 +185,8 @@ class MessageLog:
     def _add_message(
         self, kind: Kind[R], path: str, agent: str | None, messages: list[R], problems: list[errors.TeamsError]
     ) -> None:
-        """Read a listed message, and append it to *messages* if it is for *agent*, or *agent* is None. If it can't be
-        read, append the error to *problems*.
+        """Read a listed message, and append it to *messages* if it is for *agent*, or if *agent* is None. If the
+        message can't be read, append an error to *problems*.
         """
         try:
             record = self.decode(kind, path)
@@ -213,10 +216,11 @@ class MessageLog:
         return max(self._numbers_given(_Listing(self)))
 
     def glance(self, agent: str, after: int, sent: int, recipients: Sequence[str]) -> int | None:
-        """See the contract. *sent* is the number of the message that was last sent from here, to these *recipients*: it
-        need not be looked at either.
+        """See the contract. *sent* and *recipients* are those of the last message that this process sent. If only this
+        message is new, and it is not for *agent*, none is new for *agent*.
 
-        If a sender was killed before it noted the number, its message is seen with the next one, and by `news`.
+        If a sender was killed before it noted its number, its message is only found after the next message, or by
+        `news`.
         """
         noted = directories.noted_number(disk.names_in(self.directory))
         if noted == 0:  # there is no message, or an older version, which noted nothing, wrote them
@@ -225,8 +229,8 @@ class MessageLog:
         return noted if noted == after or is_own_to_others else None
 
     def _numbers_given(self, listing: _Listing) -> tuple[int, int]:
-        """Return the highest number that is noted, and the highest that a message has. Where the two differ, the higher
-        one was given last.
+        """Return two numbers: the highest that is noted, and the highest that a message has. If they differ, the higher
+        of the two was given last.
         """
         noted = directories.noted_number(listing.names)
         for segment in reversed(_segments(listing.names)):
@@ -238,7 +242,7 @@ class MessageLog:
         return noted, 0
 
     def place_of(self, key: str) -> tuple[int, str]:
-        """Return the number of the message that `pack` yielded under the key, and the path of its file.
+        """Return the number of the message that `pack` yielded under this *key*, and the path that its file gets.
 
         Raises:
             DamagedRecord: No message can have that key.
@@ -256,8 +260,8 @@ class MessageLog:
         raise errors.NotFound(f"there is no {kind.name} {key}")
 
     def _path_with_uid(self, listing: _Listing, uid: str | None, first: int, end: int | None = None) -> str:
-        """Return the path of the message with the *uid*, in the directories from number *first* to before *end*; empty
-        if there is none, or *uid* is None. The newest directory is looked at first: messages are mostly repeated soon.
+        """Return the path of the message with the *uid*. Empty if there is none, or if *uid* is None. Only directories
+        from number *first* to before *end* are searched, newest first, because most repeated messages are recent.
         """
         if uid is None:
             return ""
@@ -274,16 +278,16 @@ class MessageLog:
         return ""
 
     def segments(self) -> list[int]:
-        """Return the numbers of the existing directories, in order."""
+        """Return the numbers of the existing directories of messages, in order."""
         return _segments(disk.names_in(self.directory))
 
     def files(self, segment: int) -> list[tuple[int, str]]:
-        """Return the numbers and paths of the messages in a directory, in order."""
+        """Return the number and path of each message in the directory with that number, in order."""
         return [(number, f"{self.directory}/{segment}/{name}") for number, name in self._names(segment, None)]
 
     def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
-        """Return the numbers and file names of the messages with a number above *after* that may be for *agent*, or of
-        all if None, in order.
+        """Return the numbers and file names of the messages in a directory, in order: those with a number above *after*
+        that may be for *agent*. If *agent* is None, the recipient does not matter.
         """
         names = _without_most_before(after, segment, self.listed(segment))
         if agent is not None:
@@ -294,21 +298,23 @@ class MessageLog:
         return sorted((number, name) for name in names if (number := _number(name)))
 
     def listed(self, segment: int) -> list[str]:
-        """Return the names of the files in a directory, and of the messages that were packed there."""
+        """Return the file names in the directory with that number, and the former file names of messages that were
+        packed there.
+        """
         directory = f"{self.directory}/{segment}"
         names = disk.names_in(directory)
         packed = self._look_for_packed(directory)
         return [*{*names, *packed}] if packed else names
 
     def _look_for_packed(self, directory: str) -> Packed | None:
-        """Read the packed messages of the directory; None if it has none."""
+        """Return the packed messages of the directory; None if it has none."""
         self._packed.pop(directory, None)
         if not os.path.lexists(f"{directory}/{PACKED}"):
             return None
         return self._packed.setdefault(directory, Packed(directory))
 
     def content(self, path: str) -> bytes:
-        """Return the bytes of a listed message, which may be packed.
+        """Return the bytes of a listed message, which may be a packed one.
 
         Raises:
             FileNotFoundError: There is no such message.
@@ -317,7 +323,9 @@ class MessageLog:
         return self._read(path)[0]
 
     def _read(self, path: str) -> tuple[bytes, str]:
-        """Return the bytes of a listed message, and its path; that of a packed message shows in which file it is."""
+        """Return the bytes of a listed message, and its path. The path of a packed message shows which file it is
+        packed in.
+        """
         directory, _, name = path.rpartition("/")
         packed = self._packed.get(directory)
         if packed is None or (data := packed.get(name)) is None:
@@ -330,11 +338,11 @@ class MessageLog:
         return data, f"{directory}/{PACKED}/{name}"
 
     def decode(self, kind: Kind[R], path: str) -> R:
-        """Return the message in a listed file.
+        """Return the message at *path*, a listed file.
 
         Raises:
             FileNotFoundError, DamagedRecord, StorageFailed: As for `content`.
-            DamagedRecord: The message does not have the number or the recipient in the name of the file.
+            DamagedRecord: The message does not have the number or the recipient that the name of its file shows.
         """
         number, to, _ = _parts(os.path.basename(path))
         data, path = self._read(path)
@@ -347,8 +355,8 @@ class MessageLog:
 
 
 class _Listing:
-    """The names in the directory of a log and in the directories below it. Each of these is listed when it is first
-    needed: listing a large one takes long, while other processes may wait for the lock.
+    """The names in the directory of a log, and in the directories of messages in it. A directory of messages is listed
+    when it is first needed: a large one takes long, and other processes may be waiting for the lock.
     """
 
     def __init__(self, log: MessageLog) -> None:
@@ -357,14 +365,14 @@ class _Listing:
         self._messages: dict[int, list[str]] = {}
 
     def messages_in(self, segment: int) -> list[str]:
-        """Return the file names of the messages in the directory of that number."""
+        """Return the file names of the messages in the directory with that number."""
         if segment not in self._messages:
             self._messages[segment] = self._log.listed(segment)
         return self._messages[segment]
 
 
 class Packed:
-    """The messages of a directory that an older version packed, by their former file names; empty if there are none.
+    """The messages of a directory that an older version packed, by their former file names. Empty if none were packed.
 
     The file of packed messages is a list of JSON values: a heading, then each message after its former file name:
 
@@ -394,12 +402,12 @@ class Packed:
         return len(self._files)
 
     def get(self, name: str) -> bytes | None:
-        """Return the bytes of the message whose file had that name; None if it is not packed here."""
+        """Return the bytes of the message whose file had that *name*; None if no such message is packed here."""
         return self._files.get(name)
 
     @property
     def announced(self) -> int:
-        """Return how many messages there are according to the heading; 0 if it does not say."""
+        """Return the number of messages that the heading of the file gives; 0 if it gives none."""
         words = self.heading.decode("ascii", "replace").split(" ")
         return int(words[4]) if len(words) > 4 and words[4].isdecimal() else 0
 
@@ -420,10 +428,11 @@ def _segments(names: list[str]) -> list[int]:
 
 
 def _without_most_before(number: int, segment: int, names: list[str]) -> list[str]:
-    """Return the file names in the directory number *segment* without most of those of messages before that number.
+    """Return the *names* without most of those that belong to messages before *number*. They are file names of the
+    directory *segment*.
 
-    Names are compared as texts, so the number must be in that directory and have as many digits as all later numbers in
-    it, which in the first directory only those from 100 have.
+    Names are compared as texts. So all names are returned if *number* belongs to another directory, or has fewer digits
+    than later numbers there: this is so below 100 in the first directory.
     """
     if number // _SEGMENT != segment or number < _SEGMENT // 10:
         return names
@@ -432,24 +441,24 @@ def _without_most_before(number: int, segment: int, names: list[str]) -> list[st
 
 
 def _names_for(agent: str, names: list[str]) -> list[str]:
-    """Return the file names of messages to the agent or to several agents, who may include the agent."""
+    """Return the *names* of files with messages to the agent, or to several agents, who may include this agent."""
     to_agent, to_several = f".{agent}.", f".{_SEVERAL}."
     return [name for name in names if to_agent in name or to_several in name]
 
 
 def _sort_key(file_name: str) -> tuple[int, str]:
-    """Return a key that sorts the file names of messages by number, without taking them apart."""
+    """Return a key that sorts file names of messages by number. It is found without taking the name apart."""
     return file_name.find("."), file_name
 
 
 def _number(file_name: str) -> int:
-    """Return the number in the file name of a message; 0 if no message can have that name."""
+    """Return the number in the file name of a message; 0 if the name is not that of a message."""
     return _parts(file_name)[0]
 
 
 def _parts(file_name: str) -> tuple[int, str, str]:
-    """Return the number, the recipient (`@` for several) and the uid in the file name of a message; 0 and empty texts
-    if no message can have that name.
+    """Return the number, the recipient (`@` for several) and the uid in the file name of a message. Return 0 and empty
+    texts if the name is not that of a message.
     """
     parts = file_name.split(".")
     if len(parts) != 4 or parts[3] != "json" or not is_number(parts[0]):
@@ -462,7 +471,7 @@ _APPEND = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_N
 _READ = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 _MAX_LINE = 1 << 20
 _BLOCK = 1 << 16
-"""The number of bytes that are read at once from the end of a history."""
+"""How many bytes are read at once from the end of a history."""
 
 
 def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:
@@ -484,8 +493,8 @@ def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:
 
 
 def read_history(path: str, after: int, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the entries from byte *after* on, or from the last one back to it, each with the position that follows it.
-    Damaged lines are skipped.
+    """Yield the entries of a history from byte *after* on, each with the position that follows it. With *backwards*,
+    they go from the last entry back to that byte. Damaged lines are skipped.
     """
     try:
         descriptor = os.open(path, _READ)

@@ -1,8 +1,8 @@
-"""Finding records and messages by words. The files of records are read, and messages are found by indexes.
+"""Finding records and messages by words. For records their files are read; messages are found by indexes.
 
-A thousand messages share a directory, which no longer changes once it is full. Its index is one file with a line for
-each message, below `<root>/index/<team>/`. The first search makes it. It may be removed at any time, and is made again
-if it does not fit its directory.
+A thousand messages share a directory, which no longer changes once it is full. The index of such a directory is one
+file with a line for each message, below `<root>/index/<team>/`. The first search makes it. It may be removed at any
+time, and is made again if it does not fit its directory.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 _LARGEST = 1 << 30
 _READ_AT_ONCE = 50
 _END = b"# end\n"
-"""The mark at the end of a whole index. An index is not synced to the disk, so a power failure may leave a part of it.
+"""The last line of a complete index. An index is not synced to the disk, so after a power failure only a part of it may
+be there.
 """
 
 
 def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-    """Yield the records in a directory that may have the words, the last first. A record that was edited by hand is
-    always yielded, since it may lack fields whose defaults have the words.
+    """Yield the records in a directory that may have the *words*, the last first. A record that was edited by hand is
+    always yielded: it may lack fields whose defaults have the words.
     """
     for key in reversed(directories.keys_in(directory, kind, problems)):
         path = f"{directory}/{key}.json"
@@ -54,14 +55,14 @@ def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: li
 
 
 class MessageSearch:
-    """Finds messages of a log by words. The indexes are in *directory*."""
+    """Finds messages of a log by words. The indexes are in the directory *directory*."""
 
     def __init__(self, log: MessageLog, directory: str) -> None:
         self.log = log
         self.directory = directory
 
     def search(self, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-        """Yield the messages that may have the words, newest first."""
+        """Yield the messages that may have the *words*, newest first."""
         segments = self.log.segments()
         for segment in reversed(segments):
             index = self._made_index(segment) if segment == segments[-1] else self._stored_index(segment)
@@ -71,7 +72,9 @@ class MessageSearch:
                 del numbers[-_READ_AT_ONCE:]
 
     def _stored_index(self, segment: int) -> bytes:
-        """Return the index of a full directory: the stored one, or one that is made and stored now."""
+        """Return the index of the full directory with that number. If none is stored, or the stored one does not fit,
+        make and store it now.
+        """
         stamp = _stamp(f"{self.log.directory}/{segment}")
         path = f"{self.directory}/{segment}"
         try:
@@ -85,7 +88,9 @@ class MessageSearch:
         return index
 
     def _made_index(self, segment: int) -> bytes:
-        """Return an index: a line for each readable message of the directory, with its number and its whole file."""
+        """Return a new index of the directory with that number: for each readable message a line with its number and
+        its whole file.
+        """
         lines = []
         for number, path in self.log.files(segment):
             try:
@@ -96,13 +101,15 @@ class MessageSearch:
 
 
 def _stamp(directory: str) -> bytes:
-    """Return the first line of the directory's index. It changes when a file is added, removed or replaced."""
+    """Return the first line for an index of the directory. It is a different one after a file in the directory is
+    added, removed or replaced.
+    """
     state = os.stat(directory)
     return f"# {state.st_ino} {state.st_mtime_ns}\n".encode()
 
 
 def _store_index(path: str, index: bytes) -> None:
-    """Store the index. If the disk refuses, only the next search is slow."""
+    """Store the index. Errors of the disk are ignored: they only make the next search slow."""
     temp = f"{path}.{os.getpid()}"
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
@@ -114,7 +121,7 @@ def _store_index(path: str, index: bytes) -> None:
 
 
 def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the text of each message whose line in the index has the longest of the words."""
+    """Yield the number and the text of each message in the *index* whose text has the longest of the *words*."""
     longest = max(words, key=len).encode()
     position = index.find(longest)
     while position >= 0:
@@ -131,5 +138,7 @@ def _folded(data: bytes) -> bytes:
 
 
 def _has(text: bytes, words: Sequence[str]) -> bool:
-    """Whether all words are in the text, or may be in it because it has escaped characters."""
+    """Whether all *words* are in the text. True also if the text has escaped characters, since a word may be among
+    these.
+    """
     return b"\\u" in text or all(word.encode() in text for word in words)

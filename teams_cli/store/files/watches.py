@@ -26,23 +26,25 @@ _OVERFLOW, _GONE, _IS_DIRECTORY = 0x4000, 0x8000, 0x40000000
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 _PAUSE = 0.02
 _GRAIN = 1.0
-"""The step in seconds of the coarsest common file times. Most steps are some milliseconds."""
+"""The coarsest step of file times in common file systems, in seconds. Most steps are some milliseconds."""
 _HEAD = struct.Struct("iIII")
 """The beginning of an inotify event: the watch, the mask, a cookie, and the length of the name that follows."""
 _KINDS = {"inboxes": "inbox"}
-"""The kinds of directories whose name is more than the kind with an `s`."""
+"""The kind of records by the name of their directory, where this is not simply the kind with an `s`."""
 _TOO_MANY = (
     "the system has no more watches for this user, so changes are seen up to a second late: "
     "raise fs.inotify.max_user_instances and max_user_watches"
 )
 _LOOK_AGAIN = 1.0
 _CHANGE_OF_LABEL = 1.0
-"""The seconds within which a change from one label to another ends, unless its process is killed in between."""
+"""The most seconds that a task's change from one label to another takes, unless its process is killed before it
+ends.
+"""
 
 
 def watch_directories(tree: str, flat: str, topics: Collection[str] | None = None) -> Watch:
-    """Return a watch over the directory *tree* of a team with everything below it, and over the directory *flat* of its
-    tasks. With *topics*, only changes on these wake, else all changes.
+    """Return a watch over the directory *tree* of a team with everything below it, and over *flat*, the directory of
+    the team's tasks. With *topics*, the watch wakes only for changes on these topics, else for all changes.
     """
     try:
         import ctypes
@@ -57,14 +59,16 @@ def watch_directories(tree: str, flat: str, topics: Collection[str] | None = Non
 
 
 def is_exhausted() -> bool:
-    """Whether the user may make no further inotify watch, so that a process that waits has to poll."""
+    """Whether the user may have no further inotify watch, so that a process that waits must look again and again."""
     watch = watch_directories("/", "/", ())
     watch.close()
     return bool(watch.slow)
 
 
 class InotifyWatch:
-    """Wakes within a fraction of a millisecond. The names of changed files show whether a change is on the topics."""
+    """A watch by inotify, which wakes within a fraction of a millisecond. The names of changed files show whether a
+    change is on the topics.
+    """
 
     def __init__(self, tree: str, flat: str, topics: Collection[str] | None, libc: CDLL, descriptor: int) -> None:
         self.slow = ""
@@ -75,18 +79,20 @@ class InotifyWatch:
         self._libc = libc
         self._descriptor = descriptor
         self._watched: set[str] = set()
-        """The paths of the watched directories, with those for which the system had no watch left."""
+        """The paths of the watched directories. Directories for which the system had no watch left are among them."""
         self._paths: dict[int, str] = {}
-        """The directory of each inotify watch."""
+        """The path of the directory of each inotify watch."""
         self._changing_label: dict[str, float] = {}
-        """The tasks that have the marks of two labels, since their label is being changed, and the time by which the
-        change ends unless its process was killed.
+        """The tasks that have the marks of two labels, because their label is being changed. The value is the time by
+        which the change ends, unless its process was killed.
         """
         self.heard: frozenset[str] = EVERY_TOPIC
         self._watch_new_directories()
 
     def wait(self, timeout: float) -> bool:
-        """Block until a wanted change may have happened since the last call; False after *timeout* seconds."""
+        """Block until a change on the topics may have happened since the last call. Return False after *timeout*
+        seconds without one.
+        """
         give_up = time.monotonic() + timeout
         if not self._hears_of_new_directories() and self._watch_new_directories():
             self.heard = EVERY_TOPIC
@@ -150,7 +156,7 @@ class InotifyWatch:
                 position += length
 
     def _topics_of_file(self, directory: str, mask: int, name: str) -> set[str]:
-        """Return the topics of a change of the file *name* in the directory; *mask* says how it changed."""
+        """Return the topics of a change of the file *name* in the directory. *mask* says what happened to the file."""
         if directory.startswith(f"{self._flat}/index/"):  # the file is a mark of a task
             return self._topics_of_task(name, has_final_label=True) if mask & _DELETE else set()
         if name == TOGETHER:  # of these records the names are not known
@@ -168,15 +174,16 @@ class InotifyWatch:
         return {kind, f"{kind}/{name[:-5]}"}
 
     def _kind_in(self, directory: str) -> str:
-        """Return the kind of the records in a directory below the tree, also of one below that."""
+        """Return the kind of the records in *directory*, which is in the tree, or in a directory of the tree."""
         name = directory[len(self._tree) + 1 :].partition("/")[0]
         return _KINDS.get(name) or name.removesuffix("s")
 
     def _topics_of_task(self, key: str, has_final_label: bool) -> set[str]:
-        """Return the topics of a changed task, with those of its labels unless its label is just being changed.
+        """Return the topics of a changed task. Those of its labels are left out as long as its label is being changed.
 
-        During such a change the task has the marks of both labels. It *has_final_label* once a mark was removed. A task
-        that owes a notice keeps both marks until the notice is sent, so agents that wait for either are woken at once.
+        During such a change the task has the marks of the old and of the new label. *has_final_label* says that the
+        change has ended, because a mark was removed. A task that owes a notice keeps both marks until the notice is
+        sent. So agents that wait for one of the two labels are woken at once.
         """
         labels = _labels(f"{self._flat}/index", key)
         topics = {"task", f"task/{key}"}
@@ -189,8 +196,8 @@ class InotifyWatch:
         return topics
 
     def _topics_of_interrupted_changes(self) -> frozenset[str]:
-        """Return the topics of the tasks whose change from one label to another was interrupted, because its process
-        was killed. Both labels are among them.
+        """Return the topics of the tasks whose change of label was interrupted, because its process was killed. The old
+        and the new label are among these topics.
         """
         now = time.monotonic()
         topics: set[str] = set()
@@ -199,14 +206,17 @@ class InotifyWatch:
         return frozenset(topics)
 
     def _hears_of_new_directories(self) -> bool:
-        """Whether the system reports each new directory, so that there is no need to look for them."""
+        """Whether the system reports each new directory, so that `_watch_new_directories` need not look for new
+        ones.
+        """
         if self.slow:
             return False
         return all(path in self._watched for path in (self._tree, self._flat) if self._is_wanted(path))
 
     def _watch_new_directories(self) -> bool:
-        """Watch the wanted directories that are not watched yet; False if there were none. A directory that is made in
-        a new one before this is watched is not reported, so all are looked through until there is no new one.
+        """Watch the wanted directories that are not watched yet, and return True; return False if there are none. A
+        directory is not reported if the one above it was not watched yet when it was made. So this looks again until
+        there is no new directory.
         """
         any_new = False
         while new := [path for path in self._wanted_directories() if path not in self._watched]:
@@ -223,7 +233,7 @@ class InotifyWatch:
             return []
 
     def _watch(self, path: str) -> None:
-        """Watch a directory. If the system has no watch left, the whole watch becomes a slow one."""
+        """Watch a directory. If the system has no inotify watch left for it, this whole `InotifyWatch` becomes slow."""
         if self._is_above_tree(path):
             mask = _CREATE | _MOVED_TO
         elif path == self._tree and self._topics is not None:
@@ -240,7 +250,9 @@ class InotifyWatch:
         self._watched.add(path)
 
     def _is_above_tree(self, path: str) -> bool:
-        """Whether the tree will be made somewhere in the directory, where nothing else is of interest."""
+        """Whether the directory is above the tree, which does not exist yet. In such a directory nothing else is of
+        interest.
+        """
         return self._tree.startswith(f"{path.rstrip('/')}/")
 
     def _is_wanted(self, path: str) -> bool:
@@ -254,8 +266,8 @@ class InotifyWatch:
 
 
 def _with_several(topics: Collection[str]) -> frozenset[str]:
-    """Return the topics. If messages to certain agents are among them, add the topic of messages to several agents: the
-    names of their files do not say to which.
+    """Return the topics. If one is that of messages to a certain agent, add the topic of messages to several agents:
+    their file names do not show the agents.
     """
     if any(topic.startswith("message/") for topic in topics):
         return frozenset({*topics, "message/@"})
@@ -263,7 +275,7 @@ def _with_several(topics: Collection[str]) -> frozenset[str]:
 
 
 def _labels(index: str, key: str) -> set[str]:
-    """Return the labels of which the record has a mark."""
+    """Return the labels for which the record *key* has a mark."""
     try:
         return {label_of(name) for name in os.listdir(index) if os.path.lexists(f"{index}/{name}/{key}")}
     except OSError:
@@ -271,12 +283,14 @@ def _labels(index: str, key: str) -> set[str]:
 
 
 def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
-    """Return a watch that compares the times of the directories, which change with every rename into them."""
+    """Return a watch that compares the times of the directories: every rename of a file into a directory changes its
+    time. *slow* is as for `Watch`.
+    """
     return PollingWatch(lambda: _states(tree, flat), _PAUSE, slow, _GRAIN)
 
 
 def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
-    """Return the time of the last change and the inode of each directory, by path."""
+    """Return the time of the last change and the inode of each directory, by its path."""
     try:
         paths = _directories(tree, flat)
     except OSError:  # the directories are unknown: another result each second, as if something had changed
@@ -294,8 +308,9 @@ def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
 
 
 def _directories(tree: str, flat: str) -> list[str]:
-    """Return the existing directories: *flat* with its index, and *tree* with two levels below it, the second of which
-    has the segments of the log. If *tree* does not exist yet, return the nearest directory above it instead.
+    """Return the existing directories to watch. These are *flat* with its index, and *tree* with two levels below it;
+    the second level has the segments of the log. If *tree* does not exist yet, return the nearest existing directory
+    above it instead.
     """
     index = f"{flat}/index"
     paths = [path for path in (flat, index, *_subdirectories(index)) if os.path.isdir(path)]
@@ -311,10 +326,11 @@ def _directories(tree: str, flat: str) -> list[str]:
 
 
 def _subdirectories(path: str) -> list[str]:
-    """Return the directories in the directory, but of the log's segments only the newest: the others are full.
+    """Return the directories in the directory *path*. Of the log's segments only the newest is returned, because the
+    others are full and do not change.
 
     Raises:
-        OSError: Too many files are open to look; there may be directories.
+        OSError: Too many files are open to look into *path*, so it is not known whether it has directories.
     """
     try:
         with os.scandir(path) as entries:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def create_team(layout: Layout, team: str, record: Record, lock: Lock) -> bytes:
-    """Store the record of a new team, and return its bytes. *lock* is that of the directory of all teams. A directory
-    without a record, as a crash leaves it, is used.
+    """Store the record of a new team, and return its bytes. *lock* is the lock of the directory of all teams. If a
+    crash left a directory of that name without a record, this directory is used.
 
     Raises:
         AlreadyExists: There is a team of that name, perhaps in another case.
@@ -63,7 +63,7 @@ def put(layout: Layout, lock: Callable[[str], Lock], team: str, kind: Kind[R], k
 
 
 def put_messages(log: MessageLog, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-    """See the contract. The entries of a directory are synced together."""
+    """See the contract. After the messages of a directory are stored, the directory is synced once."""
     by_directory: dict[str, list[tuple[str, bytes]]] = {}
     for key, data in packed:
         number, path = log.place_of(key)
@@ -79,17 +79,17 @@ def put_messages(log: MessageLog, kind: Kind[R], packed: Sequence[tuple[str, byt
 
 
 _PARTS = ("tasks", "index", "teams")
-"""The directories with the files of a team, in the order of removal. A crash in between leaves a closed team with fewer
-files, which can be removed again.
+"""The directories with the files of a team, in the order in which they are removed. If a crash interrupts this, a
+closed team with fewer files is left, which can be removed again.
 """
 
 
 def move_to_trash(root: str, team: str) -> str:
-    """Move the team's directories into a new directory for temporary files, and return its path. The caller holds all
-    locks of the team.
+    """Move the team's directories into a new directory for temporary files, and return the path of this directory. The
+    caller holds all locks of the team.
 
     Raises:
-        StorageFailed: A directory can't be moved; all are where they were.
+        StorageFailed: A directory can't be moved; all directories are where they were.
         OutcomeUnknown: The disk did not confirm the change, or some directories could not be moved back.
     """
     trash = f"{root}/tmp/dropped-{team}-{os.urandom(6).hex()}"
@@ -122,21 +122,21 @@ def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
 
 
 def delete_trash(directory: str) -> None:
-    """Delete a directory of temporary files. A file that can't be deleted now only takes space."""
+    """Delete a directory of temporary files. Files that can't be deleted now stay, and only take space."""
     import shutil
 
     shutil.rmtree(directory, ignore_errors=True)
 
 
 class Closing:
-    """All locks of a team, held by a `with` block. Before the block ends, those of directories that were made meanwhile
-    are taken too: so all changes that began before the team was closed are over.
+    """All locks of a team, held by a `with` block. Before the block ends, it also takes the locks of directories that
+    were made meanwhile. So all changes that began before the team was closed are over.
 
-    Missing lock files are made, so that later changes wait.
+    If a lock file is missing, it is made, so that a later change has to wait for the lock.
 
     Raises:
-        Busy: Another process held a lock too long; none is held.
-        OutcomeUnknown: The same at the end of the block, whose change was made.
+        Busy: Another process held a lock too long; this one holds none.
+        OutcomeUnknown: Another process held a lock too long at the end of the block. The change in the block was made.
     """
 
     def __init__(self, root: str, team: str, lock: Callable[[str], Lock]) -> None:
@@ -165,7 +165,9 @@ class Closing:
             self._release()
 
     def _take_missing_locks(self) -> None:
-        """Take the locks that are not held yet, in the same order as every process, so that none waits for another."""
+        """Take the locks that are not held yet. Every process takes them in the same order, so no two processes wait
+        for each other.
+        """
         team_directory = f"{self._root}/teams/{self._team}"
         directories = [team_directory, f"{self._root}/tasks/{self._team}"]
         directories += [f"{team_directory}/{name}" for name in disk.names_in(team_directory) if name != OWED]
