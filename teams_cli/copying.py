@@ -78,8 +78,8 @@ def _refuse_copied_elsewhere(team: Team, target: Store) -> None:
 
 
 def _refuse_overtaken(store: Store, closed: Team) -> None:
-    """Raises Conflict: Another copy was begun after this one, so the team may already be open in the store of the other
-    copy.
+    """Raises Conflict: Another copy of the team was begun after this one. The team may already be open in the store of
+    that copy.
     """
     now = store.get(closed.name, TEAM, closed.name)[0]
     if now.copy_ != closed.copy_:

@@ -75,7 +75,7 @@ def id_of(text: str, kind: str) -> str:
     `task-abc123`.
 
     Raises:
-        InvalidValue: The text is none of these.
+        InvalidValue: *text* has none of these forms.
     """
     return text if is_id(text, kind) else f"{kind}-{number_of(text, kind)}"
 

@@ -66,7 +66,7 @@ def start_detached(words: Sequence[str], environment: Mapping[str, str], log: st
     The process is no descendant of this one: when some clients end, they end all descendants of their tools.
 
     Raises:
-        OSError: It can't be started.
+        OSError: The process can't be started.
     """
     import subprocess  # takes 15 ms, and few commands start a process
 
@@ -171,7 +171,7 @@ def _all_pids() -> list[int]:
 
 
 def _tagged(tag: str, variable: str) -> Iterator[int]:
-    """Yield the other processes that were started with *variable* set to *tag*."""
+    """Yield the processes that were started with *variable* set to *tag*, except this one."""
     wanted = f"{variable}={tag}".encode()
     for pid in _all_pids():
         if pid != os.getpid() and wanted in of_process(pid, "environ"):
@@ -232,7 +232,7 @@ def is_on_its_way(module: str, variables: Mapping[str, str]) -> bool:
 
 
 def process_started(pid: int) -> str:
-    """Return when the process was started, in ticks since the start of the machine; empty if it does not exist.
+    """Return when the process was started, in ticks since the start of the machine; empty if there is no such process.
 
     Raises:
         StorageFailed: The system refuses to say, for example because too many files are open.
@@ -262,8 +262,8 @@ def is_stopped(pid: int) -> bool:
 
 
 def pid_scope(host: str = "") -> str:
-    """Return a text that two processes share if a process id means the same to both: the start of the machine and the
-    pid namespace. The name *host* of the machine follows, unless only one machine uses the store.
+    """Return a text that two processes share if a process id means the same to both of them. It has the start of the
+    machine and the pid namespace, and also the name *host* of the machine, unless only one machine uses the store.
     """
     try:
         scope = f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"

@@ -29,7 +29,7 @@ def checked(text: str, what: str, limit: int = MAX_MESSAGE) -> str:
     """Return *text* if it is not blank and has at most *limit* bytes in UTF-8.
 
     Raises:
-        InvalidValue: It is blank, too long, or not Unicode.
+        InvalidValue: *text* is blank, too long, or not Unicode.
     """
     if not text.strip():
         raise errors.InvalidValue(f"the {what} is blank", f"Give the {what} some text.")
@@ -40,7 +40,7 @@ def within(text: str, what: str, limit: int) -> str:
     """Return *text* if it has at most *limit* bytes in UTF-8. It may be blank.
 
     Raises:
-        InvalidValue: It is too long, or not Unicode.
+        InvalidValue: *text* is too long, or not Unicode.
     """
     try:
         size = len(text.encode())
@@ -72,7 +72,7 @@ def one_line(text: str, what: str, limit: int = MAX_LINE) -> str:
     """Return *text* if it is one line of at most *limit* characters.
 
     Raises:
-        InvalidValue: It is blank, longer, or has a line break.
+        InvalidValue: *text* is blank, longer, or has a line break.
     """
     checked(text, what)
     if len(text) > limit:
@@ -201,8 +201,8 @@ def _with_short_texts(document: Any, length: int, mark: Callable[[dict[str, Any]
 
 
 def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
-    """Return the list with the most characters, as the object that has the list and the key; None if no list has a
-    row.
+    """Return the list with the most characters, given by the object that has it and its key there; None if no list has
+    a row.
     """
     longest: tuple[dict[str, Any], str] | None = None
     most = 0

@@ -82,8 +82,8 @@ def is_approval(about: str | None) -> bool:
 
 
 def as_decided(shutdown: Shutdown, team: Team) -> Shutdown:
-    """Return the request. It is approved if the team's file says that it stopped its agent: an approving process writes
-    that file first, and may have died before it wrote the request.
+    """Return the request, as approved if the team's file says that it stopped its agent. A process that approves a
+    request writes the team's file first, and may have died before it wrote the request.
     """
     member = team.find(shutdown.agent)
     if shutdown.status == "requested" and member and member.stopped_by == shutdown.id:
@@ -149,8 +149,8 @@ def request_each(
     """Ask members to end their work, in one commit: all of them, or none if one cannot be asked.
 
     Raises:
-        AgentNotFound: One of them is no active member.
-        Conflict: A request to one of them is open already; the error names it.
+        AgentNotFound: One of the agents is no active member.
+        Conflict: A request to one of the agents is open already; the error names it.
     """
     drafts = [_draft(store, team_name, caller, agent, reason) for agent in dict.fromkeys(agents)]
     repeated = [_repeated(store, team, draft) for team, draft in drafts]
@@ -312,8 +312,8 @@ def reject(store: Store, team_name: str, caller: Caller | None, ref: str | None,
 def _answerable(
     store: Store, team_name: str, caller: Caller | None, ref: str | None, operation: str, rejection: str | None = None
 ) -> Shutdown:
-    """Return the request that the caller wants to answer, if it may. A request that the caller has rejected with the
-    reason *rejection* is returned, too.
+    """Return the request that the caller wants to answer, if the caller may answer it. This includes a request that it
+    has rejected before with the reason *rejection*.
     """
     standing = require(store, team_name, caller, operation, ref or "")
     shutdown = get(store, standing.team, ref, standing.name, rejection)

@@ -382,9 +382,9 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
     """Correct an inbox that has advanced past the *last* message of the log, so that its agent is shown new messages
     again.
 
-    The inbox keeps the messages that it lists. New messages get numbers after the inbox's old position, because a lower
-    number would be taken for that of a message already handled. If the position is incredibly high, it is not believed,
-    because no number would be left.
+    The inbox keeps the messages that it lists. New messages get numbers after the inbox's old position: a lower number
+    would count as handled already. If the position is incredibly high, it is not believed, because no number would be
+    left.
     """
     believed = inbox.furthest() - last <= _MAX_REMOVED
     try:

@@ -1,5 +1,5 @@
-"""The types of record fields, in one table. It is used to check records when they are written and read, and to make the
-types of pydantic.
+"""The types of record fields, in one table. The table is used to check records when they are written and read, and to
+make the types of pydantic.
 
 `fits` is the quick check. Files with a right checksum are checked too: anybody can compute a checksum, so it only shows
 that nothing changed by accident. A record that the quick check refuses is checked by `validation`, which imports
@@ -24,8 +24,8 @@ _checks: dict[type[Record], dict[str, Check]] = {}
 _always_present: dict[type[Record], frozenset[str]] = {}
 """The keys of fields whose default is not None, and of those without a default."""
 _accepted: dict[type[Record], dict[str, str]] = {}
-"""The text that was last accepted under each key of a kind of record. The next record mostly has the same text
-there.
+"""The text that was last accepted under each key of a kind of record. Most records have the same text under a key as
+the record before.
 """
 
 
@@ -179,8 +179,8 @@ def _is_setting(value: Any) -> bool:
 class FieldType:
     """A type with which fields are declared: its check, in words what is *expected*, and the parts of pydantic's type.
 
-    These parts are the Python type *base*, and with it the allowed *words*, the *prefix* of an id, or the *bounds* of a
-    number, of which the upper one is excluded.
+    These parts are the Python type *base*, and the allowed *words*, the *prefix* of an id, or the *bounds* of a number.
+    The upper bound is excluded.
     """
 
     def __init__(

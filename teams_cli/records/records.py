@@ -107,7 +107,7 @@ class Record:
         return record
 
     def _all_values(self) -> dict[str, Any]:
-        """Return all values by attribute, first those of fields, in their order."""
+        """Return all values by attribute. The values of fields come first, in the order of the fields."""
         return {**self.defaults, **self.__dict__, _DOCUMENT: None}
 
     def to_json(self) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Owed(Record):
 
 
 def owing(record: R, *notices: Owed) -> R:
-    """Return the record with these *notices* added to those that it owes. They are stored in the same commit as the
-    record's change.
+    """Return the record with these *notices* added to the notices that it owes. They are stored in the same commit as
+    the record's change.
     """
     return record.having(owed=[*(record.owed or ()), *notices]) if notices else record  # type: ignore[attr-defined]

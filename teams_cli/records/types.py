@@ -1,6 +1,6 @@
 """The types of pydantic for the fields of records, settings and workflows; imported only where something is validated.
 
-Those of records are made from the table of field types, so both checks agree.
+The types for records are made from the table of field types, so pydantic's check and the quick check agree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CONSTRAINTS = {
     "Time": [Field(max_length=64)],
     "Seconds": [Field(ge=0, lt=1e12)],
 }
-"""Constraints that the JSON Schema shows. The checks of the table test them too."""
+"""Constraints that the JSON Schema shows. The checks of the table of field types test them, too."""
 
 if TYPE_CHECKING:
     Name = str

@@ -54,7 +54,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def _model(kind: type[Record]) -> Any:
-    """Return the pydantic model of the annotations of *kind*; nested records become models too."""
+    """Return the pydantic model of the annotations of *kind*. Nested records become models in it."""
     models = {nested.__name__: _model(nested) for nested in kind.nested.values()}
     hints = get_type_hints(kind, globalns={**vars(types), **models}, include_extras=True)
     fields: dict[str, Any] = {

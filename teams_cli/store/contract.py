@@ -93,7 +93,7 @@ class Store:
     clock: Clock
 
     variables: dict[str, str]
-    """The environment by which another process of this machine finds the same store and root."""
+    """The environment with which another process of this machine finds the store at this address, with this root."""
 
     host: str
     """The name of this machine, if several machines use the store; else empty."""
@@ -423,7 +423,7 @@ class Kind(Generic[R]):
         """Return the record with its number set to *number*, and with the id made from it.
 
         Raises:
-            StorageFailed: The number is too high: the id would not be valid.
+            StorageFailed: The number is too high, so the id would not be valid.
         """
         self.refuse_too_high(number)
         numbers: dict[str, Any] = {"id": f"{self.prefix}-{number}"}

@@ -86,7 +86,7 @@ class Edit:
         return bool(self.fields or self.block or self.unblock or self.after) or self.append is not None
 
     def refuse_invalid(self) -> None:
-        """Refuse an edit that is wrong for every task.
+        """Refuse an edit that no task can have.
 
         Raises:
             InvalidValue: A text is blank or too long, or the status can't be set.
@@ -428,8 +428,8 @@ def _refuse_no_assigner(task: Task, standing: Standing) -> None:
 
 
 def _notices_of_status_and_owner(store: Store, before: Task, task: Task, edit: Edit, standing: Standing) -> list[Owed]:
-    """Return the notices of a change of status or owner from *before* to *task*: to both owners, to members whose task
-    is ready now, to reviewers, and to the leader if the task ended.
+    """Return the notices that the task has another status or owner than *before*. They go to the old and the new owner,
+    to members whose task is ready now, to reviewers, and to the leader if the task ended.
     """
     team, name = standing.team, standing.name
     label = f"{task.id} ({task.title})"
@@ -500,7 +500,7 @@ def change_each(store: Store, team_name: str, caller: Caller | None, task_refs: 
 
     Raises:
         WrongUsage: The change is one that only a single task can have.
-        TaskNotFound, NotAllowed, WrongState, DependencyCycle: As for one of them.
+        TaskNotFound, NotAllowed, WrongState, DependencyCycle: One of the tasks cannot be changed, as in `change_task`.
     """
     ends_task = edit.status in ("completed", "failed")
     if ends_task or edit.result is not None or edit.claim is not None or "title" in edit.fields or edit.attaches_files:

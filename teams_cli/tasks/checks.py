@@ -25,8 +25,8 @@ CHECK_STALE = "check stale"
 
 
 class Check(Record):
-    """The outcome of a check: its *command* and the exit *status* (0 is passed, a negative number is a signal), the
-    *seconds* that it took if one or more, the end of its *output*, the *commit* on which it ran, and *by* whom.
+    """The outcome of a check: its *command*, the exit *status* (0 is passed, a negative number is a signal) and the end
+    of its *output*. It also has the *seconds* that it took if one or more, the *commit* on which it ran, and *by* whom.
 
     The outcome is *stale* if the commit is no part of what landed. *left* lists untracked files that the command left
     behind. If the check failed, *result* and *claim* are the result that the owner gave, and the claim under which it

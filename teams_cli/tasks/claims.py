@@ -202,7 +202,7 @@ def tells_why(task: Task) -> bool:
 
 
 def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str) -> list[str]:
-    """Release all tasks that the agent has in progress, without a notice, and return their ids."""
+    """Release all tasks that the agent has in progress, and return their ids. The agent gets no notice."""
 
     def change(task: Task) -> Task:
         if task.status != IN_PROGRESS or task.owner != agent:
@@ -380,8 +380,9 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
 
 
 def _seconds_reserved_for_others(store: Store, team: Team, task: Task, caller: Caller) -> float:
-    """Return for how many seconds the caller leaves the task to other members. The time ends a lease's length after the
-    caller gave the task back with a reason. 0 if the caller did not do this last, or nobody else may claim the task.
+    """Return for how many seconds the caller leaves the task to other members. If the last event of the task is that
+    the caller gave it back with a reason, the time ends a lease's length after that. Otherwise, or if nobody else may
+    claim the task, it is 0.
     """
     last = task.notes[-1] if task.notes else None
     if last is None or (last.what, last.by, last.owner) != ("released", caller.name, None) or not last.reason:

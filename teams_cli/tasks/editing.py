@@ -46,8 +46,8 @@ def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
 
 
 def with_fields(store: Store, task: Task, edit: Edit, name: str) -> Task:
-    """Return the task with the fields and blockers of the edit by the member *name*, and with a note that names the
-    changed ones; the same task if nothing changes.
+    """Return the task with the fields and blockers of the edit by the member *name*. A note names what was changed.
+    Return the same task if nothing changes.
     """
     if missing := set(edit.unblock) - set(task.waits_for):
         raise errors.WrongState(
@@ -168,7 +168,7 @@ def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> t
 
 def refuse_unseen(store: Store, team: Team, task: Task, owner: str, options: str) -> None:
     """Refuse to complete a task if another member changed its description and the *owner* has not seen the change. The
-    error shows the change, so a second try succeeds. Its hint has the command for this, with the *options*.
+    error shows the change, so a second attempt succeeds. Its hint has the command for this, with the *options*.
 
     Raises:
         Conflict: There is a change that the owner has not seen.

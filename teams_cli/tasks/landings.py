@@ -37,7 +37,7 @@ OPEN = "open"
 OVER = frozenset({"landed", "red", "conflict", "refused"})
 _MAX_OUTPUT_SHOWN = 1200
 _MAX_ENDED_SHOWN = 50
-"""How many of the decided landings are shown."""
+"""How many of the landings with an outcome are shown."""
 
 
 class LandingNotFound(errors.NotFound):

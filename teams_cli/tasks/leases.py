@@ -151,8 +151,8 @@ def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
 
 
 def _prolonged_or_in_grace(store: Store, team: Team, task: Task) -> Task:
-    """Return a task whose lease has ended. It has a new lease that counts from the newest trace of work, or is in its
-    grace period if there is no such trace or only an old one.
+    """Return a task whose lease has ended. If there is a trace of work from the last lease's length, the task has a new
+    lease that counts from this trace. Else it is in its grace period.
     """
     from teams_cli.tasks import touching  # most leases are renewed before they end
 
@@ -227,8 +227,8 @@ def _likely_taker(store: Store, team: Team, task: Task) -> str:
 
 
 def loss_notice(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
-    """Return the notice to the task's owner that it lost the task, with the *reason*. *now_with* ends the sentence and
-    says who has the task now, as in `; ann has it now`. If it is empty, the task is free.
+    """Return the notice to the task's owner that it lost the task, for the *reason* given. *now_with* ends the sentence
+    and says who has the task now, as in `; ann has it now`. If it is empty, the task is free.
     """
     body = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _claim_offer(task.id)}."
     return task.notice(task.owner or "", body, event, "lost", by=by)

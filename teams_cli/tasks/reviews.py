@@ -81,7 +81,7 @@ def review(
 
 def _refuse_unseen(store: Store, standing: Standing, task: Task) -> None:
     """Refuse to accept a task whose owner handed in newer work, if the reviewer was not notified of this work yet. The
-    error notifies the reviewer, so a second try succeeds.
+    error notifies the reviewer, so a second attempt succeeds.
 
     Raises:
         Conflict: There is such work.
@@ -123,7 +123,7 @@ def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
 
 
 def for_person(tasks_of_team: Iterable[Task]) -> list[Task]:
-    """Return those of the tasks that wait for the human's review."""
+    """Return those *tasks_of_team* that wait for the human's review."""
     return [task for task in tasks_of_team if task.status == IN_REVIEW and task.review_by == HUMAN]
 
 

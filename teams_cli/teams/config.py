@@ -1,6 +1,6 @@
 """The configuration, `config.json` in the root: the user's permissions, roles, settings and clients for all teams.
 
-For roles and for the commands of `teams`, its rules count before those of OpenCode's own configuration.
+For roles and for the commands of `teams`, rules in this file count before rules in OpenCode's own configuration.
 """
 
 from __future__ import annotations

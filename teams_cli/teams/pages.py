@@ -114,7 +114,7 @@ def unseen(store: Store, team: str, agent: str) -> list[Page]:
 
 
 def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[Page]:
-    """Return the same pages as `unseen`. *once_shown* will note that the agent is notified of them."""
+    """Return the pages that `unseen` returns. *once_shown* will note that the agent is notified of them."""
     changed = unseen(store, team, agent)
     if changed:
         once_shown(lambda: note_seen(store, team, agent, changed))
@@ -179,8 +179,8 @@ def share(
 
 
 def _highest_known(store: Store, team: str, key: str) -> int:
-    """Return the highest version of the page of which an agent was notified, if the file of the page is gone because it
-    was damaged and removed; else 0. New versions count on from this one.
+    """Return the highest version of the page of which an agent was notified, if the page has no file any more, because
+    a damaged file was removed. Else return 0. New versions count on from this one.
     """
     if find(store, team, key) is not None:
         return 0

@@ -50,7 +50,7 @@ class Standing:
 
 
 def standing_of(team: Team, caller: Caller | None) -> Standing | None:
-    """Return the caller's standing in the team; None if the caller is not an active member and not the human."""
+    """Return the caller's standing in the team; None if the caller is neither an active member nor the human."""
     if caller is None:
         return None
     if caller.is_human:
@@ -94,7 +94,7 @@ def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
     members are not refused.
 
     Raises:
-        NotAllowed, NeedsHuman: As `require`.
+        NotAllowed, NeedsHuman: As for `require`.
     """
     member = team.member(caller.name)
     if member is not None:

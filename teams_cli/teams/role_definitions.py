@@ -62,8 +62,8 @@ def define(
 
 
 def _refuse_name(name: str, team: Team) -> None:
-    """Refuse a name for a role if it is not valid, is that of a built-in role, or differs from the name of another role
-    only in case.
+    """Refuse a name for a role if it is not valid, if it is that of a built-in role, or if another role has it in
+    another case.
     """
     names.check_name(name, "role")
     if name.lower() in (*roles.BUILT_IN, *roles.ALIASES):

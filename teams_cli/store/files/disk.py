@@ -35,7 +35,7 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
 
     Raises:
         FileNotFoundError: There is no such file.
-        DamagedRecord: It is a link, a directory, a device, a pipe, or larger than *limit* bytes.
+        DamagedRecord: The path is a link, a directory, a device or a pipe, or the file is larger than *limit* bytes.
         StorageFailed: The system refused.
     """
     return read_with_state(path, limit)[0]
@@ -445,7 +445,7 @@ class Contents:
         were last read or written here.
 
         Raises:
-            DamagedRecord: It has the wrong shape.
+            DamagedRecord: The record has the wrong shape.
         """
         if self.is_valid(path, data):
             return decode_checked(data, kind)

@@ -149,7 +149,7 @@ def _open(path: str) -> tuple[int, os.stat_result]:
     """Open the lock file, make it if it is missing, and return its descriptor and its state.
 
     Raises:
-        StorageFailed: It can't be opened, or is no regular file.
+        StorageFailed: The file can't be opened, or is no regular file.
     """
     no_lock_file = errors.StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.")
     try:

@@ -431,8 +431,8 @@ def _without_most_before(number: int, segment: int, names: list[str]) -> list[st
     """Return the *names* without most of those that belong to messages before *number*. They are file names of the
     directory *segment*.
 
-    Names are compared as texts. So all names are returned if *number* belongs to another directory, or has fewer digits
-    than later numbers there: this is so below 100 in the first directory.
+    Names are compared as texts. So no name is left out if *number* belongs to another directory, or has fewer digits
+    than later numbers there. The latter is so for numbers below 100.
     """
     if number // _SEGMENT != segment or number < _SEGMENT // 10:
         return names
