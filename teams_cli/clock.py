@@ -31,7 +31,7 @@ class SystemClock:
     """The clocks of this machine."""
 
     def now(self) -> datetime:
-        """Return the wall-clock time, aware, in UTC."""
+        """Return the wall-clock time in UTC, with its time zone."""
         return datetime.now(UTC)
 
     def steady(self) -> tuple[str, float]:
@@ -115,7 +115,7 @@ def parse_rfc3339(text: str) -> datetime:
 
 
 def of_epoch(seconds: float) -> datetime:
-    """Return the time, aware, in UTC, that is *seconds* seconds after the beginning of 1970."""
+    """Return the time that is *seconds* seconds after the beginning of 1970, in UTC, with its time zone."""
     return datetime.fromtimestamp(seconds, UTC)
 
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 SANDBOX = "TEAMS_SANDBOX"
-"""The variable that is set inside a client's sandbox. Processes that are started there end with the command and reach
-no model.
+"""The variable that is set inside a client's sandbox. A process that is started in a sandbox ends with its command and
+reaches no model.
 """
 HELD = "TEAMS_PERMISSIONS"
 """The variable with the permission level of a held client, which limits what the client may let other agents do."""
@@ -102,8 +102,8 @@ def _environments_above() -> Iterator[dict[str, str]]:
 
 
 def of_process(pid: int | str, what: str) -> list[bytes]:
-    """Return how a process was started: the entries of its `environ`, or the words of its `cmdline`, as *what* says.
-    Empty if the process has ended or belongs to another user.
+    """Return how the process *pid* was started: the entries of its environment if *what* is `environ`, its words if
+    *what* is `cmdline`. Empty if the process has ended or belongs to another user.
     """
     try:
         with open(f"/proc/{pid}/{what}", "rb") as file:
@@ -121,7 +121,7 @@ def _parent(pid: int) -> int:
 
 
 def to_install(extra: str) -> str:
-    """Return how to install the extra *extra* into this installation, which pip, pipx or uv may have made."""
+    """Return in words how to add an extra of `teams` to this installation, which pip, pipx or uv may have made."""
     if "/uv/tools/" in sys.prefix:
         install = "uv tool install --force"
     elif "/pipx/" in sys.prefix:
@@ -227,7 +227,7 @@ def root_directory(flag: str | None, environ: Mapping[str, str]) -> tuple[str, s
     """Return the directory with the teams, and the source of that setting.
 
     Raises:
-        InvalidValue: The setting is a relative path.
+        InvalidValue: The directory is given by a relative path.
     """
     if flag:
         return absolute(flag, "--root", environ), "flag"
@@ -239,8 +239,8 @@ def root_directory(flag: str | None, environ: Mapping[str, str]) -> tuple[str, s
 
 
 def config_base(environ: Mapping[str, str]) -> str:
-    """Return the directory that XDG_CONFIG_HOME names. Empty if the variable is not set, or names a relative path: its
-    specification says to ignore such a path.
+    """Return the directory that XDG_CONFIG_HOME names. Empty if the variable is not set, or names a relative path,
+    which is to be ignored by the specification of such variables.
     """
     base = _expanded(environ.get("XDG_CONFIG_HOME", ""), environ)
     return base if base.startswith("/") else ""

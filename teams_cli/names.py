@@ -62,7 +62,7 @@ def number_of(text: str, kind: str) -> int:
     """Return the number in `7`, `#7` or `task-7`.
 
     Raises:
-        InvalidValue: It is none of these.
+        InvalidValue: *text* has none of these forms.
     """
     digits = text.removeprefix("#").removeprefix(f"{kind}-")
     if not is_number(digits):

@@ -62,13 +62,13 @@ def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
 
 
 def is_asked_to_end(store: Store, team: Team, agent: str) -> bool:
-    """Return whether the agent has not answered a request yet."""
+    """Return whether there is a request to the agent to shut down that it has not answered yet."""
     return next(open_requests(store, team, agent), None) is not None
 
 
 def all_of(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[Shutdown]:
-    """Return all requests, ordered by number, each as `as_decided` returns it. Errors of damaged ones are appended to
-    *problems*.
+    """Return all requests, ordered by number, each as `as_decided` returns it. Errors of damaged requests are appended
+    to *problems*.
     """
     return [as_decided(shutdown, team) for shutdown, _ in store.scan(team.name, SHUTDOWN, problems)]
 

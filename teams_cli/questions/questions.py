@@ -150,8 +150,8 @@ def get(store: Store, team: str, ref: str) -> Question:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Question]:
-    """Return all questions, ordered by number. Each is as `in_time` returns it. Errors of damaged ones are appended to
-    *problems*.
+    """Return all questions, ordered by number, each as `in_time` returns it. Errors of damaged questions are appended
+    to *problems*.
     """
     return [in_time(store, question) for question, _ in store.scan(team, QUESTION, problems)]
 

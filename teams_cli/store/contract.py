@@ -212,8 +212,8 @@ class Store:
         raise NotImplementedError
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Make the record durable that `get` returned, because the caller is about to rely on it. For a message, this
-        makes all earlier messages durable too.
+        """Make a record durable before the caller relies on what `get` returned. If it is a message, all earlier
+        messages become durable, too.
         """
         raise NotImplementedError
 

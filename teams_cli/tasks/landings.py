@@ -133,7 +133,7 @@ def get(store: Store, team: str, ref: str) -> Landing:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Landing]:
-    """Return all landings, by number. Errors of damaged ones are appended to *problems*."""
+    """Return all landings, by number. Errors of damaged landings are appended to *problems*."""
     return [landing for landing, _ in store.scan(team, LANDING, problems)]
 
 

@@ -314,7 +314,7 @@ def previous_loss(task: Task) -> Note | None:
 def renew(
     store: Store, team: Team, agent: Agent, reading: bool = False, refused: bool = False
 ) -> tuple[Agent, list[Task]]:
-    """Note that the agent is alive, and renew the leases of its tasks. Nothing is done if both were done a short while
+    """Note that the agent is alive, and renew the leases of its tasks. Nothing is done if this was done a short while
     ago.
 
     Return the agent's record, and those of its tasks whose lease was about to end. A command that only reads

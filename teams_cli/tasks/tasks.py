@@ -218,7 +218,7 @@ class Task(Record):
 
     @property
     def concerned(self) -> str | None:
-        """The member whom a change of the task concerns: its owner or its assignee; None once it has ended."""
+        """The member whom a change of the task concerns: its owner or its assignee. None once the task has ended."""
         if self.status in (IN_PROGRESS, IN_REVIEW):
             return self.owner
         return self.assignee if self.status == "pending" else None
@@ -380,7 +380,7 @@ def get(store: Store, team: str, task_ref: str) -> Task:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> Iterator[Task]:
-    """Yield all tasks by number. Errors of damaged ones are appended to *problems*."""
+    """Yield all tasks by number. Errors of damaged tasks are appended to *problems*."""
     return (task for task, _ in store.scan(team, TASK, problems))
 
 
@@ -406,7 +406,7 @@ def beyond_labels(store: Store, team: str) -> Iterator[Task]:
 
 
 def documents(store: Store, team: str, problems: list[errors.TeamsError]) -> Iterator[dict[str, Any]]:
-    """Yield all tasks as JSON, by number, for commands that only show them. Errors of damaged ones are appended to
+    """Yield all tasks as JSON, by number, for commands that only show them. Errors of damaged tasks are appended to
     *problems*.
     """
     return map(shown, store.documents(team, TASK, problems))

@@ -147,7 +147,7 @@ def _in_words(key: str, value: Any) -> str:
 
 
 def closed_by(store: Store, team: str) -> str | None:
-    """Return who last closed the team; None if that is not known."""
+    """Return who last closed the team; None if the history does not say it."""
     entries = store.history(team, backwards=True)
     return next((entry.get("actor") for _, entry in entries if entry.get("what") == "team closed"), None)
 

@@ -200,7 +200,7 @@ def note_sign_of_life(
     commit: str = "",
     checkout: str = "",
 ) -> Agent:
-    """Note that the agent is alive, unless its last note is less than *every* seconds old. Return its record.
+    """Note that the agent is alive, unless this was noted less than *every* seconds ago. Return its record.
 
     Also note where the agent is: in the *worktree*, with its *commit*, or else in the *checkout*; "" if not known.
     *known* is the agent's record, if it was read a moment ago. *note* is what the agent says about its work.

@@ -26,9 +26,9 @@ def verdict(role: str, operation: str, team: Team | None, config: Config | None)
     """Return `allow`, `ask` or `deny` for the *operation*: the stricter of the team's and the user's rule. If neither
     has a rule, the operation's default decides.
 
-    A rule for the role itself counts before a rule for a role that it extends, and both before a rule for `*`. The
-    user's rule for the tool `*` covers operations that the user does not name. Deny is stricter than ask, and ask than
-    allow. So no team can allow what the user forbids.
+    A rule for the role itself counts before a rule for a role that it extends, and each of these before a rule for `*`.
+    The user's rule for the tool `*` covers operations that the user does not name. Deny is stricter than ask, and ask
+    than allow. So no team can allow what the user forbids.
     """
     roles_by_default = may(operation)
     if role == HUMAN:

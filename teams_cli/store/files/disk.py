@@ -420,7 +420,7 @@ class Contents:
         self._read: dict[str, tuple[tuple[int, ...], bytes]] = {}
         """The state and the bytes of each file that was read. Files that had changed just before are left out."""
         self._valid: dict[str, tuple[bytes, list[str] | None]] = {}
-        """The bytes of each valid record, and its marks. The marks are None unless the record was written here."""
+        """The bytes of each valid record, and its marks. The marks are None unless this process wrote the record."""
 
     def read(self, path: str) -> bytes:
         """Read all bytes of a file, as it is now.
