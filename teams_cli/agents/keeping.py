@@ -28,7 +28,9 @@ from teams_cli.store.files import disk
 
 PREFIX = "refs/teams/kept"
 _MOST_KEPT = 1_000_000
-"""The largest number of a kept work of one agent; behind it, git would be asked without end."""
+"""The largest number in the reference of a kept work of one agent. Without this limit, git might be asked without
+end.
+"""
 _FETCH = ("-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 
 

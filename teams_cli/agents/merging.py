@@ -16,7 +16,7 @@ from teams_cli.agents.work import Work
 _HEX = frozenset("0123456789abcdef")
 _LENGTHS = (40, 64)
 _TRIES, _PAUSE = 10, 0.05
-"""How often a branch is tried to be moved, and the seconds between two tries."""
+"""How often git is asked to move a branch, and the seconds between two tries."""
 _HOOKS = ("pre-merge-commit", "prepare-commit-msg", "commit-msg")
 
 

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 _CONFLICTS = 1
 """The exit status of `git merge-tree` if the commits conflict."""
 _MOST_UNTRACKED = 2000
-"""With more untracked files than these, somebody forgot to ignore a directory, and untracked files are not compared."""
+"""With more untracked files than this, somebody probably forgot to ignore a directory, and untracked files are not
+compared.
+"""
 _LANGUAGES = (
     "*.c cpp,*.h cpp,*.cc cpp,*.cpp cpp,*.hpp cpp,*.cs csharp,*.css css,*.ex elixir,*.exs elixir,*.go golang,"
     "*.java java,*.kt kotlin,*.m objc,*.php php,*.pl perl,*.py python,*.rb ruby,*.rs rust,*.sh bash,*.html html,"

@@ -27,7 +27,7 @@ from teams_cli.text import MAX_RESULT
 _PAUSE = 0.03
 """Seconds to wait for more changes in the team before the first is looked at."""
 _LOOK = 5.0
-"""Seconds between two calls of what is done from time to time while the client runs."""
+"""Seconds between two calls of *look* while the client runs."""
 _ASK_AGAIN = 10.0
 """Seconds after which a turn looks again whether it is to stop, even if no change was reported."""
 _GOODBYE = 5.0

@@ -61,7 +61,7 @@ class Work:
         self.changed: list[str] = []
         self.hidden: list[str] = []
         self.ignored: list[str] = []
-        """Files that its own `.gitignore` names: not work, but kept together with work."""
+        """Files that the checkout's own `.gitignore` names: not work, but kept together with work."""
         self.stashed: list[str] = []
         self.unfinished = ""
         self.nested: list[Work] = []

@@ -49,10 +49,10 @@ class Home:
 class PluginCommands(NamedTuple):
     """The commands with which a client installs and removes our plugin.
 
-    *install* and *uninstall* are words of the command `plugin` of *program*. If the command is another *noun*, it takes
-    the folder of the plugin instead of a catalogue. *leftovers* are the keys that the client leaves in its settings
-    afterwards. *settings* is the path of these settings below the user's home, for a client without other settings
-    files. *format* says how entries of ours are put into the first settings file as well.
+    *install* and *uninstall* are words of the command *noun* of *program*. Another *noun* than `plugin` takes the
+    folder of the plugin instead of a catalogue. *leftovers* are the keys that stay in the client's settings after an
+    uninstallation. *settings* is the path of these settings below the user's home, for a client without other settings
+    files. *format* says how entries of ours are put into the first settings file; None if they are not.
     """
 
     program: str
@@ -76,9 +76,11 @@ class Client:
     sitting: tuple[str, ...] = ()
     """Further events, at which our hook is called in terminals, to learn the state of the client."""
     waiting: tuple[str, ...] = ()
-    """The events after which a second hook waits for mail in the background, and wakes the client by its end."""
+    """The events after which a second hook waits for mail in the background; the end of this hook wakes the client."""
     holding: tuple[str, ...] = ()
-    """The ends of turns that a hook may hold for a quarter of an hour while something is at work for the agent."""
+    """The events at the end of a turn at which a hook may wait for a quarter of an hour, while something is at work for
+    the agent.
+    """
     seat: Seat | None = None
     """Its properties in a terminal; None for a client that has no terminal."""
     hook_timeout: int | None = None
@@ -86,7 +88,7 @@ class Client:
     home: Home | None = None
     """Its settings files; None if it has none that we change."""
     plugin: PluginCommands | None = None
-    """The commands that install our plugin; None if it has none."""
+    """The commands that install our plugin; None if the client takes no plugin."""
     versions: Versions | None = None
     """The versions that our hooks and our server were tried with."""
     remedy = ""
@@ -188,10 +190,11 @@ class ToolGuard(NamedTuple):
 
 
 class Dialect:
-    """The terms of a client's hooks: its names of the events, and the answer *block*, which keeps it from stopping.
+    """The terms of a client's hooks: its names of the events, and the answer *block*, which keeps the client from
+    stopping.
 
-    If *joins* is set and the end of a turn is refused, the final answer also has the text from before. With a *guard*,
-    the client asks before it uses a tool that changes something.
+    If *joins* is set and the end of a turn is refused, the final answer also has the text from before the refusal.
+    With a *guard*, the client asks before it uses a tool that changes something.
     """
 
     def __init__(
@@ -242,4 +245,4 @@ COMMON = Dialect(
     "Stop",
     guard=ToolGuard("PreToolUse", _WRITERS, ("Bash",)),
 )
-"""The dialect of Claude Code, which others adopted."""
+"""The dialect of Claude Code, which other clients adopted."""

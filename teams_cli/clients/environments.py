@@ -1,4 +1,4 @@
-"""Environments without identities, for a process that is to be another agent, or none."""
+"""Environments without identities, for a process that is to be another agent, or no agent."""
 
 from __future__ import annotations
 

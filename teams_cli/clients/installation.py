@@ -48,12 +48,12 @@ class FileChange:
 
 
 def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
-    """Return the change that adds our entries, or replaces those of an older version.
+    """Return the change that adds our entries, or replaces the entries of an older version.
 
     Raises:
         DamagedRecord: The file is not valid, so that the client cannot read it; it is left as it is.
         NotAllowed: The file belongs to another user, or is a link out of the project.
-        InvalidValue: Another entry has the name of ours.
+        InvalidValue: Another server has the name of our server.
     """
     before = _read(place)
     original = _without(store, place, before)
@@ -62,8 +62,8 @@ def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
 
 
 def uninstall(store: Store, place: SettingsFile) -> FileChange:
-    """Return the change that removes our entries. If nobody else has changed the file since they were installed, it
-    gets its former bytes back exactly.
+    """Return the change that removes our entries. If nobody else has changed the file since our entries were installed,
+    it gets its former bytes back exactly.
 
     Raises:
         DamagedRecord, NotAllowed: As for `install`.
@@ -84,7 +84,9 @@ def one_at_a_time(store: Store) -> Lock:
 
 
 def apply(store: Store, change: FileChange) -> None:
-    """Write the changed file. A copy of the original is stored before, and removed again with our last entry."""
+    """Write the changed file. Before that, a copy of the original is stored. The copy is removed when the original is
+    restored.
+    """
     path = os.path.realpath(change.place.path)
     record = _read_record(store, change.place)  # refuses a damaged one before anything is changed
     if change.before == change.after:
@@ -122,7 +124,7 @@ def _write(path: str, data: bytes | None) -> None:
 
 
 def _read(place: SettingsFile) -> bytes | None:
-    """Return the content of the file; None if there is none. Links are followed, but not out of the project."""
+    """Return the content of the file; None if there is no file. Links are followed, but not out of the project."""
     real = os.path.realpath(place.path)
     if place.project and not real.startswith(os.path.realpath(place.project) + "/"):
         raise errors.NotAllowed(f"{place.path} is a link out of the project", "Replace it with a file.")
@@ -150,7 +152,9 @@ def backup_of(store: Store, place: SettingsFile) -> str:
 
 
 def _write_record(store: Store, change: FileChange, made_directories: list[str]) -> None:
-    """Store the original of the file, the file that we leave, and the directories that are made for it."""
+    """Store the original content of the file, the content that we write, and the directories that are made for the
+    file.
+    """
     disk.prepare_root(store.root)
     path = _record_path(store, change.place)
     disk.make_directories(os.path.dirname(path), store.root)
@@ -164,7 +168,7 @@ def _write_record(store: Store, change: FileChange, made_directories: list[str])
 
 
 def _read_record(store: Store, place: SettingsFile) -> dict[str, Any]:
-    """Return what was stored about the file when we last changed it; empty if nothing was."""
+    """Return the record that was stored when we last changed the file; empty if none was stored."""
     path = _record_path(store, place)
     try:
         record = json.loads(disk.read_file(path))
@@ -191,8 +195,8 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _without(store: Store, place: SettingsFile, data: bytes | None) -> bytes | None:
-    """Return the file without our entries, or None if there is no file. If it is still as our last change left it, it
-    gets its former content back; else only our entries are taken out.
+    """Return the content of the file without our entries, or None if there is no file. If the file is still as our last
+    change left it, return its former content; else only take our entries out.
     """
     if data is None:
         return None

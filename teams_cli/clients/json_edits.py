@@ -26,7 +26,9 @@ def without_comments(text: str) -> str:
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    """Return the text with blanks in place of what the pattern matches. Strings, which it matches too, stay."""
+    """Return the text with blanks in place of what the *pattern* matches. The pattern also matches strings, and these
+    stay.
+    """
 
     def replacement(match: re.Match[str]) -> str:
         is_string = match[0].startswith('"')
@@ -42,7 +44,7 @@ def has_comments(text: str) -> bool:
 
 def with_member(text: str, path: Path, value: Any) -> str:
     """Return the text with *value* added at the path, where no value is yet. Missing objects on the way are made. A
-    number at the end of the path adds to a list.
+    number at the end of the path adds the value to a list.
     """
     bare = without_comments(text)
     start = _after_blanks(bare, 0)
@@ -122,7 +124,7 @@ class _Container:
             number += 1
 
     def child(self, key: str | int) -> _Child | None:
-        """Return the value under that key; None if there is none."""
+        """Return the value under the *key*; None if there is none."""
         return next((child for child in self.children if child.key == key), None)
 
     def existing_child(self, key: str | int) -> _Child:
@@ -164,13 +166,15 @@ def _comma_after(code: str, place: int) -> int:
 
 
 def _end_of_line(code: str, place: int) -> int:
-    """Return the end of the line if only blanks are left on it, else *place*."""
+    """Return the end of the line if only blanks follow *place* on it, else *place*."""
     match = re.compile(r"[ \t]*(?=\r?\n)").match(code, place)
     return match.end() if match else place
 
 
 def _indentation_unit(text: str) -> str:
-    """Return one level of the text's indentation, which is that of its second line."""
+    """Return one level of the text's indentation: the blanks that begin its second line, or two blanks if there are
+    none.
+    """
     lines = text.splitlines()
     return (_leading_blanks(lines[1]) if len(lines) > 1 else "") or "  "
 

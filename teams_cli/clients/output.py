@@ -62,8 +62,8 @@ def has_failed(profile: Profile, status: int, printed: str) -> bool:
 
 
 def failure_in(profile: Profile, printed: str) -> str:
-    """Return what the client reports about its failed turn. In a stream of JSON, these are the documents about a
-    failure and the lines that are not JSON; else it is the whole output.
+    """Return what the client reports about its failed turn. From JSON, these are the documents about a failure, and
+    lines that are not JSON. From other output, it is the whole output.
     """
     signs = profile.failed
     if "items" in signs:
@@ -147,8 +147,8 @@ class Tokens(Record):
         )
 
     def minus(self, earlier: Tokens) -> Tokens:
-        """Return the tokens since the *earlier* count. If that count is larger, the client has begun to count anew, and
-        this whole count is returned.
+        """Return the tokens since the *earlier* count. If the earlier count is larger, the client has begun to count
+        anew, and this count is returned as it is.
         """
         if earlier.total > self.total:
             return self
@@ -177,8 +177,8 @@ def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
 
 
 def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[Tokens] | None:
-    """Return the tokens in the output, for each model; None if it has none. *model* is the chosen model, for clients
-    that do not name it.
+    """Return the tokens in the output, for each model; None if the output has no counts. *model* is the name of the
+    chosen model, for clients that do not print it.
     """
     where = profile.usage
     if not where:
@@ -200,8 +200,8 @@ def summed(counts: Sequence[Tokens]) -> list[Tokens]:
 
 
 def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iterator[Tokens]:
-    """Yield the counts in one document: one for each model if they stand under the names of models, else a single one
-    for *model*.
+    """Yield the counts in one document: a count for each model if the document has counts under the names of models,
+    else a single count for *model*.
     """
     parts = value_at(document, where["each"]) if "each" in where else {model: document}
     if not isinstance(parts, dict):
@@ -237,7 +237,7 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
     """Return when the provider accepts requests again, from what a failed client *printed*; None if the client failed
     for another reason.
 
-    A time of day stands for the next such time, in the time zone that is named, else in that of *now*.
+    A printed time of day stands for the next such time after *now*, in the printed time zone, or else in that of *now*.
     """
     import re
 
@@ -256,8 +256,9 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
 
 
 def _next_time(now: datetime, hour: int, minute: int, half: str, zone: str | None) -> datetime:
-    """Return when it is next that time of day in the *zone*, or in that of *now* if the zone is None or unknown. *half*
-    is `am`, `pm`, or "" for 24 hours. If there is no such time, return the default.
+    """Return the next time after *now* when a clock in the *zone* shows *hour* and *minute*. If the zone is None or
+    unknown, take that of *now*. *half* is `am`, `pm`, or "" for 24 hours. If no clock shows this time, return the time
+    after the default wait.
     """
     from zoneinfo import ZoneInfo
 

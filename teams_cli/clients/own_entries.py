@@ -7,7 +7,9 @@ import os
 WAIT = "--wait"
 """The argument of a hook that waits in the background of a client in a terminal for mail."""
 HOLD = "--hold"
-"""The argument of a hook that may hold the end of a turn for a quarter of an hour: the client gives it that time."""
+"""The argument of a hook that may delay the end of a turn for a quarter of an hour, because the client waits so long
+for it.
+"""
 ASK = "--ask"
 """The argument of a hook that asks the human whether a tool may be used."""
 TYPE_CHECKING = False
@@ -18,8 +20,8 @@ _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspat
 
 
 def program(python: str, *words: str) -> list[str]:
-    """Return the command line that runs a command of ours in the fastest way: `-m` and most console scripts take half
-    as long again.
+    """Return the command line that runs a command of ours in the fastest way. With `-m`, or with most console scripts,
+    the start would take half as long again.
     """
     return [*of_module(python, "teams_cli.__main__"), *words]
 
@@ -53,7 +55,7 @@ def is_our_hook(shell_command: object) -> bool:
 NAME = "team"
 """The name of the server in the settings of clients; another product often uses `teams`."""
 PROMPT_TOOL = "ask_permission"
-"""The tool by which a client has the human asked whether it may use another."""
+"""The tool by which a client asks the human whether it may use another tool."""
 VARIABLES = (
     "TEAMS_AGENT_ID",
     "TEAMS_AGENT_NAME",
@@ -72,7 +74,7 @@ VARIABLES = (
     "OPENCODE_TEAM_NAME",
     "JANUS_AGENT_NAME",
 )
-"""The variables that the server reads, for clients that keep their environment from servers."""
+"""The variables that the server reads, for clients that do not pass their environment to servers."""
 
 
 def is_server_available() -> bool:

@@ -33,7 +33,7 @@ class Mode:
 
 
 def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Mapping[str, str]) -> Permissions | None:
-    """Return the level at which to start a client: the one that was *asked* for, else that of its profile, else the
+    """Return the level at which to start a client: the level *asked* for, else the level of its profile, else the
     team's setting. None for a client without levels, which may do whatever its command line allows.
 
     Raises:
@@ -62,8 +62,8 @@ def refuse_missing(profile: Profile, level: str) -> None:
 
 
 def held_to(profile: Profile, level: str | None) -> str | None:
-    """Return the level to which a client that was started at *level* is held; None if its profile has no levels.
-    Earlier versions recorded no level: these clients may edit.
+    """Return the level to which a client that was started at *level* is held; None if its profile has no levels. If
+    *level* is None, an earlier version started the client, which may edit.
     """
     return (level or _LEVEL_OF_EARLIER_VERSIONS) if profile.modes else None
 
@@ -91,11 +91,11 @@ def mode(profile: Profile, level: str | None) -> Mode:
 
 
 def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
-    """Refuse an agent that is held to less than *level*: it may not have others do what it may not do itself. *to_do*
-    is what the agent wants, for the error.
+    """Refuse an agent that is held to less than *level*, because it may not have other agents do what it may not do
+    itself. *to_do* is what the agent wants, for the error.
 
     Raises:
-        NotAllowed: The environment is that of a client held to less than *level*, or of one below such a client.
+        NotAllowed: The environment is that of a client held to less than *level*, or of a process below such a client.
     """
     holder = environment.holder(environ)
     if holder and LEVELS.index(holder.level) < LEVELS.index(level):
@@ -103,8 +103,8 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
 
 
 def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
-    """Return the refusal of *to_do*, which an agent at that level may not do. *instead* says what the agent can do
-    itself; "" if there is nothing.
+    """Return the error that refuses *to_do* to an agent held to *level*. *instead* says what the agent can do itself;
+    "" if there is nothing.
     """
     return errors.NotAllowed(
         f"an agent with permissions {level} may not {to_do}: `teams` grants only what its client does",

@@ -27,7 +27,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def commands(plugin: PluginCommands, is_wanted: bool) -> list[tuple[str, ...]]:
-    """Return the commands of the client that install the plugin, or, unless *is_wanted*, those that remove it."""
+    """Return the commands of the client that install the plugin if *is_wanted*, or else those that remove it."""
     command = (plugin.program, plugin.noun)
     if plugin.noun != "plugin":
         if is_wanted:
@@ -82,8 +82,8 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
 
 
 def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[str, str]) -> None:
-    """Have the client remove the plugin. Settings files of the client get their former text back if their content is
-    the same.
+    """Have the client remove the plugin. A settings file of the client gets its former text back if only the form of
+    the text differs.
     """
     _run(commands(plugin, False), environ)
     _put_back(_read_record(root, client)["files"], plugin)
@@ -91,8 +91,8 @@ def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[s
 
 
 def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
-    """Write the former *texts* of settings files again, byte for byte, where the content is the same. None stands for a
-    file that did not exist.
+    """Write the former *texts* of settings files again, byte for byte, if the present files have the same content in
+    another form. None stands for a file that did not exist.
     """
     for path, before in texts.items():
         now = _text(path)
@@ -114,7 +114,7 @@ def _read_record(root: str, client: str) -> dict[str, Any]:
 
 
 def _run(commands: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str:
-    """Run the commands, and return the output of the last."""
+    """Run the commands, and return the output of the last command."""
     output = ""
     for words in commands:
         try:
@@ -132,8 +132,8 @@ def _run(commands: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str
 
 
 def _comparable(text: str, leftovers: tuple[str, ...]) -> Any:
-    """Return the content of settings, to compare it. The version is left out, and those of the keys *leftovers* that
-    hold nothing but the removed plugin.
+    """Return the content of settings in a form that can be compared. Of the keys *leftovers*, those that begin with `$`
+    or hold nothing but the removed plugin are left out.
     """
     try:
         document = json.loads(text or "{}")

@@ -1,4 +1,4 @@
-"""Profiles: how a client is started, resumed and interrupted, and with which versions of it that was tried."""
+"""Profiles: how a client is started, resumed and interrupted, and which versions of the client were tried."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Profile(Record):
 
     * `{prompt}`, `{session_id}`, `{agent}`; `{root}`, where the teams are stored; `{network}`, `true` if `teams` needs
       the network for them, else `false`
-    * `{model}` by the words of *model*, if a model was chosen; `{model}` in these by its name
-    * `{hooks}` by the words that give the client *hooks* our hooks; `{mcp}` by those that give the client *mcp* our
-      MCP server; `{permissions}` by those of the level in *modes*
+    * `{model}` by the words of *model*, if a model was chosen; in these words, `{model}` stands for its name
+    * `{hooks}` by the words that give our hooks to the known client *hooks*; `{mcp}` by the words that give our MCP
+      server to the known client *mcp*; `{permissions}` by the words in *modes* for the permission level
     * `{acp}` by the words of *acp*, the command of a client that speaks the Agent Client Protocol. A profile with
       nothing but *acp* is run like the harness `acp`.
     * in *fork* only: `{session_file}`, the newest file that matches the glob *session_file* (with the client's
@@ -50,10 +50,11 @@ class Profile(Record):
     counts from the beginning of its session. If only some of its versions do, `turn` has the paths for the turn alone:
     a smaller growth then shows that only the turn was counted.
 
-    *once* names the client whose settings of ours give a single run the hooks and the server, if options can't. A
-    failed turn of a client with a *provider* may be due to a limit of that provider. *modes* says how the client is
-    held to each level, `ask`, `edit` and `all`: by words, or by `words` and variables to `set`; a text says why this is
-    impossible. *permissions* is the default level; without it, the team's setting applies.
+    *once* names a known client. Settings that we write for this client give a single run our hooks and our server, if
+    options can't. A failed turn of a client with a *provider* may be due to a limit of that provider. *modes* says how
+    the client is held to each level, `ask`, `edit` and `all`: by words, or by `words` and variables to `set`. A text in
+    place of them says why a level is impossible. *permissions* is the default level; without it, the team's setting
+    applies.
     """
 
     name: Name
@@ -107,7 +108,7 @@ def get(name: str, config: Config | None, command: str | None = None) -> Profile
     for this agent, if the harness needs one.
 
     Raises:
-        InvalidValue: There is no such profile, or it takes no command.
+        InvalidValue: There is no such profile, or the profile takes no *command*.
         DamagedRecord: The user's own profile has the wrong shape.
     """
     users_profiles = config.harness if config else {}
@@ -126,8 +127,8 @@ def get(name: str, config: Config | None, command: str | None = None) -> Profile
 
 
 def _our_document(name: str, users_profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of our profile of that name, which the user's profile of that name extends. Empty if there is
-    none, or if the user's profile says how to start the client.
+    """Return the document of our profile of the *name*, which *users_profile*, the user's profile of this name,
+    extends. Empty if we have no such profile, or if the user's profile itself says how to start the client.
     """
     client = known.find(name)
     if client is None and "acp" in users_profile:
@@ -171,7 +172,7 @@ _COMMAND = 'Give it as: --acp-command "qwen --acp"'
 
 
 def refuse_model(profile: Profile, model: str) -> None:
-    """Refuse a model that the client can't be given.
+    """Refuse a *model* that can't be passed to the client.
 
     Raises:
         InvalidValue: The client takes no model, or would take this one for an option.
@@ -207,8 +208,9 @@ def placeholder_words(
 
 
 def fill(words: list[str], values: Mapping[str, str], lists: Mapping[str, Sequence[str]] | None = None) -> list[str]:
-    """Return the command line with its placeholders replaced: names in *values* within each word, and `{acp}`,
-    `{hooks}`, `{mcp}`, `{model}` and `{permissions}` by the words in *lists*.
+    """Return the command line with its placeholders replaced. `{NAME}` within a word becomes the value of NAME in
+    *values*. A word `{acp}`, `{hooks}`, `{mcp}`, `{model}` or `{permissions}` becomes the words of that name in
+    *lists*.
 
     No shell reads the result.
     """
@@ -235,8 +237,8 @@ def fill(words: list[str], values: Mapping[str, str], lists: Mapping[str, Sequen
 
 
 def of_place(root: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of `{root}` and `{network}`, which depend on where the teams are stored. *variables* make our
-    commands use that place.
+    """Return the values of `{root}` and `{network}`, which depend on where the teams are stored. *variables* are the
+    environment variables by which our commands find that place.
     """
     in_database = variables.get("TEAMS_STORE", FILES) != FILES
     return {"root": root, "network": "true" if in_database else "false"}
@@ -310,7 +312,9 @@ def version_trouble(client: Client, printed: str) -> tuple[str, str]:
 
 
 def is_at_least(printed: str, version: str) -> bool:
-    """Whether a program that *printed* this about its version has the given version or a later one."""
+    """Whether a program has the *version* or a later version. *printed* is what the program printed about its own
+    version.
+    """
     printed_numbers, numbers = (
         [int(part) for part in text.split(".") if part] for text in (_version_in(printed), version)
     )

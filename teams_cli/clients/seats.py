@@ -66,8 +66,8 @@ class Socket:
 class Daemon:
     """The daemon that runs the tools and hooks of all terminals of a client, in its own process and environment.
 
-    *word* in its command line distinguishes it from terminals. Its socket is at *path* below the directory that the
-    variable *home* names, else below *directory* in HOME.
+    *word* in its command line distinguishes the daemon from terminals. Its socket is at *path* below the directory that
+    the variable *home* names, or else below *directory* in HOME.
     """
 
     def __init__(self, word: str, *, home: str, directory: str, path: str) -> None:
@@ -91,8 +91,8 @@ class Seat:
     states.
 
     If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Its state is
-    known again at its next tool call or at the end of the turn. *serves* is for a client that listens at the address in
-    its options `--port` and `--hostname`: the variable with the password.
+    known again at its next tool call or at the end of the turn. *serves* is the variable with the password of a client
+    that listens at the address in its options `--port` and `--hostname`; "" for other clients.
     """
 
     def __init__(
@@ -123,12 +123,14 @@ class Seat:
         self.set = set or {}
 
     def is_headless(self, words: Sequence[str]) -> bool:
-        """Whether a run with that command line has no person: it takes a single turn, or serves programs."""
+        """Whether a run with the command line *words* has no person: it takes a single turn, or serves programs."""
         return not self.headless.isdisjoint(words[1:])
 
 
 def state_in(event: Mapping[str, Any]) -> TerminalState | None:
-    """Return the state that a hook's event reports; None if it reports none. Its field `state` takes precedence."""
+    """Return the state that a hook's event reports; None if it reports none. The event's field `state` takes
+    precedence.
+    """
     if event.get("state") in _EXPLICIT_STATES:
         return event["state"]  # type: ignore[no-any-return]  # it is one of the states
     name = str(event.get("hook_event_name"))

@@ -64,7 +64,9 @@ class Settings:
         self.comments = comments
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """Return the file without our entries, except those that were there *before*; None if nothing is left."""
+        """Return the file without our entries; None if nothing is left. Entries that are also in *before*, the former
+        content of the file, stay.
+        """
         text, document = self._read(path, data)
         earlier = self._read(path, before)[1] if before else {}
         if before is None and not any(_places_of_our_hooks(document)):  # then the rules are the user's
@@ -84,11 +86,11 @@ class Settings:
         return _encoded(text) if document or json_edits.has_comments(text) else None
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
-        """Return the file with our entries. It must have none of them yet.
+        """Return the file with our entries. The file must have none of these entries yet.
 
         Raises:
             DamagedRecord: The client could not read the file either.
-            InvalidValue: It has another server with our name.
+            InvalidValue: The file has another server with our name.
         """
         text, document = self._read(path, data or b"")
         if self.servers and NAME in document.get(self.servers, {}):
@@ -176,7 +178,7 @@ class Plugin:
         self.source = source
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """Return None if the file is our plugin, in any version, else its content."""
+        """Return None if the file is our plugin, in any version; else return its content unchanged."""
         return None if data.startswith(self._lines()[0].encode()) else data
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
@@ -192,7 +194,7 @@ class Plugin:
         return "".join(lines).encode()
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """Return a list with the command of ours that the file calls."""
+        """Return a list with our command, which the file calls."""
         lines = data.decode(errors="replace").splitlines()
         return [json.loads(line.removeprefix(_COMMAND)) for line in lines if line.startswith(_COMMAND)][:1]
 
@@ -276,7 +278,7 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
     """Return the user's settings files of the client; the first has the hooks.
 
     Raises:
-        InvalidValue: There is no such client, or it has no settings.
+        InvalidValue: There is no such client, or the client has no settings.
     """
     client, home_of_client = _client_with_home(name)
     directory = f"{home}/{home_of_client.directory}"

@@ -27,10 +27,10 @@ class Toml:
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
         """Return the file without our block; None if nothing is left. Lines that others wrote into the block stay, and
-        so does text that only looks like the block.
+        text that only looks like the block stays also.
 
         Raises:
-            DamagedRecord: It is not valid TOML, or our server was moved to a place where it can't be found.
+            DamagedRecord: The file is not valid TOML, or our server was moved to a place where it can't be found.
         """
         document = _read(path, data)
         if not own_entries.is_our_server(_servers(document).get(own_entries.NAME)):
@@ -52,8 +52,8 @@ class Toml:
         """Return the file with our block.
 
         Raises:
-            DamagedRecord: It is not valid TOML, or its servers are written so that none can be added.
-            InvalidValue: It has another server with our name.
+            DamagedRecord: The file is not valid TOML, or its servers are written so that none can be added.
+            InvalidValue: The file has another server with our name.
         """
         document = _read(path, data or b"")
         if not ours.server:
@@ -79,8 +79,8 @@ class Toml:
         return []
 
     def without_stale_trust(self, path: str, data: bytes) -> bytes | None:
-        """Return the file without the tables in which Codex notes that its user trusts a hook, where that hook is gone.
-        None if nothing is left.
+        """Return the file without stale tables; None if nothing is left. In such a table Codex has noted that its user
+        trusts a hook, but the hook is gone.
         """
         hooks = _read(path, data).get("hooks")
         trusted = hooks.get("state", {}) if isinstance(hooks, dict) else {}
@@ -102,7 +102,7 @@ def lines(document: Mapping[str, Any]) -> str:
     """Return the document as TOML, one line for each key.
 
     Raises:
-        InvalidValue: A text in it is not Unicode, such as the bytes of a path.
+        InvalidValue: A text in the document is not Unicode, such as the bytes of a path.
     """
     import tomlkit
 
@@ -148,7 +148,7 @@ def _servers(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_server(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document without our server, and without the table of servers if that has no others."""
+    """Return the document without our server, and without the table of servers if no other server is in it."""
     others = {name: server for name, server in _servers(document).items() if name != own_entries.NAME}
     document = {key: value for key, value in document.items() if key != "mcp_servers"}
     return {**document, "mcp_servers": others} if others else document
@@ -163,7 +163,8 @@ def _candidates(text: str) -> Iterator[str]:
     """Yield texts that may be the file without our server: each lacks one of our blocks, or one of the tables with our
     server. Other lines in a block stay.
 
-    A block inside a string is tried, too. Without it the document differs, so the caller rejects that text.
+    A block inside a string is tried also: the text without that block differs in more than our server, so the caller
+    rejects the text.
     """
     for begin in _BEGIN_LINE.finditer(text):
         end = _END_LINE.search(text, begin.end())

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 STARTS, CALLS, ENDS = "SubagentStart", "PreToolUse", "SubagentStop"
 _LONGEST_ANSWER = 60_000
-"""The characters of a subagent's last text that the message to its parent has."""
+"""How many characters of a subagent's last text the message to its parent has."""
 
 
 def tell_child(

@@ -145,7 +145,7 @@ _WINDOW = 24
 """The number of tool calls that are compared."""
 _KEPT_OF_WINDOW = _WINDOW // 2
 _FEW = 3
-"""The calls of a window are the same again and again if there are at most so many different ones."""
+"""An agent repeats itself if a window of its calls has at most this many different calls."""
 _BYTES_OF_CALL = 9
 """The size of a checksum in hexadecimal, with a line break."""
 _ENDS_OF_INPUT = (b'"tool_response"', b'"tool_use_id"', b'"tool_output"')

@@ -193,7 +193,7 @@ def agents_at_work(store: Store, team: str, name: str, session: Session | None) 
 
 
 SHORT_HOLD, LONG_HOLD = 25.0, 870.0
-"""Seconds that the end of a turn may be held: clients give a hook 30, or a quarter of an hour where ours says so."""
+"""Seconds that a hook may delay the end of a turn. A client waits 30 for its hook, or longer if our settings say so."""
 
 
 def hold(store: Store, team: str, caller: Caller, session: Session | None, seconds: float) -> None:

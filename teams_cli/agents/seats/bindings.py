@@ -21,13 +21,13 @@ THREAD = "CODEX_THREAD_ID"
 DAEMON = b"app-server"
 """The word in the command line of the daemon of Codex, which runs the tools and hooks of all terminals of a user."""
 DIRECTORIES = "directories"
-"""The file in the root that says which directory belongs to which team, one a line."""
+"""The file in the root that says which directory belongs to which team, one directory a line."""
 _FILE_NAME_CHARACTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-")
 _MAX_FILE_NAME = 128
 _SHELLS = ("sh", "dash", "bash", "zsh", "fish", "env", "ash", "busybox")
 """Programs through which a client starts its hooks and tools."""
 _OPENCODE_SERVER = {b"serve", b"--stdio"}
-"""Words of the server that OpenCode 2 starts below a terminal of its own, and in which it runs our hooks."""
+"""Words in the command line of the server that OpenCode 2 starts below its terminal. This server runs our hooks."""
 _MAX_ANCESTORS = 32
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 KEYS, SIZE, OUTPUT, END = b"k", b"s", b"o", b"e"
 """Kinds of frames: typed keys, the size of the viewer's terminal, output to show, the exit status of the client."""
 CLOSE, LOOKED_AT = b"c", b"l"
-"""Kinds of frames: the request to end the client (with any data, even if somebody looks at it), and the answer that
-somebody looks at it, so that it continues.
+"""Kinds of frames: the request to end the client, and the answer that the client continues because somebody looks at it.
+A request that has any data ends the client even then.
 """
 _HEADER = struct.Struct(">cI")
 """The kind of a frame, and the length of its data."""
@@ -200,9 +200,9 @@ class StateReader:
         """The beginning of a control sequence whose end the client has not printed yet."""
         self._state: TerminalState | None = None
         self.new_states: list[TerminalState] = []
-        """The states in order, since the list was last emptied: a short turn may begin and end between two looks."""
+        """The states since the list was last emptied, in order: a short turn may begin and end between two looks."""
         self.is_queried = False
-        """Whether the client asked whether its terminal understands reports. The reader of the query resets this."""
+        """Whether the client asked whether its terminal understands reports. Whoever answers the client resets this."""
         self.takes_pastes = False
         """Whether the client has asked its terminal to mark pasted text."""
 

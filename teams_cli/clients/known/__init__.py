@@ -37,7 +37,7 @@ def get(name: str) -> Client:
     """Return the client of that name.
 
     Raises:
-        InvalidValue: It is unknown; the hint names the clients that `teams install` knows.
+        InvalidValue: The client is unknown; the hint names the clients that `teams install` knows.
     """
     client = find(name)
     if client is None:

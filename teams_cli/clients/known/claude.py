@@ -21,7 +21,7 @@ _OPTIONS = ("{permissions}", "--allowedTools", ",".join(ALLOWED), "{mcp}", "{hoo
 
 _OF_TASKS = ("TaskCreated", "TaskCompleted", "TeammateIdle")
 _CHECK_TIMEOUT = 600
-"""Seconds: the check of a task runs inside the hook."""
+"""Seconds that a hook may take in which the check of a task runs."""
 
 
 class Claude(Client):

@@ -23,13 +23,13 @@ _CONFINED = (
 _NO_TOOLS = ("-s", "read-only", "--disable", "shell_tool", "--disable", "unified_exec", "--ephemeral")
 _START_SECONDS = 60
 _ENDING_EVENTS, _END_SECONDS = ("Interrupt", "SessionEnd"), 3
-"""Codex warns its user of hooks for these events that may take longer."""
+"""The events whose hooks may take only a few seconds, and how many: Codex warns its user of longer ones."""
 _CALL_SECONDS = 24 * 60 * 60
-"""Long, because calls may wait; those that should end earlier have a limit of their own."""
+"""Seconds that a call of our server may take: many, because calls may wait. Short calls have limits of their own."""
 
 
 class Codex(Client):
-    """Codex. It skips hooks that its user has not trusted, and keeps its environment from servers."""
+    """Codex. It skips hooks that its user has not trusted, and does not pass its environment to MCP servers."""
 
     profile: Mapping[str, Any] = {
         "name": "codex",
