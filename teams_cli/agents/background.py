@@ -115,7 +115,7 @@ def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> 
 
 def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:
     """Start the keeper of a session. If the start fails, the session ends as failed, and its caller is notified. Inside
-    a client's sandbox no keeper is started: the keeper of that client, which runs outside, does it.
+    a client's sandbox nothing is started: the keeper of that client, which runs outside, starts the session later.
     """
     if by := environ.get(SANDBOX) and environ.get("TEAMS_AGENT_ID"):
         # A process in the sandbox would end with the command.

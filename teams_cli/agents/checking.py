@@ -42,7 +42,9 @@ _MOST_PAUSE = 15.0
 
 
 class Workplace:
-    """The directory and the environment in which a check runs. With *as_it_is*, uncommitted files are checked too."""
+    """The directory and the environment in which a check runs. If *as_it_is* is set, the check includes uncommitted
+    files.
+    """
 
     def __init__(self, directory: str, environ: Mapping[str, str], as_it_is: bool = False) -> None:
         self.directory = directory

@@ -175,8 +175,8 @@ def branch_of(top: str) -> str:
 
 
 def at(directory: str) -> Checkout | None:
-    """Return the checkout that contains the directory. None if there is no checkout, if it has no commit yet, or if it
-    `leads_astray`: git could then run commands that an agent put elsewhere.
+    """Return the checkout that contains the directory. None if there is no checkout, if it has no commit yet, or if
+    `leads_astray` is true of it, because git could then run commands that an agent put elsewhere.
     """
     lines = git.output_of(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
     return Checkout(*lines) if len(lines) == 4 and not leads_astray(lines[0]) else None
@@ -219,8 +219,8 @@ class Tree:
 
 def trees(store: Store, team: Team) -> list[Tree]:
     """Return the worktrees of this machine in which members work: those that `teams` made for its agents, and those in
-    which other members were seen. Left out are the leader, because it only looks into the worktrees of others, and
-    worktrees whose `.git` file `leads_astray`.
+    which other members were seen. The leader is left out, because it only looks into the worktrees of others. Worktrees
+    of which `leads_astray` is true are left out.
     """
     worktrees = [
         Tree(session.agent, session.worktree, session.branch)

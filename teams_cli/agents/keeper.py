@@ -176,7 +176,7 @@ class Keeper:
         self._set_state("running")
 
     def _change_client(self, harness: str) -> None:
-        """Continue with another client in a new session, which gets the prompt again."""
+        """Continue with the client *harness*, in a new session. The new session gets the prompt again."""
         self.profile = profiles.get(harness, self.config)
         other = {"harness": harness, "model": None, "acp_command": None}
         self.session = self.session.having(**other)

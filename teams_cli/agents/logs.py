@@ -221,8 +221,8 @@ class Follower:
 
 
 def clipped(text: str, limit: int, path: str) -> str:
-    """Return the text if it has at most *limit* bytes, else its end below a line that says that the file *path* has all
-    of it.
+    """Return the text if it has at most *limit* bytes, else its end below a line that says that the file *path* has the
+    whole text.
     """
     data = text.encode(errors="replace")
     if len(data) <= limit:

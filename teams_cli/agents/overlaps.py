@@ -1,5 +1,5 @@
-"""Overlaps: find where the work of one agent, committed or not, conflicts with that of another or with the branch that
-it is to join, and notify the agents before they merge.
+"""Overlaps: find where the work of an agent, committed or not, conflicts with the work of another agent, or with the
+branch that it is to join. The agents are notified before they merge.
 """
 
 from __future__ import annotations
@@ -227,8 +227,8 @@ def _has_changed(tree: Tree, file: str) -> bool:
 
 
 class ConflictWatch:
-    """Compares an agent's work with that of others again and again, notifies each agent once of a conflict, and records
-    which files the agent changes.
+    """Compares an agent's work with the work of other agents again and again, notifies each agent once of a conflict,
+    and records which files the agent changes.
     """
 
     def __init__(self, store: Store, team: str, agent: str) -> None:
@@ -237,9 +237,9 @@ class ConflictWatch:
         self.agent = agent
 
     def look(self) -> str:
-        """Compare the agent's work with that of the others. If the agent changed nothing since the last look of any
-        process, only others that changed something are compared. Uncommitted changes are looked at every 15 seconds at
-        most.
+        """Compare the agent's work with the work of other agents. If the agent changed nothing since the last look of
+        any process, only agents that changed something are compared. Uncommitted changes are looked at every 15 seconds
+        at most.
 
         Returns why the comparison failed, else an empty string: a failure must not stop the agent. If git was busy, the
         comparison is tried twice.

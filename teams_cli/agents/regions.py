@@ -195,7 +195,7 @@ def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
 def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]:
     """Return as JSON where two sets of changes meet in the file *path*: the symbols around these places, and the
     present lines of each side. Symbols and lines are empty if the whole file conflicts, for example because both sides
-    add it.
+    add the file.
     """
     mine_meeting = [change for change in mine if any(change.meets(other) for other in theirs)]
     theirs_meeting = [change for change in theirs if any(change.meets(other) for other in mine)]

@@ -43,10 +43,10 @@ class Session(Record):
     all agents that one `run-agent` led to. `generation` counts how often the agent was started or resumed.
 
     *fresh* means that the next turn begins a new session of the client. *restarted* is who last asked for a restart,
-    and behind a ~ the uid of that request. *unstarted* is the agent that asked for this one inside a sandbox, where
-    nothing can be started: the keeper of that agent, which is outside, is to start it. *taken_by* is the person who
-    sits in the agent's place in a terminal. *checkout* is the checkout that the worktree was made from, so that a
-    removed worktree can be made again.
+    and behind a ~ the uid of that request. *unstarted* is set if another agent asked for this one inside a sandbox,
+    where nothing can be started: it names that agent, whose keeper is outside and is to start this one. *taken_by* is
+    the person who sits in the agent's place in a terminal. *checkout* is the checkout that the worktree was made from,
+    so that a removed worktree can be made again.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012
@@ -129,7 +129,7 @@ class Session(Record):
         return f"{self.run}.{self.agent}.{self.generation}"
 
     def kept_by(self, pid: int, host: str = "") -> Session:
-        """Return the session with the process *pid* on the machine *host* as the one that holds it."""
+        """Return the session as held by the process *pid* on the machine *host*."""
         from teams_cli import processes
 
         started = processes.process_started(pid) or None

@@ -167,8 +167,8 @@ def unfinished_in(git_directory: str) -> str:
 
 
 def _examine_worktree(work: Work, branch: str, bases: Sequence[str], origin: Origin) -> None:
-    """Find all work in a worktree, whose repository remains when the worktree is removed. *branch* is the full name of
-    the agent's branch.
+    """Find all work in a worktree. Its repository remains when the worktree is removed, so only what would be lost is
+    looked for. *branch* is the full name of the agent's branch.
 
     Raises:
         StorageFailed: git does not take *work* for a checkout, or its `.git` file leads to another place.

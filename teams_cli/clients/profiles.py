@@ -96,8 +96,8 @@ class Profile(Record):
         return self.provider and not runs_prompt
 
     def environment(self, inherited: Mapping[str, str], of_agent: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment for the client: the *inherited* variables without those that identify another agent,
-        those that the profile sets, and those *of_agent*.
+        """Return the environment for the client. It has the *inherited* variables that do not identify another agent,
+        the variables that the profile sets, and the variables *of_agent*.
         """
         kept = environments.clean(inherited, self.strip, self.keep)
         return {**kept, **{key: str(value) for key, value in self.set.items()}, **of_agent}
@@ -267,8 +267,8 @@ _PATIENCE = 30
 
 
 class Versions:
-    """The *oldest* version of a client that was tried, and the first *other* version that needs something else ("" if
-    there is none).
+    """The *oldest* version of a client that was tried, and *other*, the first version that does not work in the same
+    way ("" if there is none).
 
     *differs* says what is different from *other* on, and *remedy* what to do about it.
     """

@@ -295,8 +295,8 @@ def _calling_client(client: str, raw_event: bytes) -> str:
 
 def _terminal_binding(client: str, root: str, raw_event: bytes, is_named: bool) -> "Binding | None":
     """Return the member of the terminal in which the hook runs; None if there is none. The processes above the hook
-    show which member it is, unless the environment names the agent (*is_named*). Codex has one daemon for all
-    terminals, so there the Codex thread shows it.
+    show the member, unless the environment names the agent (*is_named*). Codex has one daemon for all terminals, so
+    there the Codex thread shows the member.
     """
     if client == "codex":
         session_id = raw_event.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]

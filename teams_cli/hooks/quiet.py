@@ -22,7 +22,7 @@ _CHANGING_STATE = (
     b'"SessionEnd"',
     b'"TerminalState"',
 )
-"""The events at which a client may end its work, or ask its person, and the others that report its state."""
+"""The events that may change the state of a client in a terminal: it stops, asks its person, or ends."""
 BEAT = 30.0
 """The seconds between two heartbeats."""
 _SEGMENT = 1000

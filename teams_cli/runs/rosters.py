@@ -42,7 +42,7 @@ def up(
     store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
 ) -> dict[str, Any]:
     """Bring up the team of the roster in the file *path*, or resume it. Members with a harness are started, and the
-    others are expected. *name* is that of the team, or "" for the one in the roster. If *caller* is None, the leader
+    others are expected. *name* is the team, or "" for the team in the roster. If *caller* is None, the leader
     acts.
 
     Existing members, pages and tasks stay as they are. If this is interrupted, repeating it does the rest.

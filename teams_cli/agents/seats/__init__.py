@@ -4,7 +4,7 @@ import os
 
 
 def terminals_directory(root: str) -> str:
-    """Return the directory of this machine's terminals. It exists once a client has joined from one."""
+    """Return the directory of this machine's terminals. It exists once a client in a terminal has joined."""
     return f"{root}/terminals"
 
 

@@ -46,8 +46,8 @@ def of_thread(root: str, thread: str) -> Binding | None:
 
 
 def of_process(root: str, pid: int) -> Binding | None:
-    """Return the member whose client is the process *pid*. None if there is none, or if another process has that id by
-    now.
+    """Return the member whose client is the process *pid*. None if that process has not joined, or if another process
+    has the id by now.
     """
     started, _ = stat_of(pid)
     return _read(f"{terminals_directory(root)}/processes/{pid}", started) if started else None

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 KEYS, SIZE, OUTPUT, END = b"k", b"s", b"o", b"e"
 """Kinds of frames: typed keys, the size of the viewer's terminal, output to show, the exit status of the client."""
 CLOSE, LOOKED_AT = b"c", b"l"
-"""Kinds of frames: the request to end the client, and the answer that the client continues because somebody looks at it.
-A request that has any data ends the client even then.
+"""Kinds of frames: the request to end the client, and the answer that the client continues, because somebody looks at
+it. A request that has any data ends the client even then.
 """
 _HEADER = struct.Struct(">cI")
 """The kind of a frame, and the length of its data."""

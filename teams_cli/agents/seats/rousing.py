@@ -1,4 +1,4 @@
-"""Decide when a client in a terminal is woken for its messages or interrupted, and do it."""
+"""Wake and interrupt clients in terminals, and decide when a client is to be woken for its messages."""
 
 from __future__ import annotations
 

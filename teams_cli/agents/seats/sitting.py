@@ -345,7 +345,7 @@ def _pause_reason(by: str) -> str:
 
 
 def refuse_stopped(session: Session) -> None:
-    """Refuse to act on an agent that was stopped, because nothing resumes it.
+    """Refuse to act on an agent that was stopped, because nothing resumes such an agent.
 
     Raises:
         WrongState: The agent was stopped.

@@ -44,9 +44,9 @@ class Waking(Record):
 
 
 class Terminal(Record):
-    """A client in a terminal. `wokenTo` is the newest message for which the client was woken, and `toldTo` the newest
-    whose sender was notified that the client was not reached. `unheard` counts how often in a row nothing could wake
-    the client.
+    """A client in a terminal. `wokenTo` is the newest message for which the client was woken. `toldTo` is the newest
+    message whose sender was notified that the client was not reached. `unheard` counts how often in a row nothing could
+    wake the client.
     """
 
     nested = {"wakings": Waking}  # noqa: RUF012
