@@ -1,7 +1,7 @@
 """Answers in place of a busy agent: a copy of the agent with its whole history, or a command that the agent named,
 answers a question while the agent works on. An agent with neither gets the question in its inbox.
 
-A process of its own collects the answers to one question. It outlives the command that asked.
+A process of its own collects the answers to one question. This process outlives the command that asked the question.
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ class Shadow:
 
 
 class AnswerCommand(Shadow):
-    """A command that the agent named to answer in its place. It gets the question as JSON on its standard input."""
+    """A command that the agent named to answer in the agent's place. The command gets the question as JSON on its
+    standard input.
+    """
 
     def __init__(
         self, store: Store, question: Question, member: Member, environ: Mapping[str, str], session: Session | None
@@ -154,8 +156,8 @@ def main() -> None:
 
 
 def start(store: Store, question: Question, environ: dict[str, str]) -> int | None:
-    """Ask the members. Those without a session, a terminal or a command get the question in their inbox; a new process
-    collects the answers of all others. Returns the id of that process; None if it is not needed.
+    """Ask the members for whom the question is. Those without a session, a terminal or a command get it in their inbox;
+    a new process collects the answers of all others. Returns the id of that process; None if none is needed.
     """
     team = teams.get(store, question.team_name)
     members = _waiting_for(question, team)

@@ -166,8 +166,8 @@ def _update_starting(store: Store, team: str, session: Session, change: Callable
 
 
 def start_requested(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Start the agents that the client of *agent* asked for inside its sandbox. They get no more permissions than
-    *agent* has.
+    """Start the agents that the client of *agent* asked for inside its sandbox. The new agents get no more permissions
+    than *agent* has.
     """
     for session, _ in store.scan(team, sessions.SESSION, []):
         is_requested = session.unstarted == agent and not session.ended

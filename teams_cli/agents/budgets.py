@@ -45,8 +45,8 @@ class TurnUsage(Record):
 
 
 class Usage(Record):
-    """The tokens and the time that one agent used, turn by turn. *said* are the tokens that the client itself counted
-    since the beginning of its session.
+    """The tokens and the time that one agent used, turn by turn. *said* are the tokens that the agent's client itself
+    counted since the beginning of its session.
     """
 
     nested = {"turns": TurnUsage, "said": Tokens, "owed": Owed}  # noqa: RUF012

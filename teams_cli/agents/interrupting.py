@@ -99,8 +99,6 @@ def deliver_interruptions(
 
     The message is stored in any case. An agent that `teams` did not start, or that was stopped, can't be interrupted.
 
-    The message is stored in any case. An agent that `teams` did not start, or that was stopped, can't be interrupted.
-
     Raises:
         NotAllowed: The caller may not send the message, or may not interject although *now* is true; nothing is stored.
         AgentNotFound, InvalidValue, UidTaken: As for sending.

@@ -219,8 +219,8 @@ def follow(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_partly_updated(checkout: str, base: str, commit: str) -> bool:
-    """Whether the checkout is as an interrupted update from *base* to *commit* leaves it. Each file that differs from
-    *commit* is then one that the update touches; it is as in *base* or *commit*, or is missing.
+    """Whether the checkout is as an interrupted update from *base* to *commit* leaves it. Then each file that differs
+    from *commit* is touched by the update, and is as in *base* or *commit*, or is missing.
     """
     touched = _differing_files(checkout, base, commit)
     differing = set(_names(checkout, "diff-files", "-z", "--name-only"))

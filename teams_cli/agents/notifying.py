@@ -169,8 +169,8 @@ def _command(team: Team, event: str) -> str:
 
 
 def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a command of the human: that of the caller, without an agent's name and token, and
-    with the variables that name the store.
+    """Return the environment for a command of the human: the environment of the caller, without an agent's name and
+    token, and with the variables that name the store.
     """
     kept = {key: value for key, value in environ.items() if key not in ("TEAMS_AGENT_ID", "TEAMS_TOKEN")}
     return {**kept, "PATH": kept.get("PATH", os.defpath), **store.variables}

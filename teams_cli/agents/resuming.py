@@ -173,8 +173,9 @@ def on_limit(store: Store, team: str) -> str:
 
 
 def note_limit(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
-    """Record the limit on the session, with *given*, the messages of the turn that did not take place. Returns the
-    consequence in words. The leader is notified, unless the leader started the agent and gets its output now.
+    """Record the limit on the session. *given* are the numbers of the messages of the turn that did not take place.
+    Returns the consequence in words. The leader is notified, unless the leader started the agent and gets its output
+    now.
     """
     team = teams.get(store, team_name)
     choice = on_limit(store, team_name)

@@ -244,8 +244,8 @@ def _make_worktree(store: Store, team: Team, agent: str, top: str, request: Star
 
 
 def remove_never_started(store: Store, team: Team) -> Team:
-    """Remove members whose launcher (the process that was to start them) died before that, so that their names are
-    free. Returns the changed team.
+    """Remove members that were never started because the process that was to start them died. Their names are free
+    then. Returns the changed team.
     """
     for member in team.members:
         if _was_never_started(store, team, member):

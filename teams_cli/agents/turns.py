@@ -1,4 +1,4 @@
-"""Turns: one run of a client's program, from its start until nothing of it is left. It is interrupted if asked."""
+"""Turns: one run of a client's program, from its start until nothing of it is left. The run can be interrupted."""
 
 from __future__ import annotations
 

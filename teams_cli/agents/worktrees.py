@@ -59,8 +59,8 @@ class Worktree:
             self.no_target = self.work.problem = f"its directory was deleted; get it back: {command}"
 
     def _find_target(self) -> None:
-        """Find the checkout that the worktree was made from, and the branch of that checkout. If it is gone, take the
-        main checkout of the repository, provided that its branch contains the commit at which the worktree began.
+        """Find the checkout that the worktree was made from, and its branch. If that checkout is gone, take the main
+        checkout of the repository, provided that its branch contains the commit at which the worktree began.
         """
         if not os.path.isdir(checkouts.git_directory(self.path)):
             self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"

@@ -1,4 +1,4 @@
-"""Change single values in JSON that others wrote. Comments, indentation and everything else stay as they are."""
+"""Change single values in JSON files of other programs. Comments, indentation and everything else stay as they are."""
 
 from __future__ import annotations
 

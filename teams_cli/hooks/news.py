@@ -41,7 +41,9 @@ PATIENCE = 2.0
 
 
 def open_store(standpoint: Standpoint, environ: Mapping[str, str], patience: float = PATIENCE) -> tuple[Store, Caller]:
-    """Open the store of the hook, and return it with the agent as the caller. Wait *patience* seconds for a server."""
+    """Open the store of the hook, and return it with the agent as the caller. Wait *patience* seconds at most for the
+    server of a database.
+    """
     store = opening.open_store(standpoint.root, standpoint.store or FILES, patience, environ.get("TEAMS_HOST", ""))
     token = standpoint.token or environment.look_up("token", None, environ)[0]
     return store, Caller(standpoint.agent, token=token, config=config.load(store.root, environ))
@@ -194,9 +196,9 @@ def _renew_leases(store: Store, team: str, caller: Caller, seen_file: SeenFile) 
 
 
 class SeenFile:
-    """The file that notes what hooks have shown to an agent. Up to *number* no message is unread; it is -1 if some
-    message is. *stops_refused* counts how often in a row the end of a turn was refused, and *recall* is what was shown
-    of the news. The file's time is the time of the last *beat*.
+    """The file that notes what hooks have shown to an agent. *number* is that of the message up to which none is
+    unread, or -1 if some message is unread. *stops_refused* counts how often in a row the end of a turn was refused.
+    *recall* is what was shown of the news. The file's time is the time of the last *beat*.
 
     While the file is open, other hooks of the same agent wait, so that only one of them shows a message.
     """

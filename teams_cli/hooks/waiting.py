@@ -1,7 +1,7 @@
 """The waiting hook: a process beside an idle client that waits for the client's doorbell, and then wakes the client.
 
 Each client has one such process, which ends with the client. The process never takes the mail: the hook of the next
-turn shows it. It imports next to nothing, since it stays in memory.
+turn shows the mail. It imports next to nothing, since it stays in memory.
 """
 
 from __future__ import annotations

@@ -364,9 +364,6 @@ def resume(
     None if the user named nobody: then the leader acts. If *report* is "", the report is written to the same file as
     before.
 
-    Completed tasks stay completed. The variables, agents and leader are those with which the run began. *caller* is
-    None if the user named nobody: the leader then acts. An empty *report* leaves the report where it was.
-
     Raises:
         NotFound: No run made the team.
         NotAllowed: The caller is neither the team's leader nor a task-manager nor the human.

@@ -209,9 +209,6 @@ def report_of(store: Store, team: str) -> dict[str, Any]:
     If the file can't be read, the report is made again, without the leader's text. It is not made for a run that goes
     on or was interrupted: then the report is None.
 
-    If the file can't be read, the report is made again, without the leader's text. It is None if there is no file, and
-    the run goes on or was interrupted.
-
     Raises:
         NotFound: No run made the team.
     """

@@ -180,7 +180,7 @@ def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
 
 
 def bind_without_person(root: str, binding: Binding, pid: int) -> None:
-    """Record which member the process *pid* is. It is a client without a person. Processes that have ended are
+    """Record which member the process *pid* is, the process of a client without a person. Processes that have ended are
     forgotten, because nothing else reports their end.
     """
     bind(root, binding, pid)

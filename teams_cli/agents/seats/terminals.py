@@ -237,8 +237,8 @@ def terminal_of(pid: int) -> str:
 
 
 def program_of(pid: int) -> list[str]:
-    """Return the words that start the client's program, without its arguments. They are the program, and if it is an
-    interpreter of JavaScript, also the script.
+    """Return the words that start the client's program, without its arguments: the program, and also the script if the
+    program is an interpreter of JavaScript.
     """
     words = words_of(pid)
     try:
