@@ -2,7 +2,7 @@
 
 Every change also writes a row with its id into `changes`. If a connection breaks while a change may have been
 committed, another connection looks for that row. If the row is missing, a row with the same id but no team is written
-in its place: then the change can no longer be committed, and it is safe to make it again.
+instead. Then the first change can no longer be committed, and it is safe to make it again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _WRONG_ADDRESS = (
     "support SSL",
     "certificate",
 )
-"""Parts of the messages of errors that another attempt to connect would not mend."""
+"""Parts of the messages of errors for which another attempt to connect would be useless."""
 _FULL = ("too many clients", "too many connections", "connection slots are reserved", "no more connections allowed")
 _MAKE_ROOM = (
     "Nothing was changed: try again when others have ended. To make room raise max_connections of the server, or put "
@@ -74,7 +74,9 @@ class Lost(Exception):
 
 
 class Again(Exception):
-    """Raised when the server undid the statement for a temporary reason, so that nothing was changed."""
+    """Raised when the server undid the statement for a temporary reason. Nothing was changed, so the statement can be
+    repeated.
+    """
 
 
 class Missing(Exception):
@@ -86,14 +88,14 @@ class Taken(Exception):
 
 
 class Connection:
-    """One connection to the server. Only between `begin` and `commit` does a transaction stay open."""
+    """One connection to the server. A transaction is open only between `begin` and `commit`."""
 
     def __init__(self, link: Any, schema: str, lock_timeout: float) -> None:
         self.link = link
         self.used_at = 0.0
         self.sharer = 0
-        """The id of the thread that listens on this connection and now also uses it for other statements; 0 if there is
-        none.
+        """The id of the thread that listens on this connection, while the thread also uses it for other statements;
+        otherwise 0.
         """
         link.autocommit = True
         self._set_path = f'SET LOCAL search_path TO "{schema}";'
@@ -101,7 +103,7 @@ class Connection:
         self._set_also_closed = f"{self._set_limits} SET LOCAL teams.also_closed TO on;"
 
     def rows(self, sql: str, values: Any = (), begin: str = "") -> list[tuple[Any, ...]]:
-        """Return the rows of the last statement in *sql*. The statements *begin* run before it.
+        """Run the statements *begin*, then those in *sql*, and return the rows of the last statement.
 
         Raises:
             Lost, Again, Missing, Taken: See these classes.
@@ -119,14 +121,14 @@ class Connection:
         return self.rows(sql, values, self._set_path)
 
     def change(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
-        """Run a statement as a transaction of its own, and return its rows. With *also_closed* it may change a closed
-        team.
+        """Run a statement as a transaction of its own, and return its rows. If *also_closed*, the statement may change
+        a closed team.
         """
         return self.rows(sql, values, self._set_also_closed if also_closed else self._set_limits)
 
     def begin(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
-        """Begin a transaction with a statement, and return its rows. If this process then dies, the server ends the
-        transaction after five seconds.
+        """Begin a transaction with a statement, and return its rows. If this process dies before the end of the
+        transaction, the server undoes the transaction after five seconds.
         """
         settings = self._set_also_closed if also_closed else self._set_limits
         settings += " SET LOCAL idle_in_transaction_session_timeout TO 5000;"
@@ -147,7 +149,9 @@ class Connection:
             self.link.close()
 
     def _translated(self, error: psycopg2.Error) -> Exception:
-        """Return the exception to raise for an error of the client library; close a connection that is not usable."""
+        """Return the exception to raise for an error of the client library. If the connection is no longer usable,
+        close it.
+        """
         code, reason = error.pgcode or "", str(error).strip().partition("\n")[0]
         if code in _AGAIN:
             return Again(reason)
@@ -193,11 +197,13 @@ class Server:
 
     @property
     def listens_elsewhere(self) -> bool:
-        """Whether the address leads to a pooler, and its `listen=` names the server itself."""
+        """Whether the address of the store leads to a pooler, and its part `listen=` to the server itself."""
         return bool(self._listening)
 
     def direct(self) -> Server:
-        """Return a copy for listening, whose connections lead to the server itself and not to a pooler."""
+        """Return a copy for listening. Its connections use the options of `listen=`, and so lead to the server itself
+        and not to a pooler.
+        """
         import copy
 
         server = copy.copy(self)
@@ -220,7 +226,7 @@ class Server:
 
     def do(self, job: Callable[[Connection], T]) -> T:
         """Run *job* on a connection, and return its result. If the connection breaks, run the job again on another
-        one.
+        connection.
         """
         give_up = time.monotonic() + self.patience
         while True:
@@ -233,14 +239,11 @@ class Server:
                 self.give_back(connection)
 
     def do_once(self, job: Callable[[Connection, str, Callable[[T], None]], T]) -> T:
-        """Make a change exactly once, however often the connection breaks, and return the answer of *job*.
+        """Run *job*, which makes a change, and return its answer. The change is made exactly once, however often the
+        connection breaks.
 
-        *job* gets a connection, the id to commit with the change, and the function `note_answer`. The job calls that
-        function with its answer just before the statement that may commit the change.
-
-        Raises:
-            Busy: The server could not be reached; nothing was changed.
-            OutcomeUnknown: The connection broke during the commit, and the server did not come back in time.
+        *job* gets a connection, the id to commit with the change, and a function `note_answer`. Just before the
+        statement that may commit the change, the job calls `note_answer` with its answer.
         """
         give_up = time.monotonic() + self.patience
         doubt: tuple[str, T] | None = None  # the id and the answer of a change that may have been committed
@@ -290,14 +293,18 @@ class Server:
                 self._pause(give_up, str(problem))
 
     def share(self, connection: Connection | None) -> None:
-        """Let this thread run all its statements on *connection*, on which the thread also listens. None ends that."""
+        """Let this thread, which listens on *connection*, use it for all its statements. If *connection* is None, the
+        thread uses other connections again.
+        """
         if connection is None:
             self._shared.pop(get_ident(), None)
         else:
             self._shared.setdefault(get_ident(), connection)
 
     def _take_shared(self) -> Connection | None:
-        """Return the connection on which this thread listens. None if there is none, or if it is in use or broken."""
+        """Return the connection on which this thread listens. Return None if it listens on none, or if the connection
+        is in use or broken.
+        """
         connection = self._shared.pop(get_ident(), None)
         if connection is None or connection.link.closed:
             return None
@@ -305,8 +312,8 @@ class Server:
         return connection
 
     def borrow(self, job: Callable[[Connection], T]) -> tuple[Connection, T]:
-        """Run *job* on a connection. Return the connection, which the caller must give back, and the result of the
-        job.
+        """Run *job* on a connection. Return the connection, which the caller must give back, and what *job*
+        returned.
         """
         give_up = time.monotonic() + self.patience
         while True:
@@ -318,7 +325,7 @@ class Server:
                 self._pause(give_up, str(problem))
 
     def give_back(self, connection: Connection) -> None:
-        """Undo a transaction that is still open, and keep the connection for the next user."""
+        """Undo the connection's transaction if it is still open, and keep the connection for its next user."""
         try:
             connection.roll_back()
         except Exception:
@@ -333,8 +340,8 @@ class Server:
             self._idle.append(connection)
 
     def close_idle(self) -> None:
-        """Close connections that were idle for some seconds, so that a process that waits long leaves them to
-        others.
+        """Close connections that were idle for some seconds. So a process that waits long does not keep connections
+        from others.
         """
         for connection in list(self._idle):
             if time.monotonic() - connection.used_at >= _IDLE_SECONDS:
@@ -364,10 +371,10 @@ class Server:
 
 
 def _find_or_prevent(connection: Connection, change_id: str) -> bool:
-    """Return whether the change with that id is committed. If it is not, make sure that it never will be, by storing a
-    row with the same id but no team.
+    """Return whether the change with this id is committed. If it is not, make sure that it never will be: store a row
+    with the same id but no team.
 
-    The insertion waits for a commit of the same id that is in progress.
+    If the change is just being committed, storing the row waits for the end of that commit.
     """
     try:
         rows = connection.change(f"{_PREVENT}; SELECT team FROM changes WHERE id = %s", [change_id, change_id])
@@ -377,8 +384,8 @@ def _find_or_prevent(connection: Connection, change_id: str) -> bool:
 
 
 def _parse_address(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Return the schema, the options for the client library, and the options that differ for listening, from the
-    address of a store.
+    """Split the address of a store. Return the schema, the options for the client library, and the options that differ
+    for listening.
     """
     place, _, query = address.partition("?")
     schema, listening = SCHEMA, {}
@@ -402,7 +409,8 @@ def _parse_address(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
 
 
 def _options_for_listening(place: str) -> dict[str, Any]:
-    """Return the host and the port in *place*, and the server's own name of the database if *place* has one.
+    """Return the options in *place*, the value of `listen=`: host, port and, if *place* has it, the name of the
+    database on the server itself.
 
     Raises:
         InvalidValue: The value has no host and port.

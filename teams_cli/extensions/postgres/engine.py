@@ -1,9 +1,9 @@
-"""The engine for many machines: keeps records in PostgreSQL as exact text, and as jsonb for reading with SQL.
+"""The engine for many machines: keeps records in PostgreSQL as exact text, and also as jsonb for reading with SQL.
 
 Each operation is one transaction. Numbers are given under the lock of a row of the team, so they are in the order of
 the commits. A revision is the id of the transaction that wrote the record. The time is the server's. No transaction
-relies on the session of an earlier one, so a pooler may change sessions between them. The watcher of each machine
-notifies waiting processes of changes: see `watches.py`.
+relies on the session of an earlier one, so a pooler may change sessions between transactions. The watcher of each
+machine notifies waiting processes of changes: see `watches.py`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class PostgresStore(Store):
         self.address = self.server.name
         self.session = Session(self.server, self.root)
         self._look = self.session.look
-        """Returns the rows of a statement that only reads."""
+        """A function that runs a statement which only reads, and returns its rows."""
         self.clock = clock or self.session.clock
         self.environ = environ or {}
         self.place: Place | None = None
@@ -130,7 +130,7 @@ class PostgresStore(Store):
     def _create_numbered(
         self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]
     ) -> tuple[list[R], str]:
-        """Store records as `create_all` does. Return them, and the revision that all of them have."""
+        """Store records as `create_all` does. Return the records and their revision, which is the same for all."""
         _checked(team)
 
         def job(
@@ -192,7 +192,9 @@ class PostgresStore(Store):
         return dict(self._look(_BY_LABEL, [_checked(team), kind.name]))
 
     def correct_hints(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        """Write the labels that records of an older version lack; do nothing if this login may not."""
+        """Write the labels of records that an older version stored without labels. If this login may not write them, do
+        nothing.
+        """
         if kind.label is None:
             return
         records = list(self.scan(team, kind, [], keys))
@@ -248,7 +250,7 @@ class PostgresStore(Store):
         self.session.changed += 1
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Do nothing, because a server shows only durable changes, unless its settings say otherwise."""
+        """Do nothing: a server shows only durable changes, unless its settings allow others."""
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
@@ -299,8 +301,8 @@ class PostgresStore(Store):
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """Return the new messages and the last number, as the contract says. One statement reads them at the same
-        moment.
+        """Return the new messages, and the number of the last message, as `Store.news` demands. One statement reads
+        both, so that they fit together.
         """
         rows = self._look(_NEWS, [after, agent, _checked(team), kind.name])
         last = max(after, int(rows[0][0])) if rows else after  # each row has the last number
@@ -340,16 +342,16 @@ class PostgresStore(Store):
                 problems.append(problem)
 
     def _query_for(self, words: Sequence[str]) -> str | None:
-        """Return the query that finds *words* in the index; None if the index leaves out all of them, or if the tables
-        are older than the index.
+        """Return the query that finds *words* in the index. Return None if the index leaves out all of these words, or
+        if the tables are older than the index.
         """
         if schema.check(self.server) < _INDEXED_SINCE:
             return None
         return self._look("SELECT wanted(%s)::text", [list(words)])[0][0] or None
 
     def _records_having(self, team: str, kind: Kind[R], query: str | None) -> Iterator[tuple[str, str]]:
-        """Yield the key and the text of each record that may have the words of *query*, the newest first; of every
-        record if *query* is None.
+        """Yield the key and the text of each record that may have the words of *query*, the newest first. If *query* is
+        None, yield every record.
         """
         sql, values = "SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name]
         if query is not None:
@@ -358,8 +360,8 @@ class PostgresStore(Store):
         yield from sorted(self._look(sql, values), key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
 
     def _messages_having(self, team: str, kind: Kind[R], query: str | None) -> Iterator[tuple[str, str]]:
-        """Yield the key and the text of each message that may have the words of *query*, the newest first; of every
-        message if *query* is None.
+        """Yield the key and the text of each message that may have the words of *query*, the newest first. If *query*
+        is None, yield every message.
         """
         sql = "SELECT number, body FROM messages WHERE team = %s AND number < %s"
         if query is not None:
@@ -391,7 +393,9 @@ class PostgresStore(Store):
         whole_team.drop(self.session, _checked(team), kind, revision)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
-        """Add the entry to the history. Its change is already made, so a refusal of the server is ignored."""
+        """Add the entry to the history. If the server refuses, ignore this, because the change that the entry reports
+        is already made.
+        """
         try:
             self.put_history(team, [entry])
         except (errors.TeamsError, Taken):
@@ -437,7 +441,7 @@ class PostgresStore(Store):
 
 
 def _name_of_host(name: str) -> str:
-    """Return the name of a machine with only the characters and the length that a record can hold."""
+    """Return the name of a machine, reduced to the characters and the length that records allow."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name)[:64]
 
 
@@ -446,7 +450,9 @@ def _label(kind: Kind[R], record: R) -> str | None:
 
 
 def _columns(kind: Kind[R], records: Sequence[R]) -> tuple[list[str], list[str | None], list[str], frozenset[str]]:
-    """Return the keys, the labels and the texts of records as lists, and the topics of their changes."""
+    """Return three lists with the keys, the labels and the texts of the records, and the topics of the change that
+    stores them.
+    """
     keys = [getattr(record, kind.key) for record in records]
     labels = [_label(kind, record) for record in records]
     topics = frozenset().union(*(topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)))

@@ -1,8 +1,8 @@
-"""The line between waiting processes of a machine and its watcher, which listens to the server for all of them.
+"""The line between waiting processes and the watcher of their machine, which listens to the server for all of them.
 
 The watcher has a socket below the root, for its user only. A waiting process sends one line of JSON with the team, the
 channels and the topics it wants. Once the watcher can miss no later commit, it answers with `LISTENS` or `COUNTS`.
-Then it sends a line of topics for each change. An empty line now and then shows that the watcher is alive.
+After that, it sends a line of topics for each change. An empty line now and then shows that the watcher is alive.
 """
 
 from __future__ import annotations
@@ -35,20 +35,22 @@ _FOR_THE_SERVER = ("PG", "LC_", "LANG", "PATH", "HOME", "USER", "TMPDIR", "TZ", 
 watcher.
 """
 _STARTED_IN = 3.0
-"""Seconds in which a started watcher must be there; after them another process may start one."""
+"""Seconds that a new watcher has to open its socket. After these, another process may start a watcher."""
 LISTENS, COUNTS = b"listens\n", b"counts \n"
-"""The possible first answers of the watcher: the server notifies it of changes, or it counts them from time to time.
-The answers have the same length, so that one read gets either of them.
+"""The possible first answers of the watcher: the server notifies it of changes, or it counts the changes from time to
+time. Both answers have the same length, so that one read gets either.
 """
 _LONGEST_LOG = 1 << 18
 BEAT = 60.0
-"""Seconds between two empty lines, by which the watcher shows that it is alive."""
+"""Seconds between two empty lines of the watcher, which show that it is alive."""
 LATE = "changes are seen up to a second late"
 POOLED = f"{LATE}: a pooler passes none of them on. Add listen=HOST:PORT, the server itself, to the store's address"
 
 
 def name_of(whereabouts: Sequence[str]) -> str:
-    """Return the name of the watcher for a store whose identity is *whereabouts*: see `Server.whereabouts`."""
+    """Return the name of the watcher of a store. *whereabouts* is the identity of the store, from
+    `Server.whereabouts`.
+    """
     return md5(repr((_PROTOCOL, *whereabouts)).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
@@ -70,7 +72,7 @@ class Place:
         return f"{self.directory}/{self.name}.log"
 
     def attach(self, team: str, channels: Sequence[str], topics: Collection[str] | None) -> AttachedWatch | None:
-        """Return a watch that the watcher serves, or None if there is no watcher or it does not answer."""
+        """Return a watch that the watcher serves. Return None if there is no watcher, or if it does not answer."""
         line = None
         try:
             line = self.connect()
@@ -86,7 +88,7 @@ class Place:
         return AttachedWatch(line, slow=POOLED if answer == COUNTS else "")
 
     def connect(self) -> socket.socket:
-        """Return a connected socket to the watcher.
+        """Return a socket that is connected to the watcher.
 
         Raises:
             OSError: There is no watcher, or it belongs to another user.
@@ -104,7 +106,7 @@ class Place:
         return line
 
     def start(self) -> None:
-        """Start the watcher, unless another process has just started one, or this process is in a sandbox."""
+        """Start the watcher. Do nothing if another process has just started it, or if this process is in a sandbox."""
         if not self._may_start or not self._claim_start():
             return
         with suppress(OSError):
@@ -114,8 +116,8 @@ class Place:
             processes.start_own("teams_cli.extensions.postgres.watcher", [self.name], self._environ, self.log)
 
     def _claim_start(self) -> bool:
-        """Return whether this process may start the watcher. If so, write to the file `.start`, by whose time others
-        see that the watcher was just started.
+        """Return whether this process may start the watcher. If it may, write to the file `.start`: its time shows
+        other processes that the watcher was just started.
         """
         try:
             lock = locks.hold(f"{self.directory}/{self.name}.start", self._root)
@@ -131,8 +133,8 @@ class Place:
         return is_due
 
     def listen(self) -> socket.socket:
-        """Make and return the socket of the watcher, and replace one that was left behind. The caller holds the lock of
-        the watcher.
+        """Make the socket of the watcher, and return it. A socket that an earlier watcher left is replaced. The caller
+        holds the lock of the watcher.
         """
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         former_mask = os.umask(0o177)
@@ -150,7 +152,9 @@ class Place:
 
 @contextmanager
 def _short_path(directory: str) -> Iterator[str]:
-    """Give a short path for the directory, because the path of a socket has at most 100 characters."""
+    """Yield a short path for the directory, because the path of a socket has at most 100 characters. The path is valid
+    in a `with` block.
+    """
     if len(directory) < 80:
         yield directory
         return
@@ -162,8 +166,8 @@ def _short_path(directory: str) -> Iterator[str]:
 
 
 def is_of_this_user(line: socket.socket) -> bool:
-    """Return whether the process at the other end of the line runs as the user of this process. Where the system has no
-    SO_PEERCRED, return True: the mode of the socket already keeps other users out.
+    """Return whether the process at the other end of the line has the same user as this process. On a system without
+    SO_PEERCRED return True, because the mode of the socket already keeps other users out.
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return True
@@ -172,7 +176,9 @@ def is_of_this_user(line: socket.socket) -> bool:
 
 
 class AttachedWatch:
-    """A watch that the watcher of this machine wakes, so that the process needs no connection to the server."""
+    """A watch that is woken by the watcher of this machine. So its process needs no connection to the server for
+    waiting.
+    """
 
     heard: frozenset[str] = EVERY_TOPIC
 
@@ -181,12 +187,12 @@ class AttachedWatch:
         self.slow = slow
         self._incomplete_line = b""
         self.is_lost = False
-        """Whether the watcher is gone, so that no more changes are heard of."""
+        """Whether the watcher is gone. Then the process gets no more notifications of changes from it."""
         self._heard_at = time.monotonic()
         line.setblocking(False)
 
     def wait(self, timeout: float) -> bool:
-        """Block until there is a change or the watcher is gone; return False if *timeout* seconds passed first."""
+        """Block until there is a change, or the watcher is gone. Return False if *timeout* seconds passed first."""
         give_up = time.monotonic() + timeout
         while not self._take_topics():
             if not select.select([self._line], [], [], max(give_up - time.monotonic(), 0))[0]:
@@ -194,7 +200,7 @@ class AttachedWatch:
         return True
 
     def _take_topics(self) -> bool:
-        """Store the topics of the complete lines that have arrived in `heard`; return whether there are any."""
+        """Put the topics from all complete lines that have arrived into `heard`. Return whether there are any."""
         data = self._incomplete_line + self._received()
         lines, _, self._incomplete_line = data.rpartition(b"\n")
         if self.is_lost:
@@ -204,7 +210,7 @@ class AttachedWatch:
         return bool(self.heard)
 
     def _received(self) -> bytes:
-        """Return what the watcher has sent since the last call, and note whether the watcher is gone."""
+        """Return the data that the watcher has sent since the last call. If the watcher is gone, note this."""
         parts = []
         try:
             while part := self._line.recv(65536):

@@ -33,8 +33,8 @@ def check(server: Server) -> int:
 
 
 def checked_version(server: Server, rows: Sequence[Sequence[Any]]) -> int:
-    """Return the version of the tables, which is the last value in the row of the table `format`; 0 if there is no row.
-    Raises as `check` does.
+    """Return the version of the tables. *rows* is what a query of the table `format` returned: the version is the last
+    value of its only row. Return 0 if there is no row. Raises as `check` does.
     """
     version = int(rows[0][-1]) if rows else 0
     if version > VERSION:
@@ -46,8 +46,8 @@ def checked_version(server: Server, rows: Sequence[Sequence[Any]]) -> int:
 
 
 def prepare(server: Server) -> None:
-    """Update the tables in one transaction to the version that this program knows. Now and then, also delete old
-    changes.
+    """Update the tables to the version of this program, in one transaction. In one process of 256, also delete the ids
+    of old changes.
 
     Raises:
         StorageFailed: The tables are newer, or the database does not hold UTF-8.
@@ -69,7 +69,9 @@ _PRUNE = """WITH RECURSIVE of AS (SELECT min(team) AS team FROM changes
 
 
 def prune(server: Server) -> None:
-    """Delete the ids of changes older than three days. No process asks for the outcome of its change that late."""
+    """Delete the ids of changes that are older than three days. A process that looks for the outcome of its change does
+    so much earlier.
+    """
     try:
         server.do(lambda connection: connection.change(_PRUNE))
     except (errors.TeamsError, Missing):  # an agent's own login may not
@@ -98,7 +100,7 @@ def _update_tables(connection: Connection, schema: str) -> None:
 
 
 def parts() -> dict[int, str]:
-    """Return the SQL that updates the tables to each version, by version."""
+    """Return for each version of the tables the SQL that updates them to that version."""
     with open(f"{os.path.dirname(__file__)}/schema.sql", encoding="utf-8") as file:
         _, *texts = file.read().split("\n-- version ")
     return {int(text.partition("\n")[0]): text.partition("\n")[2] for text in texts}
@@ -108,8 +110,8 @@ _TABLES = ("records", "messages", "history", "counters", "changes", "format")
 
 
 def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-    """Give each of *agents* a login, and remove the access of all other logins of the team. Return the addresses of the
-    new logins, with their passwords.
+    """Give each of *agents* a login, and take all other logins of the team away. Return the addresses of the new
+    logins, with their passwords. *agents* has the duty of each agent by name.
 
     Raises:
         NotAllowed: This program's own login may not create roles.
@@ -143,7 +145,7 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
 
 
 def _store_rules(connection: Connection, kinds: Sequence[Kind[Any]]) -> None:
-    """Store in the database what the agents' logins may do with each kind of record."""
+    """Store rules in the database: what the logins of agents may do with each kind of record."""
     for kind in kinds:
         if kind.logins:
             connection.rows(
@@ -154,7 +156,7 @@ def _store_rules(connection: Connection, kinds: Sequence[Kind[Any]]) -> None:
 
 
 def login_of(database: str, schema: str, team: str, agent: str) -> str:
-    """Return the name of an agent's login. It is readable, and ends in a digest that makes it unique on the server."""
+    """Return the name of an agent's login. The name is readable; a digest at its end makes it unique on the server."""
     digest = md5(f"{database} {schema} {team} {agent}".encode(), usedforsecurity=False).hexdigest()[:8]
     return f"{schema[:16]}_{team[:16]}_{agent[:16]}_{digest}"
 
@@ -170,7 +172,7 @@ def _grant(connection: Connection, schema: str, login: str) -> None:
 
 
 def _address(server: Server, login: str, password: str) -> str:
-    """Return the address of the store with that login and its password."""
+    """Return the address of the store for this login, with its password."""
     left_out = {"user", "password", "dbname", *SOCKET}
     query = {key: value for key, value in server.options.items() if key not in left_out}
     query["schema"] = server.schema

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _PUT = """INSERT INTO counters (team, kind, last) VALUES (%s, %s, %s)
     ON CONFLICT (team, kind) DO UPDATE SET last = """
 TAKE = f"{_PUT}counters.last + excluded.last RETURNING last"
-"""SQL that takes further numbers of a kind in a team, and returns the last of them."""
+"""SQL that takes the next numbers of a kind in a team, as many as given, and returns the last of them."""
 PASS = f"{_PUT}greatest(counters.last, excluded.last)"
-"""SQL that reserves all numbers of a kind in a team up to the given one."""
+"""SQL that marks all numbers of a kind in a team as used, up to a given number."""
 _LONGEST_PAYLOAD = 7900
 """The most bytes of a notification's payload; the server limits it to 8,000."""
 _CHANGE = """WITH {before}made AS ({sql})
@@ -53,7 +53,7 @@ class Session:
         return self.server.name
 
     def prepared(self) -> Server:
-        """Return the server, after its tables are updated to this version."""
+        """Return the server. On the first call, update its tables to the version of this program."""
         if not self._is_prepared:
             disk.make_directories(f"{self._root}/tmp", self._root)
             schema.prepare(self.server)
@@ -79,9 +79,10 @@ class Session:
         before: str = "",
         topics: Collection[str] = EVERY_TOPIC,
     ) -> str | None:
-        """Run a statement that is the whole change. Return the change's revision, or None if nothing was changed.
+        """Run *sql*, a statement that makes the whole change. Return the change's revision, or None if nothing was
+        changed.
 
-        *before* has further statements for the WITH of the statement, in the form `name AS (…), `. *topics* are the
+        *before* has further statements for the WITH of this statement, in the form `name AS (…), `. *topics* are the
         topics of the change.
         """
 
@@ -102,8 +103,8 @@ class Session:
     def as_change(
         self, sql: str, values: Sequence[object], change_id: str, team: str, topics: Collection[str], before: str = ""
     ) -> tuple[str, list[object]]:
-        """Return a statement that makes the change, stores its *change_id* and notifies waiting processes, and the
-        statement's values.
+        """Return a statement that makes the change *sql*, stores *change_id* with it and notifies waiting processes.
+        Also return the values for that statement.
         """
         payload = " ".join(sorted(topics))
         if len(payload) >= _LONGEST_PAYLOAD:
@@ -111,7 +112,9 @@ class Session:
         return _CHANGE.format(before=before, sql=sql), [*values, change_id, team, self.channel(team), payload]
 
     def channel(self, team: str, suffix: str = "") -> str:
-        """Return the channel that announces a team's changes; with the suffix `h`, the channel of its history."""
+        """Return the channel on which the server announces changes of a team. With the *suffix* `h`, return the channel
+        for changes of the team's history.
+        """
         try:
             from _md5 import md5  # type: ignore[import-not-found]  # `hashlib` takes ten times as long to import
         except ImportError:
@@ -120,7 +123,9 @@ class Session:
 
 
 class ServerClock:
-    """The server's clock. The server is asked from time to time; in between, this machine's monotonic clock is used."""
+    """The clock of the server. The server is asked for the time now and then; in between, this machine's monotonic
+    clock is used.
+    """
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -129,19 +134,21 @@ class ServerClock:
         self._offset = 0.0
         """The server's time minus the time of the local clock, in seconds."""
         self._store_id = ""
-        """The identity of the store; "" while there are no tables."""
+        """The identity of the store; "" while the store has no tables."""
 
     def begin(self) -> int:
-        """Read the time and the version of the tables in one round trip. Return the version, as `schema.check` does."""
+        """Read the server's time and the version of the tables, in one round trip. Return the version, as
+        `schema.check` does.
+        """
         self._server.whereabouts()  # connects first, so that the measured time is only that of the question
         return schema.checked_version(self._server, self._ask(f"SELECT {_TIME}, store, version FROM format"))
 
     def now(self) -> datetime:
-        """Return the server's time in UTC. Its error is at most the time of a round trip."""
+        """Return the server's time in UTC. It is wrong by the time of a round trip at most."""
         return of_epoch(self.steady()[1])
 
     def steady(self) -> tuple[str, float]:
-        """Return the identity of the store, and the server's time in seconds, which is the same on all machines."""
+        """Return the identity of the store, and the server's time in seconds, which all machines share."""
         seconds = self._local.steady()[1]
         if seconds - self._asked_at >= _ASK_AGAIN:
             if not self._ask(f"SELECT {_TIME}, store FROM format"):  # no tables yet
@@ -150,7 +157,9 @@ class ServerClock:
         return self._store_id, seconds + self._offset
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query for the server's time and the identity of the store, and keep both."""
+        """Return the rows of *sql*, a query for the server's time and the identity of the store. Keep the time and the
+        identity.
+        """
         before = self._local.steady()[1]
         rows = self._server.look(sql)
         after = self._local.steady()[1]

@@ -1,8 +1,8 @@
-"""The watcher: a process for each store and user of a machine that listens to the server for all waiting processes.
+"""The watcher: a process that listens to the server of one store, for all waiting processes of one user on one machine.
 
-The first waiting process starts the watcher, which ends when no process has waited for a while. No state is lost with
-it: a process that loses its watcher finds another one, or listens by itself. The module is an entry point, so it reads
-the environment.
+The first waiting process starts the watcher. The watcher ends when no process has waited for a while. No state is lost
+with it: a process that loses its watcher finds another watcher, or listens by itself. The module is an entry point, so
+it reads the environment.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _LINGER = 30.0
 _ROUND, _LONG_ROUND = 1.0, 5.0
-"""Seconds that the watcher waits for an event. A long round is enough while events show every change."""
+"""The most seconds that the watcher waits for an event. The long round is for times when events show every change."""
 _TRY_AGAIN = 0.5
 _PRUNE_EVERY = 600.0
 _PATIENCE = 2.0
@@ -39,7 +39,7 @@ _MOST_UNSENT = 1 << 16
 
 
 class Waiter:
-    """A waiting process, as the watcher sees it: what it waits for, and the data that has not been sent to it yet."""
+    """A waiting process, as the watcher sees it: what it waits for, and the data for it that is still unsent."""
 
     def __init__(self, line: socket.socket) -> None:
         self.line = line
@@ -52,7 +52,7 @@ class Waiter:
         self._unsent = b""
 
     def receive(self) -> bool:
-        """Read what the process sent; return False if the process has left or sends too much.
+        """Read the data that the process sent. Return False if the process has left, or if it sent too much.
 
         Raises:
             ValueError: The data is not the request of a waiting process.
@@ -72,7 +72,7 @@ class Waiter:
         return True
 
     def tell(self, topics: frozenset[str]) -> None:
-        """Send the topics of a change, if the process waits for any of them."""
+        """Send the topics of a change to the process, if it waits for any of them."""
         if self.is_served and topics and concerns(self.topics, topics):
             wanted = topics if self.topics is None else topics & {*self.topics, *EVERY_TOPIC}
             self._send(" ".join(sorted(wanted)).encode() + b"\n")
@@ -88,8 +88,8 @@ class Waiter:
             self._send(b"\n")
 
     def _send(self, data: bytes) -> None:
-        """Send data after the data that is still unsent. If too much is unsent, replace all but the first line, which
-        may be sent in part, by one line that means every topic.
+        """Send *data* after the data that is still unsent. If too much is unsent, keep only its first line, which may
+        be sent in part, and replace the rest by one line that stands for every topic.
         """
         self._unsent += data
         if len(self._unsent) > _MOST_UNSENT:
@@ -142,7 +142,7 @@ class Watcher:
             self._counts = Counts(self._server, [])
 
     def round(self) -> None:
-        """Wait for the next event, then do everything that is due."""
+        """Wait for the next event, for some seconds at most. Then do everything that is due."""
         for key, _ in self._selector.select(_LONG_ROUND if self._connection and self._waiters else _ROUND):
             if key.fileobj is self._door:
                 self._accept()
@@ -180,7 +180,7 @@ class Watcher:
             self._selector.register(line, selectors.EVENT_READ)
 
     def _receive_from(self, waiter: Waiter) -> None:
-        """Read what the process sent. Forget a process that left or sent anything but a request."""
+        """Read the data that the process sent. Forget the process if it left, or if the data is not a request."""
         try:
             still_waits = waiter.receive()
         except ValueError:
@@ -191,7 +191,7 @@ class Watcher:
             waiter.line.close()
 
     def _serve(self) -> None:
-        """Serve new processes, and listen to exactly the channels that some process waits for."""
+        """Begin to serve new processes. Listen to the channels that processes wait for, and to no others."""
         new = [waiter for waiter in self._waiters.values() if waiter.channels and not waiter.is_served]
         wanted = {channel for waiter in self._waiters.values() for channel in waiter.channels}
         if self._counts:
@@ -206,7 +206,7 @@ class Watcher:
             waiter.serve(COUNTS if self._counts else LISTENS)
 
     def _pass_on(self) -> None:
-        """Notify the processes of changes that the server announced or that were counted."""
+        """Notify the processes of changes. The server announced these changes, or counting found them."""
         if self._counts and time.monotonic() >= self._due_at:
             self._count(self._counts)
         if self._connection is None:
@@ -233,7 +233,9 @@ class Watcher:
                 waiter.tell(EVERY_TOPIC)
 
     def _drop_connection(self, problem: Exception) -> None:
-        """Close the broken connection, make all processes look for changes, and plan a new attempt to connect."""
+        """Close the broken connection, and plan a new attempt to connect. Notify all processes, because they may miss
+        changes now.
+        """
         _log(f"the connection is lost: {problem or type(problem).__name__}")
         if self._connection:
             self._selector.unregister(self._descriptor)
@@ -243,8 +245,8 @@ class Watcher:
         self._tell_all()
 
     def _stay_connected(self) -> bool:
-        """Connect if there is no connection and an attempt is due, and return whether there is a connection. After a
-        new connection all processes look for changes, because nobody was notified of earlier commits.
+        """If there is no connection, and the next attempt is due, connect. Return whether there is a connection. After
+        a new connection all processes are notified, because they may have missed earlier commits.
         """
         if self._connection is None and self._counts is None:
             if time.monotonic() < self._due_at:
@@ -264,7 +266,7 @@ class Watcher:
 
 
 class Tenancy:
-    """Holds the watcher's socket as long as no other watcher has replaced it."""
+    """Holds the socket of the watcher, and notices if another watcher has replaced the socket."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -274,7 +276,9 @@ class Tenancy:
         self._look_at = 0.0
 
     def holds(self) -> bool:
-        """Return whether the socket is still this watcher's. The path is looked at only every few seconds."""
+        """Return whether the socket still belongs to this watcher. To save time, this is checked only every few
+        seconds.
+        """
         if time.monotonic() < self._look_at:
             return True
         self._look_at = time.monotonic() + _LONG_ROUND
@@ -284,7 +288,9 @@ class Tenancy:
             return False
 
     def end(self) -> None:
-        """Remove the socket. A process that is about to connect then looks for another watcher."""
+        """Remove the socket, if it still belongs to this watcher. A process that wants to connect then looks for
+        another watcher.
+        """
         if self.holds():
             disk.discard(self._path)
         self.door.close()
@@ -305,8 +311,8 @@ def _raise_limit_of_files() -> None:
 
 
 def main() -> None:
-    """Run the watcher whose name is the first argument. It ends when no process has waited for 30 seconds, or for as
-    many as the second argument says, or when another watcher has taken its place.
+    """Run the watcher whose name is the first argument. The second argument is a number of seconds, by default 30. The
+    watcher ends when no process has waited for so many seconds, or when another watcher has replaced its socket.
     """
     linger = float(sys.argv[2]) if len(sys.argv) > 2 else _LINGER
     store = opening.from_environment(os.environ, _PATIENCE)

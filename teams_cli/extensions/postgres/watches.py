@@ -1,7 +1,7 @@
-"""Waits for changes in a team that is in PostgreSQL.
+"""Waits for changes of a team that is in PostgreSQL.
 
-The watcher of the machine, which has one connection for all, wakes waiting processes. Without a watcher a process
-listens on a connection of its own, or polls behind a pooler.
+The watcher of the machine wakes waiting processes; it needs only one connection for all of them. Without a watcher, a
+process listens on a connection of its own or, behind a pooler, polls.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _COUNT = """SELECT of.team, edge.at::text, (SELECT sum(last) FROM counters WHERE
     (SELECT count(*) FROM changes WHERE team = of.team AND at > edge.at)
     FROM unnest(%s::text[]) AS of (team), (SELECT clock_timestamp() - interval '5 minutes' AS at) AS edge"""
 _MOVE_AFTER = 300.0
-"""Seconds after which changes are counted from a later time."""
+"""Seconds after which the time from which changes are counted moves on."""
 
 
 class Counts:
-    """Counts the changes of some teams in one query, to find the teams that changed.
+    """Counts the changes of some teams in one query, and so finds out which teams changed.
 
-    Changes are counted from a time that moves on every five minutes, so that few rows are counted. One statement counts
-    from the old time and from the new one, so that no change is missed in between. No change takes five minutes from
-    its row to its commit.
+    Only changes since a certain time are counted, so that few rows are read. This time moves on every five minutes. One
+    statement then counts from both the old time and the new time, so that no change is missed. A change is committed
+    less than five minutes after its row is written.
     """
 
     def __init__(self, server: Server, teams: Sequence[str]) -> None:
@@ -52,14 +52,14 @@ class Counts:
         """The number of looks that found a change."""
 
     def look(self) -> int:
-        """Look again, and return the number of looks so far that found a change."""
+        """Count again. Return how many times so far a change was found."""
         if self.changed(self._teams):
             self.looks += 1
         return self.looks
 
     def changed(self, teams: Sequence[str]) -> set[str]:
-        """Return which of the *teams* changed since the last look. A team that was not part of the last look is left
-        out.
+        """Return those of *teams* that changed since the last call. A team that was not among the *teams* of the last
+        call is left out.
         """
         now = time.monotonic()
         if not self._since:
@@ -77,13 +77,15 @@ class Counts:
 
 _POLL_EVERY = 0.1
 _FIRST_LOOK = 2.0
-"""Seconds that a process waits before it looks for a watcher again or starts one."""
+"""Seconds that a process without a watcher waits before it first looks for a watcher again, or starts one."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
-"""Seconds between two looks for a watcher; the pause doubles each time."""
+"""The shortest and the longest pause, in seconds, between two looks for a watcher. Each pause doubles the last one."""
 _ORPHANED = 3.0
-"""Seconds for which a process whose watcher was killed looks for a new one before it connects by itself."""
+"""Seconds for which a process that lost its watcher looks for a new one. After these, it connects to the server by
+itself.
+"""
 _QUIET = 5.0
-"""Seconds without news after which a waiting process closes its idle connections."""
+"""Seconds without news, after which a waiting process closes its idle connections."""
 _SILENT = 2.5 * BEAT
 _UNWATCHED = f"{LATE}: no watcher of this machine gets to the server that listen= names, as it says in"
 _LOOKS_BEFORE_WARNING = 4
@@ -98,9 +100,11 @@ def watch(session: Session, place: Place, team: str, topics: Collection[str] | N
 
 
 class HostWatch:
-    """A watch that connects to the server by itself until there is a watcher on this machine, which then serves it.
+    """A watch that is served by the watcher of this machine. While there is no watcher, it connects to the server by
+    itself.
 
-    Moving from one to the other also wakes the waiting process, since a commit in between may have reached neither.
+    Moving between server and watcher also wakes the waiting process, because a commit in between may have reached
+    neither.
     """
 
     def __init__(self, server: Server, place: Place, team: str, channels: list[str], topics: Collection[str] | None):
@@ -109,17 +113,19 @@ class HostWatch:
         self._request = (team, channels, topics)
         self._pause = _SHORTEST_PAUSE
         self._looks = 0
-        """The number of looks in a row that found no watcher."""
+        """How many looks in a row found no watcher."""
         self._quiet_since = time.monotonic()
         self._look_at = self._quiet_since + _FIRST_LOOK
         """The time of the next look for a watcher."""
         self._connect_at = 0.0
-        """The time after which this process, when its watcher is gone, connects to the server by itself."""
+        """The time after which this process connects to the server by itself, if its watcher is gone and there is no
+        new one.
+        """
         self._has_moved = False
         self.heard: frozenset[str] = EVERY_TOPIC
         self.slow = ""
         self._watch: Watch | None = self._attached() or self._connected()
-        """The watch that is in use; None after the watcher is gone, until there is a new watch."""
+        """The watch in use. It is None between the loss of the watcher and the next watch."""
 
     def wait(self, timeout: float) -> bool:
         """Block until something may have changed since the last call; return False if *timeout* seconds passed
@@ -136,7 +142,7 @@ class HostWatch:
                 return False
 
     def _wait_for_step(self, give_up: float) -> bool:
-        """Wait until there is news or another step is due; return whether there was news."""
+        """Wait until there is news, or the next step is due. Return whether there was news."""
         seconds_left = max(give_up - time.monotonic(), 0.0)
         watch = self._watch
         if watch is None:
@@ -150,7 +156,7 @@ class HostWatch:
         return has_news
 
     def _seconds_to_next_step(self) -> float:
-        """Return the seconds until the next step is due. After a long quiet time, also close idle connections."""
+        """Return the seconds until the next step is due. If there was no news for long, also close idle connections."""
         now = time.monotonic()
         if not isinstance(self._watch, AttachedWatch):
             return max(self._look_at - now, 0.0)
@@ -160,8 +166,8 @@ class HostWatch:
         return _QUIET - (now - self._quiet_since)
 
     def _move_if_due(self) -> None:
-        """Look for a watcher if it is time to, and move to it. If the former watcher has been gone for long, connect to
-        the server instead.
+        """If it is time to look for a watcher, look, and move to the watcher if there is one. If the former watcher has
+        been gone for long, and there is no new one, connect to the server.
         """
         now = time.monotonic()
         if isinstance(self._watch, AttachedWatch) or now < self._look_at:
@@ -194,7 +200,7 @@ class HostWatch:
             self.slow = f"{_UNWATCHED} {self._place.log}"
 
     def _connected(self) -> Watch:
-        """Return a watch that needs no watcher: it listens to the server, or polls if only a pooler can be reached."""
+        """Return a watch without a watcher. It listens to the server or, if only a pooler can be reached, polls."""
         team, channels, topics = self._request
         if not self._server.listens_elsewhere:
             connection, direct = listen(self._server, channels)
@@ -218,8 +224,8 @@ class HostWatch:
 
 
 def listen(server: Server, channels: list[str]) -> tuple[Connection, bool]:
-    """Return a connection that listens to the channels, and whether the connection leads to the server and not to a
-    pooler.
+    """Return a connection that listens to *channels*. Also return whether the connection leads to the server itself and
+    not to a pooler.
     """
 
     def listen_on(connection: Connection) -> bool:
@@ -231,17 +237,18 @@ def listen(server: Server, channels: list[str]) -> tuple[Connection, bool]:
 
 
 def is_direct(server: Server) -> bool:
-    """Return whether connections lead to the server itself and not to a pooler."""
+    """Return whether the connections of *server* lead to the server itself and not to a pooler."""
     connection, direct = listen(server, [])
     server.give_back(connection)
     return direct
 
 
 class ListeningWatch:
-    """A watch that the server wakes within a millisecond. If the connection breaks, the watch wakes and connects again.
+    """A watch that the server itself wakes, within a millisecond. If the connection breaks, the watch wakes its process
+    and connects again.
 
-    A thread that waits for some topics uses this connection for its other statements too, so that the thread holds only
-    one connection. Notifications that arrive during such a statement wake the next `wait`, but not `select`.
+    A thread with such a watch also uses the watch's connection for its statements, so that it needs only one
+    connection. A notification that arrives during a statement wakes the next `wait`, but not `select`.
     """
 
     slow = ""
@@ -272,7 +279,9 @@ class ListeningWatch:
         return True
 
     def _take_notifications(self, link: Any) -> bool:
-        """Take all notifications; return whether a wanted one has arrived or the connection is broken."""
+        """Take all notifications that have arrived. Return True if one of them has a wanted topic, or if the connection
+        is broken.
+        """
         try:
             link.poll()
         except Exception:

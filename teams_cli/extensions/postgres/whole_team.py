@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 _TO_SEVERAL = "@"
-"""Stands in a packed message's key for its recipients, if there are several."""
+"""Stands in the key of a packed message where its recipient would be, if the message has several recipients."""
 _COUNTED = f"counted AS ({PASS}), "
 _PUT = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
     ON CONFLICT (team, kind, key) DO UPDATE SET label = excluded.label, body = excluded.body,
@@ -94,7 +94,7 @@ _DROP = f"""gone AS (DELETE FROM records WHERE team = %s AND kind = %s AND key =
 
 
 def drop(session: Session, team: str, kind: Kind[R], revision: str) -> None:
-    """Delete the team and its records, if the team's own record still has *revision*: see `Store.drop`."""
+    """Delete the team with all its records, if its own record still has *revision*: see `Store.drop`."""
     where = [team, kind.name, team]  # the key of a team's own record is its name
     values = [*where, revision, *[team] * _DROP.count(_IF_GONE)]
     if session.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
@@ -113,7 +113,7 @@ _SETTINGS = {
     ),
 }
 _FEW, _SHARE_OF_FEW = 10, 0.2
-"""Fewer free connections than this number, or than this share of all, are too few."""
+"""Free connections are too few if they are fewer than this number, or fewer than this share of all connections."""
 _USED = """SELECT count(*), least(
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
         - coalesce(current_setting('reserved_connections', true), '0')::int,
@@ -123,8 +123,8 @@ _USED = """SELECT count(*), least(
 
 
 def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: str) -> Iterator[Finding]:
-    """Yield a finding for each dangerous setting of the server and for each damaged record. A person has to fix
-    them.
+    """Yield a finding for each dangerous setting of the server, for a lack of connections, for late notifications, and
+    for each damaged record. Only a person can fix these.
     """
     for name, (level, what, remedy) in _SETTINGS.items():
         if session.server.look(f"SHOW {name}") == [("off",)]:
@@ -146,7 +146,7 @@ def _lack_of_connections(session: Session) -> Iterator[Finding]:
 
 
 def _late_notifications(session: Session) -> Iterator[Finding]:
-    """Yield a warning if processes that wait behind a pooler learn of changes late."""
+    """Yield a warning if waiting processes learn of changes late, because a pooler is between them and the server."""
     if session.server.listens_elsewhere:
         direct = session.server.direct()
         try:
