@@ -1,4 +1,4 @@
-"""Finds damage and fixes it."""
+"""Finds damage in the data of `teams`, and fixes what can be fixed."""
 
 from __future__ import annotations
 
@@ -8,5 +8,7 @@ if TYPE_CHECKING:
 
 
 def finding(where: str, level: str, what: str, remedy: str = "") -> Finding:
-    """Return a finding of the level `problem`, `warning`, `fixed` or `good`."""
+    """Return a finding. *level* is `problem`, `warning`, `fixed` or `good`; *where* and *what* say what was found, and
+    *remedy* what to do about it.
+    """
     return {"level": level, "where": where, "what": what, "remedy": remedy}

@@ -1,4 +1,4 @@
-"""Test a client: its program, its settings, the command of its hooks, and a real turn."""
+"""Tests a client: its program, its settings, the commands of its hooks, and, if wanted, a real turn."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _TEAM, _AGENT = "probe", "probe"
 def examine(
     client: str, root: str, config: Config | None, environ: Mapping[str, str], directory: str, turn: bool
 ) -> Iterator[Finding]:
-    """Test everything that the client's hooks need; with *turn*, also have the client take a turn.
+    """Test everything that the hooks of the client need. If *turn* is True, also have the client take a turn.
 
-    A finding of the level `good` says that something is right.
+    A finding of the level `good` says that a thing is right.
     """
     profile = profiles.get(client, config)
     program = which(profile.program, path=environ.get("PATH"))
@@ -71,7 +71,7 @@ def examine(
 
 
 def _scratch(top: str) -> FileStore:
-    """Create a temporary team below *top*, in which the agent of the test has mail. Return its store."""
+    """Create a temporary team below *top*, in which the test's agent has mail. Return the store of the team."""
     store = FileStore(f"{top}/root")
     joining.spawn_team(store, _TEAM, Caller("lead"))
     joining.join(store, _TEAM, Caller(_AGENT))
@@ -84,7 +84,9 @@ def _environment(store: FileStore) -> dict[str, str]:
 
 
 def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Finding:
-    """Run the hook *command* as the client would after a tool call, with mail waiting. Return what was found."""
+    """Run *command*, a hook of the client, as the client would after a tool call, with mail waiting. Return a finding
+    that says whether the hook reported the mail.
+    """
     dialect = known.get(command.split()[-1]).dialect or COMMON
     event = json.dumps({"hook_event_name": dialect.after_tool})
     with TemporaryDirectory() as top:
@@ -104,7 +106,9 @@ def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Fi
 
 
 def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, str], directory: str) -> Finding:
-    """Run a turn of the client with its own settings, and report whether a hook of `teams` ran."""
+    """Have the client take a turn with its own settings. Return a finding that says whether a hook of `teams` ran in
+    the turn.
+    """
     mode = permissions.mode(profile, "edit")
     with TemporaryDirectory() as top:
         store = _scratch(top)
@@ -136,7 +140,7 @@ _VARIABLES = ("TEAMS_HOME", "XDG_CONFIG_HOME")
 
 
 def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield a finding for each client whose settings name another root for the teams."""
+    """Yield a finding for each client whose settings name another directory for the teams than *root*."""
     for client in known.all_clients():
         if not client.home:
             continue
@@ -154,7 +158,9 @@ def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _settings_in(path: str) -> Any:
-    """Return the settings in the file at *path*; None if they can't be read, which another finding reports."""
+    """Return the settings in the file at *path*. Return None if the file can't be read; another finding reports
+    this.
+    """
     import json
     import tomllib
 
@@ -167,7 +173,9 @@ def _settings_in(path: str) -> Any:
 
 
 def _environments(settings: Any) -> Iterator[dict[str, str]]:
-    """Yield the variables of `teams` that the settings give to processes of the client, from each part with any."""
+    """Yield the variables of `teams` in each part of the settings that has any. The client gives them to the processes
+    that it starts.
+    """
     if isinstance(settings, dict):
         variables = {key: settings[key] for key in _VARIABLES if isinstance(settings.get(key), str) and settings[key]}
         if variables and not any("{" in value for value in variables.values()):  # the client fills in the braces

@@ -1,4 +1,4 @@
-"""Find problems of the teams, and fix those whose repair loses nothing."""
+"""Finds problems of the teams, and fixes those that can be repaired without a loss."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ def examine(
     environ: Mapping[str, str] | None = None,
     directory: str = "",
 ) -> list[Finding]:
-    """Examine all teams, or *only* one, and the user's rules, including those in OpenCode's own directory, *opencode*.
-    With *fix*, make the repairs that lose nothing. Names of workflows are looked up in the *directory*.
+    """Examine all teams, or *only* one, and the user's rules. *opencode* is OpenCode's own directory, whose rules are
+    also examined. With *fix*, make the repairs that lose nothing. Names of workflows are looked up in the *directory*.
 
-    Each finding has a level (`problem`, `warning` or `fixed`), where and what the problem is, and what to do about it.
+    Each finding has a level (`problem`, `warning` or `fixed`), the place and the nature of the problem, and what to do
+    about it.
     """
     if only and only not in store.teams():
         teams.get(store, only)
@@ -65,7 +66,7 @@ def examine(
 
 
 def _rules(config: Config, defined_roles: set[str], directory: str) -> Iterator[Finding]:
-    """Yield a finding for each rule that has no effect, such as one for a misspelt command, which forbids nothing."""
+    """Yield a finding for each rule that has no effect. For example, a rule for a misspelt command forbids nothing."""
     for operation, by_role in config.permission.get("tool", {}).items():
         place = f"permission.tool.{operation}"
         yield from _unknown_operations(place, [operation] if operation != "*" else [])
@@ -114,9 +115,7 @@ def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapp
 
 
 def _suspended_keepers(store: Store, team: Team) -> Iterator[Problem]:
-    """Yield a problem for each supervisor on this machine that is suspended, so that its agent neither works nor
-    ends.
-    """
+    """Yield a problem for each supervisor on this machine that is suspended. Its agent then neither works nor ends."""
     for session, _ in store.scan(team.name, SESSION, []):
         if not session.ended and (pid := ending.frozen_keeper(session)):
             what = f"the keeper of {session.agent}, process {pid}, is stopped"
@@ -141,8 +140,8 @@ def _undefined_roles(team: Team, config: Config) -> Iterator[Problem]:
 
 
 def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield a problem for each detached client that still runs in a closed team. Either somebody watched the client
-    when the team was closed, or it did not end. With *fix*, end these clients.
+    """Yield a problem for each client in the background that still runs although its team is closed: somebody watched
+    it when the team was closed, or it did not end. With *fix*, end these clients, unless somebody watches them.
     """
     unattended = sitting.unattended_agents(store, team.name, environ)
     still_running = sitting.end_all_unattended(store, team.name, environ) if fix else unattended
@@ -163,8 +162,8 @@ def _left_worktrees(store: Store, team: Team) -> Iterator[Problem]:
 
 
 def _isolation(store: Store, team: Team) -> Iterator[Problem]:
-    """Yield a problem for each running agent that shares its ports or worktree with another, or whose worktree has
-    another branch checked out.
+    """Yield a problem for each running agent that shares its ports or its worktree with another agent, or whose
+    worktree has another branch checked out than the agent's.
     """
     sessions = [session for session, _ in store.scan(team.name, SESSION, [])]
     for session, what in isolation.broken(sessions):
@@ -173,8 +172,8 @@ def _isolation(store: Store, team: Team) -> Iterator[Problem]:
 
 
 def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
-    """Yield a problem for each inbox that was read beyond the last message, which happens when messages are deleted by
-    hand. With *fix*, correct the inbox.
+    """Yield a problem for each inbox that was read further than its last message. This happens when messages are
+    deleted by hand. With *fix*, correct the inbox.
     """
     for inbox, _ in store.scan(team, INBOX, []):
         last = store.last(team, MESSAGE)
@@ -198,7 +197,9 @@ def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
 
 
 def _blocking_failures(graph: course.Graph) -> Iterator[Problem]:
-    """Yield a problem for each failed or cancelled task that blocks others, with the tasks that it blocks."""
+    """Yield a problem for each failed or cancelled task that blocks other tasks. The problem names the blocked
+    tasks.
+    """
     for row in agents.failures(graph):
         if waiting := sorted(graph.behind(row["id"]), key=TASK.number_in):
             why = " ".join(row["reason"].split())[:_LONGEST_REASON] if row["status"] == "failed" else ""
@@ -210,7 +211,7 @@ def _blocking_failures(graph: course.Graph) -> Iterator[Problem]:
 
 
 def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
-    """Return the ids of the tasks that block themselves through others."""
+    """Return the ids of the tasks that wait for themselves, because their blockers form a cycle."""
     if not ordering.circle({key: task.waits_for for key, task in by_id.items()}):
         return set()
     in_cycles = set()

@@ -90,7 +90,9 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def _lineage(role: str, roles: Roles) -> list[str]:
-    """Return the role and the roles that it extends, one after the other. The last is "" if they form a cycle."""
+    """Return the role, the role that it extends, the role that this extends, and so on. If the roles form a cycle, the
+    last element is "".
+    """
     lineage = [ALIASES.get(role, role)]
     while lineage[-1] in roles:
         parent = roles[lineage[-1]]["extends"]
@@ -122,7 +124,7 @@ def _directories(workflow: Workflow) -> Iterator[Problem]:
 
 
 def skills_of(role: str, specialty: str | None, roles: Roles) -> set[str]:
-    """Return the skills of a worker with that role and specialty."""
+    """Return the skills of a worker with this role and this specialty."""
     skills = {specialty} if specialty else set()
     for name in _lineage(role, roles):
         skills.update(roles[name].get("skill", ()) if name in roles else ())
@@ -142,8 +144,8 @@ def _skills(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def required(task: TaskTemplate) -> list[list[str]]:
-    """Return the required skills of each task that the template creates, as far as the items of the template are
-    known.
+    """Return, for each task that the template creates, the skills that it requires. If the items come from a command,
+    they are not known, and the list is empty.
     """
     items = (task.each.items or []) if task.each else [""]
     return [[model.fill(skill, {"item": item}) for skill in task.require] for item in items]
@@ -171,7 +173,7 @@ def _scripts(workflow: Workflow) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _placeholders(workflow: Workflow) -> Iterator[Problem]:
-    """Yield a problem for each placeholder that nothing fills."""
+    """Yield a problem for each placeholder whose name stands for nothing."""
     variables = {REPO, *workflow.variables}
     for key_path, text, names_of_item in _texts(workflow):
         fillable = variables | names_of_item
@@ -181,8 +183,8 @@ def _placeholders(workflow: Workflow) -> Iterator[Problem]:
 
 
 def _texts(workflow: Workflow) -> Iterator[tuple[KeyPath, str, set[str]]]:
-    """Yield all texts with placeholders, each with the keys that lead to it, and with the names that it may use besides
-    variables and results.
+    """Yield all texts that may have placeholders. Each comes with the keys that lead to it, and with the names that its
+    placeholders may use in addition to variables and results.
     """
     for index, task in enumerate(workflow.tasks):
         names_of_item = {"item"} if task.each else set()
@@ -197,8 +199,8 @@ def _texts(workflow: Workflow) -> Iterator[tuple[KeyPath, str, set[str]]]:
 
 
 def _results(workflow: Workflow) -> Iterator[Problem]:
-    """Yield the placeholders for results that can't be filled in: a task may use those of the tasks in its `blockedBy`,
-    and the prompt of `synthesize` those of all tasks.
+    """Yield each placeholder for a result that can't be filled in. A task may use the results of the tasks in its
+    `blockedBy`; the prompt of `synthesize` may use the results of all tasks.
     """
     for key_path, text, _ in _texts(workflow):
         task_ids: set[str] = set()

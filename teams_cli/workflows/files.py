@@ -1,4 +1,4 @@
-"""Finding workflow files by name or path, and reading them. All problems are reported at once."""
+"""Finding workflow files by name or path, and reading them. All problems of a file are reported at once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WorkflowNotFound(errors.NotFound):
 
 
 class TooManyValues(yaml.YAMLError):
-    """Raised for a document that is too large, counting all that its aliases repeat."""
+    """Raised for a document with too many values. What an alias repeats counts each time."""
 
 
 def content_of(path: str, limit: int = MAX_FILE) -> str:
@@ -56,7 +56,9 @@ def content_of(path: str, limit: int = MAX_FILE) -> str:
 
 
 def front_matter(content: str) -> str | None:
-    """Return the text between the first two fences; None if the content does not begin with a fence."""
+    """Return the front matter: the text between the first two fences. Return None if the content does not begin with a
+    fence.
+    """
     lines = content.removeprefix("\ufeff").splitlines()
     if lines and lines[0].rstrip() == FENCE:
         for index, line in enumerate(lines[1:], 1):
@@ -66,7 +68,7 @@ def front_matter(content: str) -> str | None:
 
 
 def parsed(text: str, what: str, hint: str) -> Any:
-    """Return the document in a YAML text. An error calls the text *what*, and has the *hint*.
+    """Return the document in a YAML text. If the text is not valid, the error calls it *what*, and has the *hint*.
 
     Raises:
         InvalidValue: The text is not valid, or too large.
@@ -86,7 +88,7 @@ def parsed(text: str, what: str, hint: str) -> Any:
 
 
 def loaded(text: str) -> tuple[yaml.Node | None, Any]:
-    """Return the node and the document in a YAML text; None for both if the text is empty.
+    """Return the node and the document of a YAML text. Both are None if the text is empty.
 
     Raises:
         YAMLError, ValueError, RecursionError: The text is not valid.
@@ -104,8 +106,8 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Return the number of values in the node, counting all that its aliases repeat. *sizes* has the numbers of nodes
-    that were counted before.
+    """Return the number of values in the node. What an alias repeats counts each time. *sizes* keeps the numbers of
+    nodes that were counted before.
     """
     size = sizes.get(id(node))
     if size is None:
@@ -120,8 +122,8 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
 
 
 def _located(document: yaml.Node | None) -> tuple[dict[KeyPath, int], list[tuple[KeyPath, int]]]:
-    """Return the line of each key and value in the text, from 1; and the keys that are given again, with their lines.
-    YAML itself would silently take the last value of such a key.
+    """Return the line of each key and value in the text, counted from 1. Also return the keys that a mapping has a
+    second time, with their lines: YAML would silently take the last value of such a key.
     """
     lines: dict[KeyPath, int] = {}
     repeated_keys: list[tuple[KeyPath, int]] = []
@@ -153,8 +155,8 @@ def in_words(error: Any) -> str:
 
 
 def path_of(workflow: str, directory: str) -> str:
-    """Return the file of a workflow. *workflow* is a path, the name of a shipped workflow, or else the name of one in
-    ./workflows.
+    """Return the path of a workflow's file. *workflow* is a path, the name of a shipped workflow, or the name of a
+    workflow in ./workflows.
 
     Raises:
         WorkflowNotFound: There is no such workflow; the hint names all that there are.
@@ -174,7 +176,7 @@ def path_of(workflow: str, directory: str) -> str:
 
 
 def read(path: str, roles: Roles | None = None) -> Workflow:
-    """Return the workflow in a file. *roles* are those that the user's configuration defines.
+    """Return the workflow in a file. *roles* are the roles that the user's configuration defines.
 
     Raises:
         InvalidValue: The workflow has problems; the message names all, each with its line and field.
@@ -199,8 +201,8 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
 
 
 def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
-    """Yield a problem for each workflow that a role names and that does not exist, neither by name nor beside this
-    workflow.
+    """Yield a problem for each role that names a workflow which does not exist. It is looked up by name, and as a file
+    beside this workflow.
     """
     for role, definition in workflow.roles.items():
         if name := definition.get("workflow"):
@@ -211,7 +213,9 @@ def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
 
 
 def refuse_massgen(path: str, text: str) -> None:
-    """Refuse a text that is a configuration of MassGen. The message says for each of its keys what to write instead."""
+    """Refuse a text that is a configuration of MassGen. For each key of the configuration, the message says what to
+    write in a workflow.
+    """
     try:
         node, document = loaded(text)
         lines, _ = _located(node)
@@ -224,7 +228,9 @@ def refuse_massgen(path: str, text: str) -> None:
 
 
 def _list_of(problems: Iterable[Problem], path: str, lines: dict[KeyPath, int]) -> str:
-    """Return a line of text for each problem in the file at *path*, in the order of the file."""
+    """Return a line of text for each of the *problems*, in their order in the file at *path*. *lines* has the line of
+    each key.
+    """
     rows = []
     for key_path, what in problems:
         keys = ".".join(str(key) for key in key_path if key != "[key]")
@@ -235,7 +241,7 @@ def _list_of(problems: Iterable[Problem], path: str, lines: dict[KeyPath, int]) 
 
 
 def _parse_front_matter(text: str, path: str) -> tuple[Any, dict[KeyPath, int], list[KeyPath]]:
-    """Return the document, the line of the file for each key and value in it, and the keys that are given twice."""
+    """Return the document; for each key and value, its line in the file; and the keys that a mapping has twice."""
     lines_before = 1  # the fence
     try:
         node, document = loaded(text)
@@ -253,8 +259,8 @@ def _parse_front_matter(text: str, path: str) -> tuple[Any, dict[KeyPath, int], 
 
 
 def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Problem]]:
-    """Return the workflow and its problems. Parts of the wrong form are left out, so that the others are checked; the
-    workflow is None if too little of it is left.
+    """Return the workflow and its problems. Parts with a wrong form are left out, so that the remaining parts can be
+    checked. The workflow is None if too little remains.
     """
     rows = document.get("tasks") if isinstance(document, dict) else None
     ids = {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
@@ -275,8 +281,9 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
 
 
 def _without(document: Any, key_paths: list[KeyPath]) -> Any:
-    """Return the document without the parts to which *key_paths* lead. If a part is missing, the part in which it is
-    missing is left out. Stand-ins for tasks and agents let the others keep their numbers.
+    """Return the document without the parts to which *key_paths* lead. If such a part is missing, leave out the part
+    that should contain it. A task or agent is replaced by a stand-in, so that the tasks and agents after it keep their
+    numbers.
     """
     left_out = {_existing(document, key_path) for key_path in key_paths}
 
@@ -299,7 +306,7 @@ def _without(document: Any, key_paths: list[KeyPath]) -> Any:
 
 
 def _existing(document: Any, key_path: KeyPath) -> KeyPath:
-    """Return the beginning of *key_path* that leads to something in the document."""
+    """Return *key_path* if it leads to something in the document. Otherwise return its longest beginning that does."""
     for length, key in enumerate(key_path):
         is_key = isinstance(document, dict) and key in document
         is_index = isinstance(document, list) and isinstance(key, int) and key < len(document)
@@ -310,7 +317,9 @@ def _existing(document: Any, key_path: KeyPath) -> KeyPath:
 
 
 def describe(path: str, problems: list[errors.TeamsError]) -> dict[str, Any] | None:
-    """Return the row of a workflow in a list. If it can't be read, return None, and add the error to *problems*."""
+    """Return the row of a workflow in a list of workflows. If the workflow can't be read, return None, and add the
+    error to *problems*.
+    """
     try:
         workflow = read(path)
     except errors.TeamsError as problem:

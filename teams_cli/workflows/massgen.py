@@ -1,4 +1,6 @@
-"""Configurations of MassGen, which are refused with what to write in a workflow instead of each key."""
+"""Configurations of MassGen. They are refused, with a message that says what to write in a workflow instead of each
+key.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def is_configuration(document: Any) -> bool:
 
 
 def problems(document: dict[str, Any]) -> Iterator[Problem]:
-    """Yield each key of the configuration, with what to write in a workflow instead."""
+    """Yield a problem for each key of the configuration. It says what to write in a workflow instead of the key."""
     for index, row in enumerate(_agents(document)):
         for key_path, value in _leaves(row, ()):
             harness = _HARNESSES.get(str(value).lower(), "NAME")
@@ -55,7 +57,9 @@ def _agents(document: dict[str, Any]) -> list[Any]:
 
 
 def _leaves(part: Any, key_path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield the values in the part, each with the keys that lead to it. *key_path* leads to the part itself."""
+    """Yield the values inside *part* that contain no other values, each with the keys that lead to it. *key_path* leads
+    to *part* itself.
+    """
     if isinstance(part, dict):
         for key, value in part.items():
             yield from _leaves(value, (*key_path, str(key)))

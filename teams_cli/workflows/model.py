@@ -30,7 +30,7 @@ from teams_cli.workflows import ordering
 
 MAX_AGENTS = 64
 MAX_SCRIPT = 100_000
-"""A script is one argument of `sh -c`, of which Linux allows 128 KiB."""
+"""The most characters of a script. A script is one argument of `sh -c`, and Linux allows 128 KiB for an argument."""
 MAX_VALUE = 64 * 1024
 GIT_CHECKOUT, REVIEW = "git-checkout", "review"
 REPO = "repo"
@@ -49,7 +49,7 @@ def _as_setting(value: object) -> object:
 
 
 def checked_value(text: str) -> str:
-    """Return *text* if it can be the value of an environment variable.
+    """Return *text* unchanged, if an environment variable can have it as its value.
 
     Raises:
         ValueError: The text holds a NUL, is not Unicode, or is too long.
@@ -109,7 +109,7 @@ def _as_agents(value: object) -> object:
 
 
 Scalar = str | int | float | bool
-"""The types that YAML reads texts as, for the schemas of editors."""
+"""The types that YAML may read instead of a text. The schemas for editors use it."""
 Value = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=Scalar), AfterValidator(checked_value)]
 Prose = Annotated[Text, AfterValidator(_checked_prose)]
 Title = Annotated[Prose, AfterValidator(_checked_title)]
@@ -117,7 +117,7 @@ Script = Annotated[Prose, Field(max_length=MAX_SCRIPT)]
 
 
 class Form(BaseModel):
-    """A part of the front matter. Unknown keys are refused."""
+    """A part of the front matter. Keys that the part does not know are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -227,12 +227,12 @@ class Workflow(Form):
         return next(task for task in self.tasks if task.id == task_id)
 
     def ordered(self) -> list[TaskTemplate]:
-        """Return the tasks, each after its blockers, which must not form a cycle."""
+        """Return the tasks in an order in which each comes after its blockers. The blockers must not form a cycle."""
         by_id = {task.id: task for task in self.tasks}
         return [by_id[key] for key in ordering.in_order({key: task.blocked_by for key, task in by_id.items()})]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the front matter as JSON, from which it can be read again."""
+        """Return the front matter as JSON. The same front matter can be read from this JSON."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
@@ -241,23 +241,25 @@ RESULT = "result."
 
 
 def instance(template: str, number: int) -> str:
-    """Return the key of the task that `each` creates from the template for the item with this number. The first item
-    has number 1.
+    """Return the key of a task that `each` creates from the *template*. *number* is the number of the task's item; the
+    first item has number 1.
     """
     return f"{template}-{number}"
 
 
 def made_of(key: str) -> str:
-    """Return the id of the template from which `each` created the task with this key; "" if none did."""
+    """Return the id of the template from which `each` created the task with this key. Return "" if the task is of no
+    template.
+    """
     template, _, number = key.rpartition("-")
     return template if number.isdigit() else ""
 
 
 def placeholders(text: str) -> list[str]:
-    """Return the names in the placeholders of *text*, in order."""
+    """Return the names in the placeholders of *text*, in their order."""
     return _PLACEHOLDER.findall(text)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Return the text with values in place of placeholders. A placeholder without a value stays."""
+    """Return the text with placeholders replaced by *values*. A placeholder whose name has no value stays as it is."""
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)

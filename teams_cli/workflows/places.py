@@ -17,7 +17,9 @@ def paths(directory: str) -> list[str]:
 
 
 def directories(directory: str) -> list[str]:
-    """Return the directories with workflows. The shipped ones come first, so that a checkout can't replace them."""
+    """Return the directories with workflows. The directory of the shipped workflows is first, so that a checkout can't
+    replace a shipped workflow.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
     shipped, local = os.path.join(here, "shipped"), os.path.join(directory, LOCAL)
     if not os.path.isdir(shipped):  # the program runs from a checkout

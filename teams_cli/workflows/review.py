@@ -1,4 +1,6 @@
-"""The review under the name it had in version 0.2, for workflows that were copied then."""
+"""The review under the name that it had in version 0.2. Users copied workflows of that version, and these call it by
+this name.
+"""
 
 from __future__ import annotations
 

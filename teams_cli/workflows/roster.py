@@ -28,7 +28,7 @@ from teams_cli.workflows.model import MAX_AGENTS, Form, TaskTemplate
 _MOST_PROBLEMS_SHOWN = 3
 T = TypeVar("T", bound=TaskTemplate)
 _ONLY_IN_RUNS = {"prompt", "attempts", "each"}
-"""Fields that mean something only in a run of a workflow."""
+"""Keys of a task that have a meaning only when a workflow runs."""
 
 
 class ListedTask(TaskTemplate):
@@ -46,8 +46,8 @@ _LIST_HINT = f"Give a list of {{{', '.join(_KEYS)}}}, as the `tasks` of a workfl
 
 
 def read_task_list(content: str, form: type[T]) -> list[T]:
-    """Return the tasks that the text lists in YAML or JSON, as records of the type *form*. A task without an id gets
-    its number in the list, from 1, as its id.
+    """Return the tasks that the text lists in YAML or JSON, as records of the type *form*. A task that has no id gets
+    its number in the list as its id, counted from 1.
 
     Raises:
         InvalidValue: The text is no list of tasks; the error names the problems.
@@ -80,7 +80,9 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
 
 
 def _with_ids(rows: list[Any]) -> list[Any]:
-    """Return the tasks, each with an id: its own, else its number in the list. A title alone is a task."""
+    """Return the tasks as mappings with ids. A task without an id gets its number in the list. A text stands for a task
+    with that title.
+    """
     tasks = []
     for number, row in enumerate(rows, 1):
         task = {"title": row} if isinstance(row, str) else row
@@ -108,7 +110,9 @@ def _as_lines(value: object) -> object:
 
 
 def _with_ids_of_titles(rows: object) -> object:
-    """Return the tasks, each with an id. A missing id is made from the title, so that it is the same each time."""
+    """Return the tasks, each with an id. If a task has none, its id is made from its title, so that it is the same at
+    each reading.
+    """
     if not isinstance(rows, list):
         return rows
     taken = {task.get("id") for task in rows if isinstance(task, dict)}
@@ -172,12 +176,13 @@ class Roster(Form):
 
     @property
     def leader(self) -> str:
-        """The name of the leader; empty if the roster does not say."""
+        """The name of the leader; "" if the roster names none."""
         return self._leaders()[0].name if self._leaders() else ""
 
 
 def nearest(directory: str) -> str:
-    """Return the path of the nearest `teams.yaml`, in the directory or one above it, up to the top of the repository.
+    """Return the path of the nearest `teams.yaml`: in the directory, or in a directory above it, up to the top of the
+    repository.
 
     Raises:
         WorkflowNotFound: There is none.
@@ -218,8 +223,8 @@ def read(path: str) -> Roster:
 
 
 def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
-    """Return the tasks of the roster, or those of the workflow that it names: a file beside the roster, or the name of
-    a workflow.
+    """Return the tasks of the roster. If the roster names a workflow instead, return the tasks of that workflow. It is
+    a file beside the roster, or the name of a workflow.
 
     Raises:
         InvalidValue: The file is no workflow, or its tasks have `each`, which works only in a run.
@@ -231,8 +236,8 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
 
 
 def descriptions(path: str) -> dict[str, str]:
-    """Return the descriptions of agents in the files `.claude/agents/*.md` beside the roster, by the names of the
-    agents.
+    """Return the descriptions of agents by the agents' names. They are in the files `.claude/agents/*.md` beside the
+    roster.
     """
     by_name: dict[str, str] = {}
     directory = f"{os.path.dirname(path)}/{_DESCRIPTIONS}"

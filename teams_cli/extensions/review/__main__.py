@@ -1,10 +1,10 @@
 """One check of a review: `python -m teams_cli.extensions.review CHECK`, in the directory of the repository.
 
-TEAMS_WORK names the directory that the checks of one review share. The check `change` runs first and `verdict` last. A
-check prints the result of its task: a line on what was done, then the findings, each with its weight.
+TEAMS_WORK names the directory that the checks of one review share. The check `change` runs first, and `verdict` last. A
+check prints the result of its task: a line that says what was done, and then the findings, each with its weight.
 
-`try PATCH` runs the tests of what a patch changes, on a copy. `try PATCH there` is for a checkout that already has the
-patch.
+`try PATCH` runs the tests of the files that a patch changes, on a copy of the checkout. `try PATCH there` is for a
+checkout that has the patch already.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _try(arguments: list[str], environ: Mapping[str, str]) -> int:
 
 
 def main(arguments: list[str], environ: Mapping[str, str]) -> int:
-    """Do the check that the first argument names, and print its result. Return the exit status."""
+    """Run the check that the first of *arguments* names, and print its result. Return the exit status."""
     name = arguments[0]
     try:
         if name == "verdict":

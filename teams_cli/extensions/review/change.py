@@ -1,4 +1,4 @@
-"""The change under review: which files and lines changed, and how they were before."""
+"""The change under review: which files and lines changed, and what the files were before."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 LARGEST = 1 << 20
-"""The most bytes of a file that is read."""
+"""The most bytes that a file may have to be read."""
 
 
 class GitFailed(Exception):
-    """Raised when git fails; the text is git's own message."""
+    """Raised when git fails. Its text is the message of git."""
 
 
 class Git:
@@ -31,8 +31,8 @@ class Git:
         self.environ = {**environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
     def writing_to(self, work: str) -> Git:
-        """Return a `Git` for the same directory that writes its index and objects to the directory *work* instead of
-        the repository.
+        """Return a `Git` for the same directory that writes to the directory *work*: its index and its objects are
+        there, not in the repository.
         """
         objects = os.path.join(work, "objects")
         os.makedirs(objects, exist_ok=True)
@@ -59,7 +59,7 @@ class Git:
         return done.stdout
 
     def line(self, *arguments: str) -> str:
-        """Run git and return its stripped output, or "" if git fails."""
+        """Run git and return its output without blanks at the ends; "" if git fails."""
         try:
             return self(*arguments).decode(errors="replace").strip()
         except GitFailed:
@@ -70,7 +70,7 @@ class Git:
         return [os.fsdecode(entry) for entry in self(*arguments).split(b"\0")[:-1]]
 
     def listed(self, *patterns: str) -> list[str]:
-        """Return the files that match the patterns and that git tracks or would track; without patterns, all of
+        """Return the files that git tracks or would track. With *patterns*, return only the files that match one of
         them.
         """
         return self.names("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns)
@@ -82,8 +82,9 @@ _HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 @dataclass
 class ChangedFile:
-    """A changed file. *status* is git's letter for the change, *old* the path before it, *added* the numbers of the new
-    lines, and *deleted* the number of lines that are gone. *size* is -1 if this is no regular file any more.
+    """A changed file. *status* is the letter that git prints for the kind of change, and *old* the path before the
+    change. *added* has the numbers of the new lines; *deleted* is the number of removed lines. *size* is -1 if the path
+    is no regular file now.
     """
 
     path: str
@@ -95,19 +96,19 @@ class ChangedFile:
 
     @cached_property
     def lines(self) -> frozenset[int]:
-        """The numbers of the file's new lines."""
+        """The numbers of the file's new lines, as a set."""
         return frozenset(self.added)
 
     @property
     def is_read(self) -> bool:
-        """Whether the review reads the file: a regular file that is not too large and was not deleted."""
+        """Whether the review reads the file. It must be a regular file that is not too large."""
         return 0 <= self.size <= LARGEST and self.status != "D"
 
 
 @dataclass
 class Change:
-    """A change of a repository since the revision *base*, which the report calls *called*. `head_tree` has copies of
-    the changed files as they are now, and `base_tree` copies as they were before.
+    """A change of a repository since the revision *base*; *called* is the name of *base* in the report. `head_tree` is
+    a directory with copies of the changed files as they are now, `base_tree` one with copies as they were before.
     """
 
     repo: str
@@ -125,7 +126,7 @@ class Change:
         return next((file for file in self.files if file.path == path), None)
 
     def readable(self) -> list[str]:
-        """Return the paths of the changed files whose content can be read, in order."""
+        """Return the paths of the changed files that are in `head_tree`, and so can be read; in order."""
         return [file.path for file in self.files if os.path.isfile(os.path.join(self.head_tree, file.path))]
 
 
@@ -139,14 +140,11 @@ def content(tree: str, path: str) -> str:
 
 
 def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Change:
-    """Collect what changed in the checkout since the revision *since*, with uncommitted and untracked files.
+    """Collect what changed in the checkout since the revision *since*. Uncommitted and untracked files count.
 
-    If *since* is empty, collect what changed since the branch left the default branch, or else in the last commit.
-    Nothing is written to the repository, because git gets an index of its own. The change is stored in *work* for the
-    checks, which are separate processes.
-
-    Raises:
-        GitFailed: There is no such revision, or git can't read the repository.
+    If *since* is empty, it is the revision at which the branch left the default branch; if there is none, the commit
+    before the last. The change is stored in *work* for the checks, which are separate processes. Nothing is written to
+    the repository.
     """
     os.makedirs(work, exist_ok=True)
     git = Git(repo, environ)
@@ -165,8 +163,8 @@ def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Cha
 
 
 def _copy_index(git: Git, work: str) -> None:
-    """Copy the index of the repository to *work*. With `add --intent-to-add` on the copy, git finds renames to
-    untracked files.
+    """Copy the index of the repository to *work*. Untracked files are then added to the copy with `--intent-to-add`, so
+    that git finds renames to them.
     """
     copy = os.path.join(work, "index")
     index = os.path.join(git.directory, os.fsdecode(git("rev-parse", "--git-path", "index")).rstrip("\n"))
@@ -177,7 +175,9 @@ def _copy_index(git: Git, work: str) -> None:
 
 
 def _base(git: Git, since: str) -> tuple[str, str]:
-    """Return the revision to compare with, and the name that the report has for it."""
+    """Return the revision to compare with, and the name of that revision in the report. *since* is the wanted revision,
+    or "".
+    """
     if since:
         revision = "" if since.startswith("-") else _revision(git, f"{since}^{{tree}}")
         if not revision:
@@ -194,12 +194,14 @@ def _base(git: Git, since: str) -> tuple[str, str]:
 
 
 def _revision(git: Git, name: str) -> str:
-    """Return the hash of the revision, or "" if there is none of that name."""
+    """Return the hash of the revision called *name*; "" if there is no such revision."""
     return git.line("rev-parse", "--verify", "--quiet", name)
 
 
 def _default_branch(git: Git) -> str:
-    """Return the commit of the default branch: the one of `origin`, or else `main` or `master`; "" if there is none."""
+    """Return the last commit of the default branch. This is the default branch of `origin`, or else `main` or `master`.
+    Return "" if there is none of these.
+    """
     of_origin = git.line("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
     for name in (of_origin, "main", "master"):
         if name and (commit := _revision(git, f"{name}^{{commit}}")):
@@ -223,7 +225,9 @@ def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
 
 
 def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
-    """Return for each changed path git's letter for the change, and the path before the change."""
+    """Return, for each changed path, the letter that git prints for the kind of change, and the path before the
+    change.
+    """
     fields = iter(git.names(*_DIFF, "--name-status", "-z", base, "--"))
     statuses: dict[str, tuple[str, str]] = {}
     for letter_and_score in fields:
@@ -245,7 +249,9 @@ def _diffs(git: Git, base: str, paths: list[str]) -> list[bytes]:
 
 
 def _keep(git: Git, change: Change, file: ChangedFile) -> None:
-    """Store the old and the new version of the file, both under its new path, so that tools can compare them."""
+    """Store the old and the new version of the file in the two trees. Both have the file's new path, so that tools can
+    compare them.
+    """
     with open(os.path.join(change.repo, file.path), "rb") as source:
         data = source.read()
     if b"\0" in data[:8000]:  # it is not text, by the rule of git

@@ -22,10 +22,10 @@ YES = ("yes", "true", "1")
 
 
 def new_findings(change: Change, check: Check, is_wanted: Callable[[str], bool]) -> list[Finding]:
-    """Return the defects that *check* finds in the changed files now and did not find before the change.
+    """Return the defects that *check* finds in the changed files now, and did not find before the change.
 
-    A finding counts if it is on a changed line. It also counts on other lines if a change elsewhere in the file can
-    cause it, such as the removal of a definition. A finding that the old file had too is old, even if its line moved.
+    A finding counts if it is on a changed line, or if a change elsewhere in the file can cause it, such as the removal
+    of a definition. A finding that the old file had is not new, even if its line moved.
     """
     paths = [path for path in change.readable() if is_wanted(path) and not kinds.is_foreign(path, change.head_tree)]
     old_paths = [path for path in paths if content(change.base_tree, path)]
@@ -44,7 +44,7 @@ def new_findings(change: Change, check: Check, is_wanted: Callable[[str], bool])
 
 
 def _find(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield the findings of *check* in the files, each with the text of its line."""
+    """Yield the findings of *check* in the files. Each finding gets the text of its line."""
     for finding in check(tree, paths) if paths else ():
         rows = content(tree, finding.path).splitlines()
         finding.text = rows[finding.line - 1].strip() if 0 < finding.line <= len(rows) else ""
@@ -52,8 +52,8 @@ def _find(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _key(finding: Finding) -> tuple[str, str]:
-    """Return the identity of a finding, which stays the same when its line moves: its rule, and the text of its line.
-    If the finding depends on other lines, its message takes the place of the text.
+    """Return the identity of a finding, which stays the same if its line moves. It has the rule, and the text of the
+    line. If the finding depends on other lines, it has the message instead of the text.
     """
     return finding.rule, re.sub(r"\d+", "", finding.message) if finding.anywhere else finding.text
 
@@ -64,8 +64,8 @@ def _is_in_changed_line(change: Change, finding: Finding) -> bool:
 
 
 class Review:
-    """The work of one check on a change: its findings, and facts for the report. `in_data` has the files of test data
-    with findings, by rule, and `accepted` the number of findings that the repository accepts.
+    """The work of one check on a change: its findings, and facts for the report. `in_data` has the test data with
+    findings: the paths by rule. `accepted` is the number of findings that the repository accepts.
     """
 
     def __init__(self, change: Change, environ: Mapping[str, str]) -> None:
@@ -83,8 +83,8 @@ class Review:
         self.add(new_findings(self.change, check, is_wanted))
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add the findings, without those that the repository accepts. Findings in test data, which may be wrong on
-        purpose, are kept apart.
+        """Add the findings. Those that the repository accepts are only counted. Findings in test data are kept apart,
+        because test data may be wrong on purpose.
         """
         for finding in findings:
             if self.allowed.covers(finding):
@@ -95,7 +95,7 @@ class Review:
                 self.findings.append(finding)
 
     def notes(self) -> list[str]:
-        """Return lines with the facts, the findings in test data, and the number of accepted findings."""
+        """Return lines with the facts, with the findings in test data, and with the number of accepted findings."""
         notes = list(self.facts)
         for rule, paths in self.in_data.items():
             notes.append(f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}")
@@ -104,8 +104,9 @@ class Review:
         return notes
 
     def counted(self, *rows: tuple[Callable[[str], bool], str, str]) -> str:
-        """Return a text with the number of changed files of each kind, and the tool that reads them; "" if there are no
-        such files. Each row has a test for the path, the name of the kind, and the tool or "".
+        """Return a text that says, for each kind in *rows*, how many changed files are of that kind, and which tool
+        reads them. Each row has a test for a path, the name of the kind, and the tool or "". Return "" if no changed
+        file is of these kinds.
         """
         paths = self.change.readable()
         phrases = []
@@ -125,12 +126,14 @@ class Review:
         self.compare(linters.check_scripts(subject), kinds.is_script)
 
     def linted(self) -> str:
-        """Return a text with the number of changed files that a linter reads."""
+        """Return a text that says how many changed files are read by each linter."""
         files = [(kinds.is_python, "Python", "ruff"), (kinds.is_script, "JavaScript or TypeScript", "oxlint")]
         return self.counted(*files, (self.is_shell, "shell", "shellcheck")) or "no file in a supported language"
 
     def number(self, name: str, default: float) -> float:
-        """Return the variable *name* of the workflow as a number, or *default* if it is empty or not a number."""
+        """Return the value of the workflow's variable *name* as a number. Return *default* if the value is empty or no
+        number.
+        """
         try:
             return float(self.environ.get(name, "") or default)
         except ValueError:
@@ -203,7 +206,7 @@ def configured(review: Review) -> str:
 
 
 def tests(review: Review) -> str:
-    """Run the tests of the modules that changed."""
+    """Run the tests that changed, and the tests of the modules that changed."""
     if review.environ.get("tests", "yes") not in YES:
         return "left out: tests=no"
     reports: list[str] = []
@@ -213,7 +216,7 @@ def tests(review: Review) -> str:
 
 
 def size(review: Review) -> str:
-    """Measure the change, and find files that are too large for a repository."""
+    """Measure the change. Find files that are too large for a repository."""
     limit, files = review.number("max_kb", 500), review.change.files
     for file in files:
         if file.size > limit * 1024:

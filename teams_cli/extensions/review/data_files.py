@@ -28,7 +28,9 @@ _WITH_COMMENTS = re.compile(
     r"(^|/)(tsconfig|jsconfig|deno|devcontainer|\.eslintrc|\.swcrc|\.babelrc|babel\.config|api-extractor|language-config"
     r"|nx|turbo|typedoc)[^/]*\.json$|(^|/)\.(vscode|devcontainer|zed)/"
 )
-"""JSON files with these names may have comments and trailing commas, against the standard."""
+"""Matches names of JSON files that may have comments and trailing commas, although the standard of JSON forbids
+these.
+"""
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\\n])*")|,(?=\s*[}\]])')
 _TEMPLATE = re.compile(r"(?<!\$)\{\{.*?\}\}|\{%.*?%\}|<%.*?%>", re.DOTALL)
@@ -41,8 +43,8 @@ def is_data(path: str) -> bool:
 
 
 def check_parsing(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each Python or data file that can't be parsed, and for keys that a data file has twice. They
-    count on every line, because a change elsewhere in the file may have caused them.
+    """Yield a finding for each Python or data file that can't be parsed, and for each key that a data file has twice. A
+    finding counts on unchanged lines, too, because a change elsewhere in the file may have caused it.
     """
     for path in paths:
         try:
@@ -75,8 +77,8 @@ def _broken(path: str, line: int, message: str) -> Finding:
 
 
 def _parse_data(path: str, text: str) -> Iterator[Finding]:
-    """Parse a data file, and yield a finding for each key that it has twice. The error of the parser is raised if the
-    file can't be parsed.
+    """Parse a data file. Yield a finding for each key that the file has twice. If the file can't be parsed, the error
+    of the parser is raised.
     """
     if not text.strip() and not path.endswith((".json", ".xml")):
         return

@@ -27,8 +27,9 @@ _OTHER_COMMENT = re.compile(r"(?:#|//)\s*(?:noqa\b|nosec\b|nosemgrep\b|pragma: a
 
 @dataclass
 class Finding:
-    """A defect that a check found. *message* describes it, *rule* names its kind for the list of accepted findings, and
-    *text* is its line. *line* is 0 if it concerns the whole file. With *anywhere* it also counts on unchanged lines.
+    """A defect that a check found. *message* describes the defect, and *rule* names its kind for the list of accepted
+    findings. *line* is its line, or 0 for the whole file; *text* is the text of the line. With *anywhere*, the finding
+    counts on unchanged lines, too.
     """
 
     weight: str
@@ -50,10 +51,11 @@ def shown(path: str) -> str:
 
 
 class Allowed:
-    """Knows the findings that a repository accepts, from its file `.teams-review`.
+    """Knows which findings a repository accepts: those that its file `.teams-review` names.
 
-    Each line of that file is `GLOB`, `GLOB RULE` or `* RULE`; `#` begins a comment. In other files, a comment
-    `teams-review: allow` accepts all findings of its line, and `teams-review: allow RULE` accepts those of that rule.
+    A line of that file is `GLOB`, `GLOB RULE` or `* RULE`; `#` begins a comment. In any other file, a comment
+    `teams-review: allow` accepts all findings on its line. A comment `teams-review: allow RULE` accepts findings of the
+    rule on its line.
     """
 
     def __init__(self, repo: str) -> None:
@@ -86,7 +88,7 @@ _MOST_SHOWN = 100
 
 
 class Result:
-    """The output of one check: its summary, its findings and further facts."""
+    """The output of one check: its summary, its findings, and further facts."""
 
     def __init__(self, row: dict[str, Any], path: str) -> None:
         self.key = row["key"]
@@ -101,8 +103,8 @@ class Result:
 
 
 def report(directory: str, missing: list[str]) -> str:
-    """Return the whole report as Markdown, from the results of the checks in *directory*. It names the linters in
-    *missing*, which are not installed.
+    """Return the whole report as Markdown. *directory* has the results of the checks. *missing* names the linters that
+    are not installed, which the report mentions.
     """
     with open(os.path.join(directory, "index.json"), encoding="utf-8") as file:
         rows = json.load(file)
@@ -116,7 +118,7 @@ def report(directory: str, missing: list[str]) -> str:
 
 
 def _by_weight(results: list[Result]) -> dict[str, list[str]]:
-    """Return the findings of each weight. If two checks have the same finding, it is listed once."""
+    """Return the findings by their weights. A finding that two checks have is listed once."""
     findings: dict[str, list[str]] = {weight: [] for weight in WEIGHTS}
     listed: set[tuple[str, str]] = set()
     for result in results:
@@ -130,7 +132,9 @@ def _by_weight(results: list[Result]) -> dict[str, list[str]]:
 
 
 def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
-    """Return the verdict, the numbers of findings, and a reminder of what such a review can't find."""
+    """Return the beginning of the report: the verdict, the numbers of findings, and a reminder of what a review without
+    a model can't find.
+    """
     change = next((result.summary for result in results if result.key == "change"), "")
     if change.startswith("0 files"):
         verdict = "nothing to review"
@@ -150,7 +154,7 @@ def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
 
 
 def _count(findings: list[str], noun: str) -> str:
-    """Return the number of findings with the noun. A row `and N more findings` counts as N."""
+    """Return the number of *findings*, with the *noun*. A row `and N more findings` counts as N findings."""
     more = sum(int(match[1]) - 1 for text in findings if (match := _MORE_FINDINGS.fullmatch(text)))
     return counted(len(findings) + more, noun)
 
@@ -163,8 +167,8 @@ def _section(weight: str, findings: list[str]) -> str:
 
 
 def _item(text: str) -> str:
-    """Return the finding as a list item with its place in bold. Text from the reviewed files is escaped, so that it
-    can't become Markdown.
+    """Return the text of a finding as a list item, with the place in bold. The rest of the text may be from the
+    reviewed files. It is escaped, so that it can't become Markdown.
     """
     place, colon, message = text.partition(": ")
     if not colon:

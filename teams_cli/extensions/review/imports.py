@@ -1,5 +1,5 @@
-"""Finds imports, in Python and scripts, of modules and names that do not exist in the repository or that the change
-removed.
+"""Finds imports and uses of modules and names that the repository does not have, or that the change removed; in Python
+and in scripts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def parse(text: str) -> ast.Module | None:
 
 
 def import_names(path: str) -> set[str]:
-    """Return the names under which the module at *path* can be imported: from the top of the repository, or from a
-    directory such as `src`.
+    """Return the names under which other modules may import the module at *path*. Imports may start at the top of the
+    repository, or in a directory such as `src`.
     """
     parts = path.rpartition(".")[0].removesuffix("/__init__").split("/")
     tops = [0] + [index + 1 for index, part in enumerate(parts) if part in ("src", "lib", "python")]
@@ -42,8 +42,8 @@ def import_names(path: str) -> set[str]:
 
 
 def top_names(module: ast.Module) -> set[str] | None:
-    """Return all names at the top of a module; None if some can't be known, because of `import *`, `__getattr__`,
-    `globals()` or `exec`.
+    """Return the names that a module defines at its top. Return None if they can't all be known, because of `import *`,
+    `__getattr__`, `globals()` or `exec`.
     """
     defined: set[str] = set()
     waiting: list[ast.AST] = list(module.body)
@@ -64,8 +64,8 @@ def top_names(module: ast.Module) -> set[str] | None:
 
 
 def imported_modules(path: str, node: ast.ImportFrom) -> set[str]:
-    """Return the possible names of the module that *node* imports from. A relative import is resolved from the package
-    of the file *path*.
+    """Return the names that the module from which *node* imports may have. *path* is the file with the import: a
+    relative import starts at the package of this file.
     """
     if not node.level:
         return {node.module or ""}
@@ -78,8 +78,8 @@ def imported_modules(path: str, node: ast.ImportFrom) -> set[str]:
 
 
 class Modules:
-    """The Python modules of the repository by the names under which they are imported. A module is parsed when it is
-    needed.
+    """The Python modules of the repository, by the names under which they are imported. A module is parsed only when it
+    is needed.
     """
 
     def __init__(self, change: Change, git: Git, paths: list[str]) -> None:
@@ -87,9 +87,9 @@ class Modules:
         self.paths = {name: path for path in paths for name in import_names(path)}
         self._names: dict[str, set[str] | None] = {}
         self.removed: dict[str, str] = {}
-        """The path of each module that the change removed or renamed, by the module's import name."""
+        """For each module that the change removed or renamed, by its import name: the path that the module had."""
         self.old_names: dict[str, set[str]] = {}
-        """The names that each changed module had before the change, by the module's import name."""
+        """For each changed module, by its import name: the names that the module defined before the change."""
         for file in change.files:
             if kinds.is_python(file.old) and file.status in "MDR":
                 old_tree = parse(git.line("cat-file", "blob", f"{change.base}:{file.old}"))
@@ -100,12 +100,12 @@ class Modules:
                         self.old_names[name] = top_names(old_tree) or set()
 
     def may_be_affected(self, text: str) -> bool:
-        """Return whether a file with this text may use a module that changed."""
+        """Return whether a file with this *text* may use a module that the change changed or removed."""
         return any(name.rpartition(".")[2] in text for name in (*self.removed, *self.old_names))
 
     def lacks(self, module: str) -> bool:
-        """Return whether *module* is missing from a package of the repository. Return False for other packages, which
-        may be installed.
+        """Return whether *module* should be in a package of the repository, and is not there. Return False if its
+        package is not in the repository, because the package may be installed.
         """
         parent, _, name = module.rpartition(".")
         if module in self.paths or name.startswith("_") or name.endswith(_GENERATED):
@@ -118,7 +118,7 @@ class Modules:
         return not makes_modules and not self._has_file(package, name)
 
     def lacks_name(self, module: str, name: str) -> bool:
-        """Return whether *module*, which the repository has, does not define *name*. Return False if that can't be
+        """Return whether *module* is in the repository, and does not define *name*. Return False if this can't be
         known.
         """
         if module not in self.paths or f"{module}.{name}" in self.paths or name == "*" or name.startswith("__"):
@@ -131,14 +131,16 @@ class Modules:
         return defined is not None and name not in defined and not self._has_file(path, name)
 
     def _has_file(self, path: str, name: str) -> bool:
-        """Return whether the directory of the file *path* has an entry called *name*, with or without an ending."""
+        """Return whether the directory of the file *path* has an entry that is called *name*, or *name* with an
+        ending.
+        """
         entries = os.listdir(os.path.dirname(os.path.join(self.repo, path)))
         return any(entry == name or entry.startswith(f"{name}.") for entry in entries)
 
 
 def python_imports(change: Change, git: Git) -> Iterator[Finding]:
-    """Yield findings for imports of missing names in changed lines, and for uses, in any file, of names that the change
-    removed.
+    """Yield a finding for each import, in a changed line, of a name that does not exist. Also yield a finding for each
+    use, in any line, of a name that the change removed.
     """
     paths = [path for path in git.listed("*.py", "*.pyi") if os.path.isfile(os.path.join(change.repo, path))]
     modules = Modules(change, git, paths)
@@ -152,8 +154,8 @@ def python_imports(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]:
-    """Yield a finding for each use of a name that the repository's modules do not have. A use in `try` is left out,
-    because it may fail.
+    """Yield a finding for each use of a name that the repository's modules do not have. Uses inside `try` are left out,
+    because they may fail on purpose.
     """
     in_try = {
         inner
@@ -218,14 +220,14 @@ _LISTED_EXPORTS = re.compile(r"export\s+(?:type\s+)?\{([^}]*)\}")
 _UNKNOWN_EXPORTS = re.compile(
     r"export\s+\*(?!\s+as\b)|module\.exports|^\s*export\s+(?:const|let|var)\s*[{\[]", re.MULTILINE
 )
-"""Matches exports whose names can't be known."""
+"""Matches exports of a kind whose names can't be known."""
 _IMPORT = re.compile(r"(?:import|export)\s+(?:type\s+)?(?:[\w$]+\s*,\s*)?\{([^}]*)\}\s*from\s*[\"'](\.[^\"']*)[\"']")
 _IMPORTED_FILE = re.compile(r"(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)[\"'](\.{1,2}/[^\"'?#!]*)[\"']")
 
 
 def missing_files(change: Change, git: Git) -> Iterator[Finding]:
-    """Yield a finding for each relative import, in a changed line, of a file that does not exist and that no build
-    makes.
+    """Yield a finding for each changed line that imports a file which does not exist. Only relative imports count, and
+    only files that no build makes.
     """
     for path in change.readable():
         file = change.file(path)
@@ -242,8 +244,8 @@ def missing_files(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _exists(repo: str, target: str) -> bool:
-    """Return whether the file or directory exists. A file with another ending counts, because a build may make the
-    imported one from it.
+    """Return whether the file or directory *target* exists. If not, a file with the same name and another ending is
+    enough, because a build may make *target* from it.
     """
     directory, name = os.path.split(os.path.join(repo, target))
     stem, ending = os.path.splitext(name)
@@ -256,7 +258,9 @@ def _exists(repo: str, target: str) -> bool:
 
 
 def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
-    """Yield a finding for each import of a name that a changed module exported before and does not export now."""
+    """Yield a finding for each import, in a script, of a name that a changed module exported before and does not export
+    any more.
+    """
     removed = {_stem(file.old): names for file in change.files if (names := _removed_exports_of(change, git, file))}
     for path in git.listed(*(f"*{end}" for end in kinds.SCRIPT)) if removed else ():
         text = content(change.repo, path)
@@ -269,7 +273,9 @@ def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _stem(path: str) -> str:
-    """Return the name by which scripts import a file: without its ending, and without a final `/index`."""
+    """Return the name by which scripts import the file at *path*: its path without the ending and without a final
+    `/index`.
+    """
     stem, end = os.path.splitext(path)
     return (stem if end in kinds.SCRIPT else path).removesuffix("/index")
 
@@ -289,8 +295,8 @@ def _exported_names(text: str) -> set[str]:
 
 
 def _names_in_braces(text: str, which: int) -> set[str]:
-    """Return the names in the braces of an import or export. Of `a as b`, *which* selects the first (0) or the last
-    (-1).
+    """Return the names in the braces of an import or export. If *which* is 0, `a as b` counts as `a`; if it is -1, as
+    `b`.
     """
     parts = (part.strip().removeprefix("type ").split(" as ") for part in text.split(","))
     return {part[which].strip() for part in parts if part[which].strip()}

@@ -1,5 +1,5 @@
-"""Classifies a file by its path: its language, and whether it is a test, test data, or not written by hand in this
-repository.
+"""Says from a file's path, and sometimes from its first lines, what it is: its language; and whether it is a test, test
+data, or foreign.
 """
 
 from __future__ import annotations
@@ -45,32 +45,32 @@ def is_script(path: str) -> bool:
 
 
 def is_code(path: str) -> bool:
-    """Return whether the file is source code of any language. The workflow `council` uses this function."""
+    """Return whether the file is source code of any language. The workflow `council` uses this function, too."""
     return path.endswith(CODE)
 
 
 def is_shell(path: str, tree: str) -> bool:
-    """Return whether the file is a shell script, by its name or its first line."""
+    """Return whether the file is a shell script, as its name or its first line says."""
     if path.endswith(SHELL):
         return True
     return "." not in os.path.basename(path) and interpreter(path, tree) in ("sh", "bash", "dash", "ksh")
 
 
 def has_commands(path: str) -> bool:
-    """Return whether the file is no script but has lines that a shell runs: a Dockerfile, a makefile, or a file for
-    continuous integration.
+    """Return whether the file is no shell script, but has lines that a shell runs. Such files are Dockerfiles,
+    makefiles, and files for continuous integration.
     """
     return is_dockerfile(path) or bool(_WITH_COMMANDS.search(path))
 
 
 def is_dockerfile(path: str) -> bool:
-    """Return whether Docker or Podman builds an image from the file."""
+    """Return whether the file describes an image that Docker or Podman builds."""
     name = os.path.basename(path)
     return name.partition(".")[0] in ("Dockerfile", "Containerfile") or name.endswith(".Dockerfile")
 
 
 def interpreter(path: str, tree: str) -> str:
-    """Return the program that the first line of the file names after `#!`, or ""."""
+    """Return the program that the first line of the file names after `#!`; "" if there is none."""
     try:
         with open(os.path.join(tree, path), encoding="utf-8", errors="replace") as file:
             match = _INTERPRETER.match(file.readline(200))
@@ -80,7 +80,7 @@ def interpreter(path: str, tree: str) -> str:
 
 
 def is_test(path: str) -> bool:
-    """Return whether the file is a test or belongs to tests."""
+    """Return whether the file is a test, or a helper of tests."""
     return bool(_TEST.search(path))
 
 
@@ -90,8 +90,8 @@ def is_test_data(path: str) -> bool:
 
 
 def is_foreign(path: str, tree: str) -> bool:
-    """Return whether the file comes from another project or is generated, so that nobody corrects it in this
-    repository.
+    """Return whether nobody corrects the file in this repository, because it comes from another project or is
+    generated.
     """
     if _FOREIGN.search(path):
         return True

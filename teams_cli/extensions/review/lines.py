@@ -1,5 +1,5 @@
-"""Finds patterns in lines, such as secrets, dangerous calls and conflict marks, and files that do not belong in a
-repository.
+"""Finds patterns in lines, such as secrets, dangerous calls and conflict marks. Also finds files that do not belong in
+a repository.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _UNQUOTED_VALUE = re.compile(
 )
 _ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{2,}://([^\s:/@\"'{}$<>]+):([^\s/@\"'{}$<>]{4,})@([\w.-]+)")
 _SEARCHED = 2000
-"""The most characters of a line that are searched for likely secrets, which takes long."""
+"""The most characters of a line that are searched for likely secrets. The search of a longer line would take long."""
 _CONFIGURATION = (".env", ".ini", ".cfg", ".conf", ".properties", ".yml", ".yaml", ".toml", ".tfvars", ".sh")
 _PLACEHOLDER = re.compile(
     r"(?i)example|sample|placeholder|change.?me|your[-_ ]|my[-_]?(secret|token|pass|key)|dummy|fake|xxx|todo|redacted"
@@ -54,14 +54,16 @@ _PLACEHOLDER = re.compile(
 )
 _PASSWORD = re.compile(r"(?i)(passw(or)?d|passwd|passphrase|pwd|_pass|secret(_?key)?)s?$")
 _PLAIN_WORDS = re.compile(r"^[a-z]+([-_. ][a-z]+)+$|^[A-Z]+(_[A-Z]+)+$|^[A-Za-z][a-z]+$|\s.*\s")
-"""Matches values made of plain words, such as the name of a field or a message, which are not secrets."""
+"""Matches values that consist of plain words, such as the name of a field, and so are not secrets."""
 _NO_KEYWORD = re.compile(
     r"(?i)(name|field|type|header|url|uri|path|file|label|prompt|help|regex|pattern|prefix|env|var|class|id)s?$"
 )
 
 
 def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each secret of a known form, and for each value whose name says that it is secret."""
+    """Yield a finding for each secret that has a known form, and for each value that is secret according to its
+    name.
+    """
     for path in paths:
         is_test = kinds.is_test(path)
         is_prose = is_test or path.endswith((".md", ".rst", ".txt", ".adoc", ".html"))
@@ -74,8 +76,8 @@ def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _known_secret(line: str) -> str:
-    """Return a text that names the secret of a known form in the line, with too little of it to use it; "" if there is
-    none.
+    """Return a message about the first secret of a known form in the line; "" if there is none. The message shows so
+    little of the secret that nobody can use it.
     """
     for kind, pattern in _KNOWN_PATTERNS:
         if (match := pattern.search(line)) and not _PLACEHOLDER.search(match[0][8:]):
@@ -84,7 +86,9 @@ def _known_secret(line: str) -> str:
 
 
 def _likely_secret(path: str, line: str) -> str:
-    """Return a text that names a password in an address, or a value that looks like a secret; "" if there is none."""
+    """Return a message about a password in an address, or about a value that looks like a secret; "" if the line has
+    neither.
+    """
     for address in _ADDRESS.finditer(line):
         user, password, host = address.groups()
         if not _PLACEHOLDER.search(password) and "example" not in host and password not in ("pass", "password"):
@@ -99,7 +103,9 @@ def _likely_secret(path: str, line: str) -> str:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Return whether *value* looks like a secret, and not like a placeholder, a word or the name of something."""
+    """Return whether the *value* of *name* looks like a secret. A placeholder, a word or the name of a field does
+    not.
+    """
     if _PLACEHOLDER.search(value) or _NO_KEYWORD.search(name) or value.lower() in name.lower():
         return False
     if _PASSWORD.search(name) and value.isalpha():
@@ -119,8 +125,8 @@ TO_DO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b.{0,80}")
 
 
 def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each conflict that was not resolved. A conflict has marks at its beginning and its end; a
-    single line that looks like a mark gets only a warning, and `=======` alone none.
+    """Yield a finding for each conflict that was not resolved: there are marks at its beginning and its end. A file
+    with only one of these marks gets a warning. A line `=======` alone gets none.
     """
     for path in paths:
         rows = enumerate(content(tree, path).splitlines(), 1)
@@ -135,7 +141,7 @@ def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def odd_files(paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each of the new files *paths* that does not belong in a repository."""
+    """Yield a finding for each of the new files at *paths* that does not belong in a repository."""
     for path in paths:
         if _PRIVATE.search(path):
             yield Finding(WARNING, path, 0, "such files hold secrets; is it meant for everybody?", "private-file")

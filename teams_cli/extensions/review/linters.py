@@ -33,18 +33,22 @@ class ToolFailed(Exception):
 
 
 def rules(*rows: tuple[str, str, str]) -> Rules:
-    """Return a table of rules. Each row has a weight, the rules with that weight, and the reason why they matter."""
+    """Return a table of rules. Each of *rows* has a weight, the names of rules with that weight, and the reason why
+    these rules matter.
+    """
     return {rule: (weight, reason) for weight, names, reason in rows for rule in names.split()}
 
 
 def program(name: str) -> str:
-    """Return the path of the program beside this Python, or else on the PATH; "" if it is not installed."""
+    """Return the path of the program called *name*: beside this Python, or else on the PATH. Return "" if it is not
+    installed.
+    """
     installed = os.path.join(os.path.dirname(sys.executable), name)
     return installed if os.access(installed, os.X_OK) else which(name) or ""
 
 
 def version(name: str) -> str:
-    """Return the name of a program with its version, or a text that says that it is not installed."""
+    """Return the name of a program with its version. If the program is not installed, the text says so."""
     if not (path := program(name)):
         return f"{name} is not installed"
     printed = output([path, "--version"], os.getcwd()).split()
@@ -58,8 +62,8 @@ def missing() -> list[str]:
 
 
 def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
-    """Run a linter, and return its output. Linters exit with 1 if they find something. Any other status than 0 and 1 is
-    a failure if the linter printed nothing.
+    """Run a linter, and return its output. The exit status 1 is no failure, because linters use it if they find
+    something. Other statuses are failures only if there is no output.
 
     Raises:
         ToolFailed: The linter can't be run, fails, or takes too long.
@@ -76,7 +80,8 @@ def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
 
 
 def documents(command: list[str], paths: list[str], directory: str) -> Iterator[Any]:
-    """Yield the JSON documents that a linter prints about the files, one for each call of the linter.
+    """Yield the JSON documents that a linter prints about the files. The linter is called for some hundred files at a
+    time, and prints one document for each call.
 
     Raises:
         ToolFailed: The linter can't be run, or prints something else.
@@ -156,25 +161,25 @@ PYTHON_RULES: dict[str, Rules] = {
 }
 """The rules of ruff by subject. A rule may be the beginning of the codes of several rules; longer codes come first."""
 _ANYWHERE = ("F821", "F822", "F823", "F401", "F841", "F811", "no-undef", "no-unused-vars", "no-unreachable")
-"""Rules that a change elsewhere in the file can break."""
+"""Rules whose findings can be caused by a change elsewhere in the file."""
 _IN_TESTS = """
 S102 S103 S104 S108 S113 S201 S301 S302 S304 S305 S306 S307 S308 S311 S314 S324 S501 S506 S602 S604 S605 S608
 S701 S704 S110 S112 B015 B018 DTZ003 DTZ004 E711 E712 E713 E714 E721 F403 F811 F841 N805 PLR0124 PLR0133 PLW0133
 PLW0177 SIM115 T201 T203
 """
 _NOT_IN_TESTS = frozenset(_IN_TESTS.split())
-"""Rules that tests break on purpose."""
+"""Rules that do not count in tests, because tests break them on purpose."""
 _RUFF = (
     *("check", "--isolated", "--no-cache", "--preview", "--quiet", "--output-format=json", "--no-fix"),
     *("--exit-zero", "--target-version=py314"),
 )
 _CALLED_ONCE = ("now(", "utcnow(", "today(", "time(", "uuid", "random", "token_", "environ", "getenv", "open(", "Lock(")
-"""Calls that are surely a mistake in a default, because the author wants a new value each time. Other calls, such as
-`Depends()`, are left out.
+"""Calls that are surely a mistake as the default of a parameter: the default is computed only once, but a new value is
+wanted for each call. Other calls, such as `Depends()`, do no harm.
 """
 _SECRET_WORDS = ("token", "secret", "passw", "key", "nonce", "salt", "session", "otp", "pin", "code", "csrf", "reset")
 _METHODS = ("sort", "reverse", "clear", "close", "flush", "append", "extend", "pop", "commit", "rollback", "write")
-"""Methods that are never named without being called."""
+"""Names of methods. A statement that only names one of them without calling it is a mistake."""
 _ATTRIBUTE = re.compile(r"\w+(\.\w+)+")
 _DEFINITION = re.compile(r"\s*(async )?def \w+")
 _CONSTANT_IN_BRACES = re.compile(r"\{[A-Z_]+\}")
@@ -185,7 +190,7 @@ _MAY_PRINT_PYTHON = re.compile(
 
 
 def check_python(subject: str) -> Check:
-    """Return a check of Python files with the rules of *subject*. It finds nothing if ruff is not installed."""
+    """Return a check of Python files by the rules of *subject*. If ruff is not installed, the check finds nothing."""
 
     def check(tree: str, paths: list[str]) -> Iterator[Finding]:
         if ruff := program("ruff"):
@@ -198,7 +203,9 @@ def check_python(subject: str) -> Check:
 
 
 def _ruff_finding(row: dict[str, Any], tree: str, rules: Rules) -> Finding | None:
-    """Return the finding for a row of ruff's output, or None if it is no finding of *rules* or not real."""
+    """Return the finding for a row of ruff's output. Return None if the row is not about one of *rules*, or if it is a
+    false alarm.
+    """
     code, path, line = row["code"] or "", os.path.relpath(row["filename"], tree), row["location"]["row"]
     # A rule may be the beginning of a code; longer ones come first in *rules*.
     rule = rules.get(code) or next((rule for beginning, rule in rules.items() if code.startswith(beginning)), None)
@@ -213,7 +220,9 @@ def _ruff_finding(row: dict[str, Any], tree: str, rules: Rules) -> Finding | Non
 
 
 def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
-    """Return whether the finding is real, since some rules need more evidence than ruff asks for."""
+    """Return False if a row of ruff's output is a false alarm. For some rules, this needs more evidence than ruff asks
+    for.
+    """
     code, start, end = row["code"], row["location"]["row"], row["end_location"]["row"]
     lines = content(tree, path).splitlines()
     text = "\n".join(lines[start - 1 : end])
@@ -296,8 +305,8 @@ _MAY_PRINT_SCRIPT = re.compile(r"cli|bin/|script|tool|example|demo|bench|server|
 
 
 def check_scripts(subject: str) -> Check:
-    """Return a check of JavaScript and TypeScript files with the rules of *subject*. It finds nothing if oxlint is not
-    installed.
+    """Return a check of JavaScript and TypeScript files by the rules of *subject*. If oxlint is not installed, the
+    check finds nothing.
     """
 
     def check(tree: str, paths: list[str]) -> Iterator[Finding]:
@@ -316,7 +325,9 @@ def check_scripts(subject: str) -> Check:
 
 
 def _oxlint_finding(row: dict[str, Any], tree: str, subject: str) -> Finding | None:
-    """Return the finding for a row of oxlint's output, or None if it is no finding of *subject* or not real."""
+    """Return the finding for a row of oxlint's output. Return None if the row is not about a rule of *subject*, or if
+    it is a false alarm.
+    """
     labels = row.get("labels") or [{}]
     path, line = row["filename"].removeprefix("./"), labels[-1].get("span", {}).get("line", 0)
     rule = row.get("code", "").partition("(")[2].rstrip(")")
@@ -331,7 +342,7 @@ def _oxlint_finding(row: dict[str, Any], tree: str, subject: str) -> Finding | N
 
 
 def _is_script_defect(rule: str, message: str, path: str, tree: str) -> bool:
-    """Return whether the finding is real in a file of this kind."""
+    """Return False if the message of oxlint about *rule* is a false alarm in a file of this kind."""
     if rule == "no-undef":  # outside modules, names come from other scripts
         return not path.endswith(".d.ts") and bool(_MODULE.search(content(tree, path)))
     if rule == "no-redeclare":  # TypeScript merges declarations, and its compiler refuses those that it can't merge
@@ -348,7 +359,9 @@ def _is_script_defect(rule: str, message: str, path: str, tree: str) -> bool:
 _LEFT_OUT = (1090, 1091, 2148, 2155, 2034, 2207, 2178, 2120, 2128, 2046)
 """Numbers of the shellcheck rules that are left out: matters of taste, and things that scripts often do on purpose."""
 _FRAGILE = (2045, 2068)
-"""Numbers of the rules that shellcheck counts as errors, but that do no harm with most file names."""
+"""Numbers of the rules that shellcheck counts as errors, although a script that breaks them works with most file
+names.
+"""
 _INCLUDES_SCRIPT = re.compile(r"(^|[\s;&|])(\.|source|eval)\s", re.MULTILINE)
 _DESTROYS = re.compile(r"\b(rm|mv|cp|chmod|chown|rsync|dd)\b")
 
@@ -365,7 +378,7 @@ def shell_syntax(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def shell_mistakes(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each error and warning in shell scripts, without matters of taste."""
+    """Yield a finding for each error and warning of shellcheck in shell scripts, except matters of taste."""
     for row in _shellcheck(tree, paths):
         code, path, number, is_error = row["code"], row["file"], row["line"], row["level"] == "error"
         text = content(tree, path)
@@ -382,7 +395,9 @@ def shell_mistakes(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _shellcheck(tree: str, paths: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows that shellcheck prints about the files. A script that names no interpreter is read as bash."""
+    """Yield the rows of shellcheck's output about the files. A script whose first line names no interpreter is read as
+    bash.
+    """
     if shellcheck := program("shellcheck"):
         command = [shellcheck, "--norc", "--format=json"]
         with_interpreter = [path for path in paths if kinds.interpreter(path, tree)]

@@ -41,11 +41,11 @@ def _text_rows(output: str) -> Rows:
 
 @dataclass
 class Linter:
-    """A linter that a repository may have, with the endings of the files that it checks, and the function *rows* that
-    reads its output.
+    """A linter that a repository may use. *endings* are those of the files that it checks; the function *rows* reads
+    its output.
 
-    *configured_by* has the files that configure it, each with the beginning of the section that such a file must have,
-    or "". In *arguments*, `{work}` is a directory for temporary files.
+    *configured_by* has the names of its configuration files, each with the beginning of the section that the file must
+    have, or "". In *arguments*, `{work}` stands for a directory for temporary files.
     """
 
     name: str
@@ -55,15 +55,15 @@ class Linter:
     rows: Callable[[str], Rows] = _text_rows
 
     def is_configured(self, repo: str) -> bool:
-        """Return whether a configuration file of the linter exists in the repository and has the linter's section."""
+        """Return whether the repository has a configuration file of the linter, with the linter's section in it."""
         return any(
             os.path.exists(os.path.join(repo, name)) and section in content(repo, name)
             for name, section in self.configured_by
         )
 
     def program(self, repo: str) -> str:
-        """Return the path of the linter in the repository, or else beside `teams` or on the PATH; "" if there is
-        none.
+        """Return the path of the linter in the repository; if it is not there, beside `teams` or on the PATH; "" if it
+        is nowhere.
         """
         for directory in (*(f"{name}/bin" for name in _ENVIRONMENTS), "node_modules/.bin"):
             path = os.path.join(repo, directory, self.name)
@@ -103,7 +103,9 @@ _LINTERS = (
 
 
 def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[Finding]:
-    """Run the repository's linters, each for at most *seconds*, and yield their findings in changed lines."""
+    """Run the linters that the repository has configured, each for *seconds* at most. Yield their findings in changed
+    lines.
+    """
     for linter in _LINTERS:
         paths = [path for path in change.readable() if path.endswith(linter.endings)]
         if not paths or not linter.is_configured(change.repo):
@@ -131,9 +133,9 @@ def _in_changed_lines(linter: Linter, output: str, change: Change) -> Iterator[F
 
 
 _MOST_TESTS = 30
-"""The most test files that one command runs."""
+"""The most test files in one suite."""
 _LARGEST_COPY = 200 << 20
-"""The most bytes of a repository that are copied for its tests."""
+"""The most bytes of a repository that are copied to run its tests."""
 _PYTEST_FAILURE = re.compile(r"^(?:FAILED|ERROR) (\S.*?)(?: - (.*))?$", re.MULTILINE)
 _TAP_FAILURE = re.compile(r"^\s*not ok \d+ - (.+)$|^\s*[\u2716\u25cf] (.+?)(?: \([\d.]+ ?ms\))?$", re.MULTILINE)
 _MISSING = re.compile(
@@ -143,8 +145,8 @@ _MISSING = re.compile(
 
 @dataclass
 class Suite:
-    """Tests that one command runs: the command, the test files, and a pattern that finds failures in the output. The
-    command is empty if its program is not installed.
+    """Tests that one command runs: the *command*, the test *files*, and the pattern *failure* for failed tests in the
+    output. *command* is empty if the program is not installed.
     """
 
     name: str
@@ -154,8 +156,8 @@ class Suite:
 
 
 def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Suite]:
-    """Yield the suites with the changed tests and the tests of the changed modules, for the runners that are
-    installed.
+    """Yield the suites to run, for the runners that are installed. They have the tests that changed, and the tests of
+    modules that changed.
     """
     files = git.listed()
     python_tests = r"(^|/)(test_[^/]*|[^/]*_test)\.py$"
@@ -180,11 +182,11 @@ def _tests_to_run(
     source_endings: tuple[str, ...],
     imports: Callable[[str, str], bool],
 ) -> list[str]:
-    """Return the tests of one language among *files*: first those that changed, then those that are named after a
-    changed source file or import one.
+    """Return the tests of one language among *files*: first the tests that changed, then those that are named after a
+    changed source file or import it.
 
-    *test_pattern* matches the paths of tests. *imports* tells from the text of a test whether it imports the source
-    file at a path.
+    *test_pattern* matches the paths of tests. *imports* is called with the text of a test and the path of a source
+    file; it returns whether the test imports the file.
     """
     changed = [file.path for file in change.files if file.status != "D"]
     sources = [path for path in changed if path.endswith(source_endings) and not kinds.is_test(path)]
@@ -212,8 +214,8 @@ def _imports_script(text: str, path: str) -> bool:
 
 
 def _pytest(change: Change, environ: Mapping[str, str], tests: list[str]) -> list[str]:
-    """Return the command that runs the tests with the first of the repository's Python, the user's and ours that has
-    pytest; an empty list if none has it.
+    """Return the command that runs the tests. It uses the first Python that has pytest: the repository's, the user's,
+    or ours. Return an empty list if none has pytest.
     """
     pythons = [os.path.join(change.repo, name, "bin/python") for name in _ENVIRONMENTS]
     if environ.get("VIRTUAL_ENV"):
@@ -231,8 +233,8 @@ def _pytest(change: Change, environ: Mapping[str, str], tests: list[str]) -> lis
 
 
 def _script_suite(change: Change, tests: list[str]) -> Iterator[Suite]:
-    """Yield the suite for the runner that the repository has: jest, vitest, or else node for tests that use its own
-    runner.
+    """Yield the suite for the runner that the repository has: jest or vitest. If it has neither, node runs those tests
+    that use the runner of node itself.
     """
     for name, arguments in (("jest", ["--ci", "--colors=false"]), ("vitest", ["run", "--reporter=tap"])):
         path = os.path.join(change.repo, "node_modules/.bin", name)
@@ -247,7 +249,7 @@ def _script_suite(change: Change, tests: list[str]) -> Iterator[Suite]:
 def test_findings(
     change: Change, git: Git, environ: Mapping[str, str], seconds: float, report: Report
 ) -> Iterator[Finding]:
-    """Yield a finding for each test that fails now and did not fail before the change. The tests run in copies of the
+    """Yield a finding for each test that fails now, and did not fail before the change. The tests run in copies of the
     repository.
     """
     for suite in _suites(change, git, environ):
@@ -273,8 +275,8 @@ def test_findings(
 
 
 def _copy(change: Change, git: Git, when: str) -> str:
-    """Make a copy of the repository as it is *now* or was *before*, so that tests leave no trace in the checkout.
-    Return its path.
+    """Make a copy of the repository, so that tests leave no trace in the checkout. If *when* is `now`, copy its present
+    files; if it is `before`, its files before the change. Return the path of the copy.
     """
     copy = os.path.join(change.work, f"trial-{when}")
     shutil.rmtree(copy, ignore_errors=True)
@@ -292,7 +294,9 @@ def _copy(change: Change, git: Git, when: str) -> str:
 
 
 def _copy_checkout(git: Git, repo: str, copy: str) -> None:
-    """Copy the present files that git tracks or would track, up to a total size."""
+    """Copy the present files of the repository that git tracks or would track. Stop when the copy has reached a certain
+    size.
+    """
     size = 0
     for name in git.listed():
         source, target = os.path.join(repo, name), os.path.join(copy, name)
@@ -306,7 +310,9 @@ def _copy_checkout(git: Git, repo: str, copy: str) -> None:
 
 
 def _link_packages(repo: str, copy: str) -> bool:
-    """Link the packages of node into the copy instead of copying them. Return whether a link was made."""
+    """Link the repository's packages of node into the copy, because copying them would take long. Return whether a link
+    was made.
+    """
     packages, link = os.path.join(repo, "node_modules"), os.path.join(copy, "node_modules")
     if not os.path.isdir(packages) or os.path.exists(link):
         return False
@@ -315,8 +321,8 @@ def _link_packages(repo: str, copy: str) -> bool:
 
 
 def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: float) -> tuple[dict[str, str], str]:
-    """Run the suite in *copy*. Return the failed tests, each with its reason, and "" or the reason why the suite could
-    not run.
+    """Run the suite in *copy*. Return the failed tests, each with the reason. Also return why the suite could not run;
+    "" if it ran.
     """
     status, output = _run(suite.command, copy, environ, seconds)
     if status is None:
@@ -337,8 +343,8 @@ def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: floa
 
 
 def _run(command: list[str], copy: str, environ: Mapping[str, str], seconds: float) -> tuple[int | None, str]:
-    """Run tests. Return their exit status and output, with None as the status if they took too long. At the end, kill
-    all processes that the tests started.
+    """Run tests. Return their exit status and their output; None and "" if they took longer than *seconds*. At the end,
+    kill all processes that the tests started.
     """
     variables = {
         name: value
@@ -373,8 +379,8 @@ _AUTHOR = ("-c", "user.name=teams", "-c", "user.email=teams@localhost", "-c", "c
 def try_patch(
     repo: str, patch: str, work: str, environ: Mapping[str, str], is_applied: bool, report: Report
 ) -> list[Finding]:
-    """Run tests in a copy of the checkout, and return a finding for each that fails with the patch and not without it.
-    *is_applied* says that the checkout already has the patch.
+    """Run tests in a copy of the checkout. Return a finding for each test that fails with the patch, and does not fail
+    without it. *is_applied* says that the checkout has the patch already.
 
     Raises:
         GitFailed: The patch does not fit.

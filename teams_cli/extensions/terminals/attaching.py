@@ -1,5 +1,5 @@
-"""The program of `teams attach`: shows a detached terminal in this terminal and passes on the keys, until a key
-detaches.
+"""The program of `teams attach`. It shows a detached terminal in this terminal and passes on the keys, until the person
+presses the key that detaches.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ KEY = "Ctrl-\\"
 _DETACH_KEY = re.compile(rb"\x1c|\x1b\[92(?::\d*)*;(?:5|69|133|197)(?::1)?u|\x1b\[27;5;92~")
 """Matches the key that detaches, in all keyboard protocols of terminals."""
 _HINT_SECONDS = 1.0
-"""Seconds to read the first line before the client takes over the screen."""
+"""Seconds that the person has to read the hint, before the client's screen replaces it."""
 _OPEN_SECONDS = 5.0
-"""Seconds that a terminal may take to open."""
+"""Seconds to wait for a detached terminal to open."""
 _ROWS, _COLUMNS = 24, 80
 _CHUNK = 1 << 16
 _CLEAR = b"\x1b[2J\x1b[H"
 
 
 def main() -> None:
-    """Show the terminal that the first argument describes as JSON. Exit with the status of its client, if the client
-    ends.
+    """Show the terminal that the first argument describes as JSON. If the client ends meanwhile, exit with the client's
+    status.
     """
     order = json.loads(sys.argv[1])
     line = _call(order["socket"])
@@ -45,7 +45,9 @@ def main() -> None:
 
 
 def _call(path: str) -> Line | None:
-    """Return a connection to the terminal whose socket is at *path*; None if the terminal does not open in time."""
+    """Return a connection to the detached terminal whose socket is at *path*. Return None if the terminal does not open
+    in time.
+    """
     give_up = time.monotonic() + _OPEN_SECONDS
     while (line := lines.open_line(path)) is None and time.monotonic() < give_up and os.path.exists(f"{path}.lock"):
         time.sleep(0.05)
@@ -53,7 +55,7 @@ def _call(path: str) -> Line | None:
 
 
 class Attached:
-    """Connects this terminal with the detached terminal of an agent."""
+    """Connects this terminal to the detached terminal of an agent."""
 
     def __init__(self, agent: str, line: Line) -> None:
         self.agent = agent
@@ -62,8 +64,8 @@ class Attached:
         self.status: int | None = None
 
     def run(self) -> int:
-        """Show the detached terminal until the person detaches or the client ends. Return the exit status of the
-        client, or 0.
+        """Show the detached terminal until the client ends or the person detaches. Return the client's exit status, or
+        0 if none was reported.
         """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, leave)
@@ -107,7 +109,7 @@ class Attached:
                 return
 
     def show(self) -> None:
-        """Show the output that has arrived, or note the exit status of the client."""
+        """Handle what has arrived: show output of the client, and note the client's exit status."""
         for kind, data in self.line.receive():
             if kind == OUTPUT:
                 self.modes.feed(data)
@@ -116,7 +118,9 @@ class Attached:
                 self.status = int(data)
 
     def pass_keys(self) -> bool:
-        """Pass on the typed keys. Return False if a key detaches, or if this terminal is gone."""
+        """Pass on the typed keys. Return False if the person pressed the key that detaches, or if this terminal is
+        gone.
+        """
         data = os.read(0, _CHUNK)
         detach_key = _DETACH_KEY.search(data)
         keys = data[: detach_key.start()] if detach_key else data
@@ -125,7 +129,7 @@ class Attached:
         return bool(data) and not detach_key
 
     def send_size(self) -> None:
-        """Send the size of this terminal to the detached one."""
+        """Send the size of this terminal to the detached terminal."""
         size = os.get_terminal_size(1)
         self.line.send(SIZE, lines.pack_size(size.lines or _ROWS, size.columns or _COLUMNS))
 

@@ -73,7 +73,9 @@ def _open(
 
 
 def _agent(call: Call, agent_id: str | None) -> str | None:
-    """Return the name of the member that the client becomes, from `--agent-id` or `--as`; None if neither is given."""
+    """Return the name of the member that the client becomes: *agent_id*, the value of `--agent-id`, or the name after
+    `--as`. Return None if neither is given.
+    """
     if call.caller is None or call.caller.is_human or call.sources["agent"][1] != "flag":
         return agent_id
     if agent_id not in (None, call.caller.name):
@@ -84,8 +86,8 @@ def _agent(call: Call, agent_id: str | None) -> str | None:
 
 
 def _resume(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Service:
-    """Open the session of an agent: one that was in a terminal on this machine, or the one of an agent that `teams`
-    runs, which is taken over.
+    """Open the earlier session of an agent. This is a session that was in a terminal on this machine; or the session of
+    an agent that `teams` runs, which the person takes over.
     """
     if _attach_words(call, agent):
         raise errors.WrongState(f"{agent} runs in a detached terminal", f"See: teams attach {agent}")
@@ -101,7 +103,9 @@ def _resume(call: Call, client: str, agent: str, wrap: bool, options: list[str])
 
 
 def _attach_words(call: Call, agent: str) -> list[str]:
-    """Return the command that shows the agent's detached terminal; an empty list if it has none on this machine."""
+    """Return the command that shows the client of the agent, which runs in the background of this machine. Return an
+    empty list if no client of the agent does.
+    """
     words = detached.attach_words(call.store, call.team, agent)
     return words or opening.attach_words(call.team, agent, call.environ)
 
@@ -120,7 +124,7 @@ def _attach(call: Call, of: str) -> Any:
 
 
 class TakingOver:
-    """Lets a person take the place of an agent that `teams` runs, from `begin` to `end`."""
+    """Lets a person take the place of an agent that `teams` runs. It lasts from `begin` until `end`."""
 
     def __init__(self, call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> None:
         self.call = call
@@ -151,7 +155,7 @@ class TakingOver:
             raise
 
     def end(self) -> None:
-        """Give the agent back, which then continues by itself."""
+        """Give the agent back. It then continues by itself."""
         from teams_cli.agents import interrupting
 
         if self.session:
@@ -160,7 +164,8 @@ class TakingOver:
 
 
 def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the agents whose clients run in the background of this machine: detached, or in windows of tmux.
+    """Return the agents whose clients run in the background of this machine: in detached terminals, or in windows of
+    tmux.
 
     Raises:
         StorageFailed: The directory of terminals can't be read.
@@ -176,14 +181,16 @@ def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def end_all(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """End the clients in the background that nobody watches. Return the agents whose clients were not ended."""
+    """End the clients in the background of this machine that nobody watches. Return the agents whose clients still
+    run.
+    """
     agents = agents_of(store, team, environ)
     return [agent for agent in agents if not _end(store, team, agent, environ, even_if_watched=False)]
 
 
 def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool:
-    """End the client of an agent in the background, even if somebody watches it. Return False if the agent has none on
-    this machine.
+    """End the client of the agent, which runs in the background of this machine, even if somebody watches it. Return
+    False if no client of the agent runs there.
 
     Raises:
         Conflict: The client did not end in time.
@@ -196,8 +203,8 @@ def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool
 
 
 def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], even_if_watched: bool) -> bool:
-    """End the client of an agent, record that it is gone, and return whether it ended. A client that somebody watches
-    is ended only if *even_if_watched* is True.
+    """End the client of an agent, and record that it is gone. Return whether it ended. If somebody watches it, end it
+    only if *even_if_watched* is True.
     """
     if detached.is_there(store, team, agent):
         has_ended = detached.end_client(store, team, agent, even_if_watched)

@@ -1,4 +1,4 @@
-"""Detached terminals: each is a process that runs a client in the background, and shows it to the viewers that
+"""Detached terminals. Each is a process that runs a client in the background, and shows the client to the viewers that
 attach.
 """
 
@@ -39,12 +39,12 @@ _DETACHED, _ATTACHING = "teams_cli.extensions.terminals.detached", "teams_cli.ex
 _OPEN_SECONDS, _END_SECONDS = 20.0, 20.0
 """Seconds that a terminal may take to open, and a client to end."""
 _SUFFIX = "tty"
-"""The suffix of the socket on which a terminal takes viewers."""
+"""The suffix of the names of sockets to which viewers connect."""
 _TERMINAL_TYPE = "xterm-256color"
 
 
 def start(store: Store, team: str, opened: Opened) -> None:
-    """Start the client in a detached terminal, and return once `teams attach` works.
+    """Start the client in a detached terminal. Return as soon as a viewer can attach.
 
     Raises:
         Conflict: The agent has a detached terminal already, or the new one could not be started.
@@ -89,7 +89,7 @@ def agents_of(store: Store, team: str) -> list[str]:
 
 
 def end_client(store: Store, team: str, agent: str, even_if_watched: bool) -> bool:
-    """End the client of a detached terminal, and return whether it ended. A client that somebody watches is ended only
+    """End the client in the agent's detached terminal, and return whether it ended. If somebody watches it, end it only
     if *even_if_watched* is True.
     """
     line = lines.open_line(_socket_path(store, team, agent))
@@ -118,8 +118,8 @@ def _socket_path(store: Store, team: str, agent: str) -> str:
 _ROWS, _COLUMNS = 40, 120
 """The size of the client's terminal before the first viewer attaches."""
 _REDRAW_SECONDS = 0.2
-"""Seconds for which the client's terminal has one row less after a viewer attaches. The change of the size makes the
-client redraw itself.
+"""After a viewer attaches, the client's terminal has one row less for these seconds. The client notices the change of
+size, and draws its screen anew.
 """
 _FAREWELL_SECONDS = 2.0
 """Seconds that viewers have to read the last output."""
@@ -127,11 +127,11 @@ _LOCK_SECONDS = 1.0
 _LOGGED_LENGTH = 2000
 """The number of characters of a failed client's output that are logged."""
 _END_SIGNALS = ((signal.SIGHUP, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0))
-"""The signals that end a client, each with the seconds until the next one. The first is what a closed terminal
-sends.
+"""The signals that end a client, each with the seconds until the next signal. A terminal sends the first of them when
+it closes.
 """
 _WAITING_BYTES = 1 << 20
-"""The number of bytes that may wait for a viewer who does not take them."""
+"""The most bytes of output that wait for a viewer who does not read."""
 _CLEAR = b"\x1b[2J\x1b[H"
 
 
@@ -146,8 +146,8 @@ def main() -> None:
 
 
 def _take_lock(order: dict[str, Any]) -> bool:
-    """Take the lock of the agent's terminal. Return False if another process holds the lock for more than a second;
-    `is_there` holds it only for a moment.
+    """Take the lock of the agent's terminal. Return False if another process holds the lock for more than a second,
+    because it runs the terminal. The function `is_there` holds the lock only for a moment.
     """
     give_up = time.monotonic() + _LOCK_SECONDS
     while locks.hold(f"{order['socket']}.lock", order["root"]) is None:
@@ -158,8 +158,8 @@ def _take_lock(order: dict[str, Any]) -> bool:
 
 
 class Detached(Wrapper):
-    """Runs one client, and shows it to its viewers. *order* also has the client's `directory`, and the path of the
-    `socket` on which viewers connect.
+    """Runs one client, and shows it to its viewers. Besides the keys of `Wrapper`, *order* has the client's
+    `directory`, and the path of the `socket` to which viewers connect.
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -169,9 +169,11 @@ class Detached(Wrapper):
         self.viewers: list[Viewer] = []
         """The viewers, in the order in which they attached or last typed."""
         self.redraw_ends_at = 0.0
-        """The time at which the terminal gets back the row that it lost when a viewer attached; 0 if it lacks none."""
+        """When a viewer attaches, the client's terminal loses a row for a moment. This is the time at which it gets the
+        row back; 0 if it has all rows.
+        """
         self.next_signals: list[tuple[int, float]] = []
-        """The signals that are still to be sent, once the client is to end."""
+        """The signals that are still to be sent to the client, if it is to end; otherwise empty."""
         self.signal_at = 0.0
 
     def run(self) -> int:
@@ -189,7 +191,7 @@ class Detached(Wrapper):
         return status
 
     def report_end(self, status: int) -> None:
-        """Notify the viewers that the client ended. If it failed, log its last output."""
+        """Notify the viewers that the client ended with *status*. If the client failed, log its last output."""
         give_up = time.monotonic() + _FAREWELL_SECONDS
         for viewer in self.viewers:
             viewer.line.send(END, str(status).encode())
@@ -201,7 +203,7 @@ class Detached(Wrapper):
             print(f"teams: {self.order['agent']}: the client ended with {status}: {output}", flush=True)
 
     def wait(self, sources: Sequence[int], seconds: float) -> Sequence[Any]:
-        """Wait for input from the *sources* or a viewer. Return all that have some."""
+        """Wait until one of the *sources* or a viewer has input, for *seconds* at most. Return all that have input."""
         behind = [viewer for viewer in self.viewers if viewer.line.unsent]
         readable: list[Any] = [self.socket, *self.viewers, *sources]
         ready, taking, _ = select.select(readable, behind, [], seconds)
@@ -210,8 +212,8 @@ class Detached(Wrapper):
         return ready
 
     def serve_people(self, ready: Sequence[Any]) -> bool:
-        """Handle the messages of viewers, take new viewers, and do what is due. Always return True: the client runs on
-        without viewers.
+        """Handle the messages of viewers, accept new viewers, and do what is due. Always return True, because the
+        client runs on without viewers.
         """
         for viewer in [viewer for viewer in self.viewers if viewer in ready]:
             for kind, data in viewer.line.receive():
@@ -230,8 +232,8 @@ class Detached(Wrapper):
         return True
 
     def handle(self, viewer: Viewer, kind: bytes, data: bytes) -> None:
-        """Do what a viewer asks. Replies that a terminal sends by itself are passed on only from the viewer who typed
-        last.
+        """Do what a viewer's message asks for. Terminals also send replies by themselves; only the replies of the
+        viewer who typed last are passed on.
         """
         if kind == SIZE and (size := lines.unpack_size(data)):
             if viewer.size is None:  # a new viewer
@@ -248,14 +250,16 @@ class Detached(Wrapper):
             self.close(viewer, even_if_watched=bool(data))
 
     def put_last(self, viewer: Viewer) -> None:
-        """Note that the viewer attached or typed last, which gives the client's terminal the size of the viewer's."""
+        """Note that this viewer is the last who attached or typed. The client's terminal then gets the size of the
+        viewer's terminal.
+        """
         self.viewers.remove(viewer)
         self.viewers.append(viewer)
         self.resize()
 
     def close(self, requester: Viewer, even_if_watched: bool) -> None:
-        """End the client because *requester* asks for it. If it has viewers, end it only if *even_if_watched* is
-        True.
+        """End the client, as the viewer *requester* asked. If somebody watches the client, end it only if
+        *even_if_watched* is True.
         """
         if not even_if_watched and any(viewer.size for viewer in self.viewers):
             requester.line.send(LOOKED_AT, b"")
@@ -264,7 +268,9 @@ class Detached(Wrapper):
             self.send_signal()
 
     def send_signal(self) -> None:
-        """Send the next signal to the foreground process of the terminal. The last signal is repeated."""
+        """Send the next of the signals that end a client to the processes in the foreground of the terminal. After the
+        last signal, send it again.
+        """
         number, seconds = self.next_signals[0]
         if len(self.next_signals) > 1:
             del self.next_signals[0]
@@ -275,7 +281,9 @@ class Detached(Wrapper):
                 os.killpg(group, number)
 
     def display(self, data: bytes) -> None:
-        """Show the output to the viewers. If there are none, answer the questions that the client asks its terminal."""
+        """Show output of the client to the viewers. If there are no viewers, answer questions that the client asks its
+        terminal.
+        """
         self.screen.feed(data)
         watching = [viewer for viewer in self.viewers if viewer.size]
         for viewer in watching:
@@ -292,11 +300,15 @@ class Detached(Wrapper):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", max(1, rows), columns, 0, 0))
 
     def stop(self) -> None:
-        """Do nothing. No shell could continue this process, so `follow_stop` continues the client at once."""
+        """Do nothing, so that `follow_stop` continues the client at once. This process must not stop, because no shell
+        could continue it.
+        """
 
 
 class Viewer:
-    """A viewer of a detached terminal; `size` is None until the viewer has sent it."""
+    """A viewer of a detached terminal. `size` is the size of the viewer's terminal, or None until the viewer has sent
+    it.
+    """
 
     def __init__(self, line: socket.socket) -> None:
         self.line = Line(line)
@@ -308,13 +320,17 @@ class Viewer:
         return self.line.fileno()
 
     def show(self, data: bytes) -> None:
-        """Send output to the viewer. A viewer who is far behind gets the whole screen later instead."""
+        """Send output to the viewer. If too much output waits for the viewer already, send nothing: the viewer gets the
+        whole screen later.
+        """
         self.is_behind = self.is_behind or self.line.unsent > _WAITING_BYTES
         if not self.is_behind:
             self.line.send(OUTPUT, data)
 
     def catch_up(self, screen: Screen) -> None:
-        """Send output that waits. When nothing waits any more, send the screen to a viewer who was behind."""
+        """Send output that waits for the viewer. If the viewer had missed output, and nothing waits any more, send the
+        whole *screen*.
+        """
         self.line.flush()
         if self.is_behind and not self.line.unsent:
             self.is_behind = False

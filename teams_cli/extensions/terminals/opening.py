@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 class OpenRequest:
-    """A request to open a client: its options, the name of the member, the directory, and whether to use the wrapper.
-    With a *session*, the client continues it.
+    """A request to open a client: the client's *options*, the name of the member (*agent*), the directory, and whether
+    to *wrap* the client in our wrapper. If *session* is given, the client continues that session.
     """
 
     def __init__(
@@ -54,11 +54,13 @@ class OpenRequest:
         self.wrap = wrap
         self.session = session
         self.is_managed = is_managed
-        """Whether `teams` itself runs the agent of the session."""
+        """Whether the agent of the session is one that `teams` runs."""
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables that `teams` gave the agent whose session is opened; empty for a new one."""
+        """The environment variables that `teams` gave the agent of the session; empty if there is no earlier
+        session.
+        """
         if self.session is None:
             return {}
         port = {isolation.VARIABLE: str(self.session.port_base)} if self.session.port_base else {}
@@ -66,8 +68,8 @@ class OpenRequest:
 
 
 class Opened:
-    """A client that is ready to start: its environment, its directory, and its *order*, the description that our
-    wrapper or a detached terminal gets.
+    """A client that is ready to start: its environment, its directory, and its *order*. The order describes the client
+    to our wrapper, or to a detached terminal.
     """
 
     def __init__(self, order: dict[str, Any], environ: dict[str, str], directory: str) -> None:
@@ -78,7 +80,9 @@ class Opened:
 
     @property
     def words(self) -> list[str]:
-        """The command that starts the client in this terminal, in our wrapper if the client must be woken by typing."""
+        """The command that starts the client in this terminal. If the client can be woken only by typing, the command
+        starts our wrapper, which runs the client.
+        """
         if not self.order["types"]:
             return list(self.order["words"])
         wrapper = own_entries.of_module(sys.executable, "teams_cli.extensions.terminals.wrapper")
@@ -86,7 +90,7 @@ class Opened:
 
 
 def prepare(store: Store, team: str, request: OpenRequest, config: Config | None, environ: Mapping[str, str]) -> Opened:
-    """Make the client a member, and return it ready to start.
+    """Make the client a member of the team. Return the client, ready to start.
 
     Raises:
         InvalidValue: There is no such client, or it has no terminal mode.
@@ -129,8 +133,8 @@ def prepare(store: Store, team: str, request: OpenRequest, config: Config | None
 
 
 def _join(store: Store, team: str, request: OpenRequest) -> tuple[str, dict[str, str]]:
-    """Make the client a member. Return the member's name, and the variables that give the client its name and its
-    token.
+    """Make the client a member of the team. Return the member's name, and the environment variables with its name and
+    its token.
     """
     caller = Caller(request.agent) if request.agent else None
     if caller and request.session and request.is_managed:
@@ -148,8 +152,8 @@ def _join(store: Store, team: str, request: OpenRequest) -> tuple[str, dict[str,
 def _hooks(
     store: Store, client: Client, directory: str, environ: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the options and the variables that add our hooks to the client; empty ones if its settings have the hooks
-    already.
+    """Return the options and the environment variables by which the client gets our hooks. Return none if the client
+    has our hooks already, by its settings or by a plugin.
     """
     files = []
     if client.home:
@@ -164,8 +168,8 @@ _WINDOW_VARIABLES = ("TERM", "TMUX", "TMUX_PANE", "COLORTERM")
 
 
 def main() -> None:
-    """Replace this process by the client that a file describes, and remove the file. The first argument is the file's
-    path.
+    """Replace this process by a client. The first argument is the path of a file that describes the client; the file is
+    removed.
     """
     with open(sys.argv[1], "rb") as file:
         order = json.load(file)
@@ -176,7 +180,8 @@ def main() -> None:
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Start the client in this terminal. Return its exit status, if this process is not replaced by the client.
+    """Start the client in this terminal. Usually the client replaces this process. If it does not, return the exit
+    status of the client.
 
     Raises:
         WrongUsage: Standard input or output is not a terminal.
@@ -193,8 +198,8 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
 
 
 def _take_over(taking_over: TakingOver) -> int:
-    """Run the client of an agent that is taken over, and give the agent back when the client ends. Return the exit
-    status.
+    """Run the client of an agent that the person takes over. Give the agent back when the client ends. Return the exit
+    status of the client.
     """
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, leave)
@@ -206,12 +211,14 @@ def _take_over(taking_over: TakingOver) -> int:
 
 
 def _run_client(opened: Opened) -> int:
-    """Run the client until it ends, and return its exit status. The client gets the terminal's signals itself; signals
-    sent to this process alone are passed on. This process stops when the client stops.
+    """Run the client until it ends, and return its exit status. Keys such as Ctrl-C reach the client directly; signals
+    that are sent to this process are passed on. If the client stops, this process stops with it.
     """
 
     def do_nothing(number: int, frame: object) -> None:
-        """Handle the signal. The client would inherit it if it were ignored instead."""
+        """Handle the signal by doing nothing. Ignoring the signal would be different, because the client would inherit
+        this.
+        """
 
     def pass_on(number: int, frame: object) -> None:
         client.send_signal(number)
@@ -234,13 +241,10 @@ _MODULE = "teams_cli.extensions.terminals.opening"
 
 
 def open_window(root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> None:
-    """Start the client in a tmux window of its own, in the background.
+    """Start the client in the background, in a new window of tmux.
 
-    tmux gives each window the environment of its server, so a file holds the client's environment until it starts.
-
-    Raises:
-        NotInstalled: tmux is not installed.
-        Conflict: tmux did not open the window.
+    tmux gives each window the environment of its server. The environment for the client is therefore in a file until
+    the client starts.
     """
     program = require_tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
@@ -260,7 +264,9 @@ def open_window(root: str, team: str, opened: Opened, environ: Mapping[str, str]
 
 
 def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the command that shows the agent's window in this terminal; an empty list if it has no window."""
+    """Return the command that shows the agent's window of tmux in this terminal; an empty list if the agent has no
+    window.
+    """
     program = tmux_path(environ)
     if program is None or agent not in windows_of(team, environ):
         return []
@@ -269,7 +275,7 @@ def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]
 
 
 def close_window(team: str, agent: str, environ: Mapping[str, str], even_if_watched: bool) -> bool:
-    """Close the agent's window, and return whether it is closed. A window that somebody watches is closed only if
+    """Close the agent's window, and return whether it is closed. If somebody watches the window, close it only if
     *even_if_watched* is True.
     """
     windows = windows_of(team, environ)
@@ -283,8 +289,8 @@ def close_window(team: str, agent: str, environ: Mapping[str, str], even_if_watc
 
 
 def windows_of(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the windows of the team's tmux session by name, each with its id and its number of viewers. A window that
-    `teams` opened has the name of its agent.
+    """Return the windows of the team's session of tmux by their names. Each has its id and the number of its viewers,
+    as texts. If `teams` opened the window, its name is that of the agent.
     """
     program = tmux_path(environ)
     if program is None:
@@ -313,7 +319,7 @@ def require_tmux(environ: Mapping[str, str]) -> str:
 
 
 def _tmux(program: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of tmux, and return its outcome."""
+    """Run tmux with these arguments, and return what `subprocess.run` returns."""
     return subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 

@@ -1,5 +1,5 @@
-"""Tests whether a message wakes a client: opens the client in a terminal without a screen, sends it a message, and
-watches it.
+"""Tests whether a message wakes a client. The test opens the client in a terminal without a screen, sends it a message,
+and watches whether it reads the message.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _CHUNK = 1 << 16
 
 
 def examine(client: str, config: Config | None, environ: Mapping[str, str], directory: str) -> Finding:
-    """Open the client as `teams open` does, prompt it once, and test whether it then reads a message while it is idle.
-    Return the finding.
+    """Open the client as `teams open` does, and give it a prompt. Return a finding that says whether the client, once
+    it is idle, reads a message.
     """
     seat = known.get(client).seat
     if seat is None:
@@ -72,7 +72,9 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
 
 
 def _test(client: str, store: Store, hidden: HiddenTerminal, environ: Mapping[str, str]) -> Finding:
-    """Wait until the client's first turn has ended, send it a message, and return whether it reads the message."""
+    """Wait until the client's first turn has ended, and send it a message. Return a finding that says whether the
+    client reads the message.
+    """
 
     def is_idle() -> bool:
         terminal = terminals.find(store, _TEAM, _AGENT)
@@ -93,7 +95,7 @@ def _test(client: str, store: Store, hidden: HiddenTerminal, environ: Mapping[st
 
 
 def _wake_phrase(store: Store) -> str:
-    """Return a phrase with the way in which the client was woken, or "" if it was not woken."""
+    """Return a phrase that says in which way the client was woken; "" if it was not woken."""
     ways = [entry.get("way") for _, entry in store.history(_TEAM) if entry.get("what") == "terminal woken"]
     return f", by its {ways[-1]}" if ways and ways[-1] else ""
 
@@ -110,8 +112,8 @@ class HiddenTerminal:
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
 
     def run_until(self, is_reached: Callable[[], bool], patience: float) -> bool:
-        """Let the client work until *is_reached* returns True. Return False if the client ends first or *patience*
-        seconds pass.
+        """Let the client run until *is_reached* returns True. Return False if this has not happened when the client
+        ends or *patience* seconds have passed.
         """
         give_up = time.monotonic() + patience
         while not is_reached():
@@ -126,7 +128,7 @@ class HiddenTerminal:
 
     @property
     def shown(self) -> str:
-        """The last words that the client printed."""
+        """The last words that the client printed; `nothing` if it printed none."""
         words = [word for word in plain(self._output).split() if any(map(str.isalnum, word))]  # no frames
         return " ".join(words)[-_SHOWN_LENGTH:] or "nothing"
 

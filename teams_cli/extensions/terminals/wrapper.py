@@ -1,9 +1,9 @@
-"""The wrapper runs a client in a terminal of its own inside ours, and wakes it by typing a line.
+"""The wrapper runs a client in a new terminal inside ours, and wakes the client by typing a line.
 
-Only clients that can't be woken otherwise need it. All bytes pass through. The wrapper types a line only while the
-client reports that it is idle and the person has typed nothing. It checks both again before it presses Enter, which it
-does once. It is a program of its own that imports very little, because every key that the person types passes through
-it.
+Only clients that can't be woken otherwise need the wrapper. All bytes pass through. The wrapper types a line only while
+the client reports that it is idle and the person has typed nothing. Before it presses Enter, which it does once, it
+checks again that the client is idle. It is a program of its own that imports very little, because every key that the
+person types passes through it.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 _QUIET = 2.0
-"""Seconds without a key and without output before the wrapper types the line. A starting client reports that it is
-idle before it takes keys, and draws until then.
+"""Seconds without a key and without output, after which the wrapper may type the line. A client that starts reports
+that it is idle before it takes keys, but it draws until it does.
 """
 _SETTLED = 0.3
 """Seconds for which the client must be idle before the wrapper types the line."""
 _RESTLESS = 30.0
-"""Seconds after which the wrapper no longer waits for an idle client to stop drawing."""
+"""If an idle client does not stop drawing, the wrapper types the line after these seconds."""
 _BEFORE_ENTER = 0.3
-"""Seconds from the moment when the client shows the line until Enter. A slow client takes an Enter that arrives with
-the line for a part of the text.
+"""Seconds between the moment when the client shows the line and Enter. If Enter arrived together with the line, a slow
+client would take it for a part of the text.
 """
 _UNSHOWN = 3.0
-"""Seconds after which the wrapper presses Enter, even if the client does not show the line."""
+"""If the client does not show the line, the wrapper presses Enter after these seconds."""
 _TICK = 0.25
 """The most seconds between two looks at whether the client can be woken."""
 _CHUNK = 1 << 16
@@ -60,8 +60,8 @@ def main() -> None:
 
 
 class Wrapper:
-    """Runs one client in a terminal. *order* has its `words`, `root`, `team` and `agent`, the command of our `hook`,
-    the meaning of its `titles`, and whether it is woken by typing (`types`).
+    """Runs one client in a terminal. *order* has the client's `words`, `root`, `team` and `agent`; the command of our
+    `hook`; and what its `titles` mean. `types` says whether the client is woken by typing.
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -70,18 +70,20 @@ class Wrapper:
         self.typing = Typing()
         self.bell = Doorbell(bindings.terminal_file(order["root"], order["team"], order["agent"], "bell"))
         self.has_bell = False
-        """Whether this process is the one that listens to the bell."""
+        """Whether this process listens to the bell. Only one process can."""
         self.has_mail = False
-        """Whether the bell rang for mail since the client was last woken."""
+        """Whether the bell rang because of mail, and the client was not woken since."""
         self.reported_state: str | None = None
         self.changed_at = self.drew_at = time.monotonic()
         self.held_keys: bytearray | None = None
-        """The person's keys since the wrapper typed the line; None except between the line and its Enter."""
+        """The keys that the person has typed since the wrapper typed its line. None if no line of the wrapper waits for
+        its Enter.
+        """
         self.typed_at = 0.0
         self.master = -1
         """The wrapper's end of the client's terminal."""
         self.stops = -1
-        """The descriptor on which each stop of the client is reported; it ends when the client does."""
+        """The descriptor on which each stop of the client is reported. It is at its end when the client has ended."""
         self.signals = -1
         """The descriptor that becomes readable when this process gets a signal, which ends a wait for input."""
 
@@ -101,7 +103,7 @@ class Wrapper:
         return os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1])
 
     def start(self) -> int:
-        """Start the client in a terminal of its own, and return the process id of its session leader."""
+        """Start the client in a new terminal. Return the process id of the session leader of that terminal."""
         self.master, slave = os.openpty()
         self.resize()
         leader, self.stops = start_client(self.order["words"], slave)
@@ -129,7 +131,9 @@ class Wrapper:
             self.wake_if_idle()
 
     def wait(self, sources: Sequence[int], seconds: float) -> Sequence[Any]:
-        """Wait for input from the *sources* or the person. Return all that have some."""
+        """Wait until one of the *sources* or the person's terminal has input, for *seconds* at most. Return all that
+        have input.
+        """
         return select.select([0, self.signals, *sources], [], [], seconds)[0]
 
     def serve_people(self, ready: Sequence[Any]) -> bool:
@@ -143,9 +147,7 @@ class Wrapper:
         return bool(data)
 
     def pass_keys(self, data: bytes) -> None:
-        """Pass on the person's keys. While the wrapper types a line of its own, hold the keys back until it has pressed
-        Enter.
-        """
+        """Pass on the person's keys. Between the line that the wrapper types and its Enter, the keys are held back."""
         self.typing.feed(data, time.monotonic())
         if self.held_keys is None:
             write_all(self.master, data)
@@ -153,7 +155,7 @@ class Wrapper:
             self.held_keys += data
 
     def display(self, data: bytes) -> None:
-        """Show output to the person."""
+        """Show output of the client to the person."""
         write_all(1, data)
 
     def show_output(self) -> bool:
@@ -172,7 +174,7 @@ class Wrapper:
         return bool(data)
 
     def note_state(self, state: str) -> None:
-        """Note the state that the client reported, and pass it to our hook."""
+        """Note the state that the client has reported, and pass the state to our hook."""
         self.reported_state, self.changed_at = state, time.monotonic()
         if state == WORKING:
             self.has_mail = False
@@ -181,7 +183,9 @@ class Wrapper:
         run_in_background(self.order["hook"], json.dumps(event).encode())
 
     def state(self) -> str:
-        """Return the client's state as the client reported it, or else as its hooks noted it; "" if it is unknown."""
+        """Return the last state that the client itself reported. If it reported none, return the state that its hooks
+        noted; "" if they noted none.
+        """
         if self.reported_state:
             return self.reported_state
         try:
@@ -192,7 +196,9 @@ class Wrapper:
             return ""
 
     def wake_if_idle(self) -> None:
-        """Type the line if there is mail and the client is idle. A moment later, press Enter."""
+        """If there is mail and the client is idle, type the line. Once the line has been typed, press Enter as soon as
+        `may_enter` allows it.
+        """
         now = time.monotonic()
         if self.held_keys is not None:
             if self.may_enter(now):
@@ -205,21 +211,26 @@ class Wrapper:
             self.held_keys, self.typed_at = bytearray(), now
 
     def may_type(self, now: float) -> bool:
-        """Return whether the client is idle, and the person has typed nothing into its prompt."""
+        """Return whether the wrapper may type its line: the client is idle and draws nothing, and the person has typed
+        nothing into its prompt.
+        """
         since_change = now - self.changed_at
         has_stopped_drawing = now - self.drew_at >= _QUIET or since_change >= _RESTLESS
         is_calm = has_stopped_drawing and since_change >= _SETTLED and self.typing.quiet_for(now) >= _QUIET
         return is_calm and not self.typing.is_dirty and self.state() == IDLE
 
     def may_enter(self, now: float) -> bool:
-        """Return whether the client showed the typed line a moment ago, or has had long enough to show it."""
+        """Return whether the wrapper may press Enter: the client showed the typed line some time ago, or has had long
+        enough to show it.
+        """
         has_shown = self.drew_at > self.typed_at and now - self.drew_at >= _BEFORE_ENTER
         return has_shown or now - self.typed_at >= _UNSHOWN
 
     def press_enter(self) -> None:
-        """Press Enter once, if the client is still idle, and then pass on the held keys.
+        """Press Enter once, if the client is still idle. Then pass on the held keys.
 
-        Until the client works, the prompt counts as one that the person has typed into, so that no second line follows.
+        Until the client begins to work, its prompt is treated as if the person had typed into it, so that the wrapper
+        types no second line.
         """
         held_keys, self.held_keys = bytes(self.held_keys or b""), None
         if self.state() == IDLE:
@@ -234,8 +245,8 @@ class Wrapper:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
     def follow_stop(self) -> bool:
-        """Stop this process because Ctrl-Z stopped the client, and continue the client afterwards. Return False if the
-        client has ended instead.
+        """Ctrl-Z has stopped the client, so stop this process, too. When this process continues, continue the client.
+        Return False if the client has not stopped but ended.
         """
         if not os.read(self.stops, 1):
             while select.select([self.master], [], [], 0.05)[0] and self.show_output():
@@ -246,7 +257,7 @@ class Wrapper:
         return True
 
     def stop(self) -> None:
-        """Stop this process until the person's shell continues it."""
+        """Stop this process until the shell of the person continues it."""
         wrapper_modes = termios.tcgetattr(0)
         termios.tcsetattr(0, termios.TCSAFLUSH, self.person_modes)
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -255,8 +266,8 @@ class Wrapper:
 
 
 def start_client(words: list[str], slave: int) -> tuple[int, int]:
-    """Start the client in the foreground of its terminal, below a session leader that reports when the client stops.
-    Return the leader's process id, and the descriptor on which it reports.
+    """Start the client in the foreground of its terminal, below a session leader. Return the leader's process id, and a
+    descriptor on which the leader reports each stop of the client.
 
     Without the leader, nothing would continue a stopped client.
     """
@@ -292,7 +303,9 @@ def become_client(words: list[str], slave: int) -> NoReturn:
 
 
 def lead_session(client: int, reports: int) -> NoReturn:
-    """Report each time that the client stops, and exit when it exits, with the same status."""
+    """Report each stop of the *client* on the descriptor *reports*. When the client exits, exit with the same
+    status.
+    """
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
         signal.signal(number, signal.SIG_IGN)
     os.closerange(3, reports)  # only the wrapper may hold the other end of the terminal, whose end ends the client
@@ -307,7 +320,7 @@ def lead_session(client: int, reports: int) -> NoReturn:
 
 
 def run_in_background(words: list[str], data: bytes) -> None:
-    """Run a command without waiting for it. It gets the *data* on its standard input."""
+    """Run a command without waiting for it. The command gets *data* on its standard input."""
     source, sink = os.pipe()
     os.write(sink, data)
     os.close(sink)
@@ -325,7 +338,7 @@ def run_in_background(words: list[str], data: bytes) -> None:
 
 
 _KEPT_BYTES = 1 << 18
-"""The number of bytes that are kept of the output of a client that does not clear its screen."""
+"""The number of bytes of output that are kept if a client never clears its screen."""
 _LONGEST_SEQUENCE = 64
 """The most bytes of a control sequence. A longer one is taken for complete."""
 _MODE_CHANGE = re.compile(rb"\x1b\[\?([\d;]+)([hl])|\x1b\[([<>])(\d*)u|\x1b\[>(4;?\d*)m|\x1b([=>])")
@@ -336,8 +349,8 @@ _COMPLETE_SEQUENCE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\
 _QUESTIONS = rb"\x1b\[[?>=]?[\d;]*c|\x1b\[\??[\d;]*n|\x1b\[\?u|\x1b\[>\d*q|\x1b\[\??\d+\$p|\x1b\[1[1-9]t|\x1b\[2[01]t"
 _COMMANDS = rb"\x1b\](?!8;)[^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[P_](?:[^\x1b]|\x1b\x1b)*\x1b\\"
 _NOT_REPEATED = re.compile(b"|".join([_MODE_CHANGE.pattern, _QUESTIONS, _COMMANDS]))
-"""Matches sequences that would act again if repeated: modes, questions to the terminal, the clipboard,
-notifications.
+"""Matches sequences that would have an effect again if they were repeated: modes, questions to the terminal, the
+clipboard, notifications.
 """
 _CLEARING = re.compile(rb"\x1b\[[23]J|\x1bc|\x1b\[\?(?:1049|1047|47)[hl]")
 """Matches sequences that clear the screen or switch to another one."""
@@ -360,7 +373,9 @@ class Modes:
         self._unfinished = b""
 
     def feed(self, data: bytes) -> None:
-        """Note each change of a mode in the output. A sequence that is cut off is completed by the next call."""
+        """Note each change of a mode in the output. If the output ends within a control sequence, the next call
+        completes the sequence.
+        """
         data = self._unfinished + data
         self._unfinished = unfinished(data)
         for modes, switch, stack_change, number, modified_keys, keypad in _MODE_CHANGE.findall(data):
@@ -378,11 +393,11 @@ class Modes:
 
     @property
     def is_alternate_screen(self) -> bool:
-        """Whether the alternate screen is on, which keeps no lines that scroll away."""
+        """Whether the alternate screen is on. Lines that scroll off this screen are lost."""
         return any(self._is_on.get(mode) for mode in _ALTERNATE_SCREEN)
 
     def setting(self) -> bytes:
-        """Return the bytes that set the same modes in a fresh terminal."""
+        """Return the bytes that give a fresh terminal the same modes as this one."""
         codes = [(b"\x1b[?%sh" if is_on else b"\x1b[?%sl") % mode for mode, is_on in self._changed()]
         codes += [b"\x1b[>%su" % flags for flags in self._keyboard_flags]
         if self._modified_keys:
@@ -392,7 +407,7 @@ class Modes:
         return b"".join(codes)
 
     def resetting(self) -> bytes:
-        """Return the bytes that make a terminal with these modes like a fresh one."""
+        """Return the bytes that give a terminal with these modes the modes of a fresh terminal."""
         codes = [b"\x1b[0m"]
         if self._keyboard_flags:
             codes.append(b"\x1b[<%du" % len(self._keyboard_flags))
@@ -406,8 +421,8 @@ class Modes:
         return b"".join(codes)
 
     def _changed(self) -> list[tuple[bytes, bool]]:
-        """Return the modes that differ from those of a fresh terminal, each with whether it is on. The choice of the
-        screen and delayed output are left out.
+        """Return the modes that are not as in a fresh terminal, each with whether it is on. The modes for the alternate
+        screen and for delayed output are left out.
         """
         left_out = _ALTERNATE_SCREEN | {_DELAYED_OUTPUT}
         return [
@@ -425,7 +440,7 @@ class Screen(Modes):
         self.output = b""
 
     def feed(self, data: bytes) -> None:
-        """Note changes of modes, and keep the output since the screen was last cleared."""
+        """Note changes of modes, and keep the output. When the screen is cleared, drop earlier output."""
         super().feed(data)
         searched = max(0, len(self.output) - _LONGEST_SEQUENCE)  # a sequence may have begun in the earlier output
         self.output += data
@@ -436,14 +451,14 @@ class Screen(Modes):
             self.output = self.output[start if start > 0 else -_KEPT_BYTES :]
 
     def drawing(self) -> bytes:
-        """Return the bytes that show the client's screen in an empty terminal."""
+        """Return the bytes that draw the client's screen in an empty terminal."""
         complete = self.output[: len(self.output) - len(unfinished(self.output))]
         switch = b"\x1b[?1049h" if self.is_alternate_screen else b""
         return switch + _NOT_REPEATED.sub(b"", complete) + self.setting()
 
 
 def terminal_replies(data: bytes) -> bytes:
-    """Return the replies that a terminal gives to the questions in a client's output."""
+    """Return the replies that a terminal would give to the questions in *data*, the output of a client."""
     replies = {b"c": b"\x1b[?62c", b"5": b"\x1b[0n", b"6": b"\x1b[1;1R"}
     return b"".join(replies[question[question.lastindex or 0]] for question in _ANSWERABLE.finditer(data))
 
