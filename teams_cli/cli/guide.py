@@ -35,8 +35,8 @@ def of_every_day(groups_off: Collection[str]) -> list[Command]:
 
 
 def all_commands(groups_off: Collection[str] = ()) -> str:
-    """Return the help with all commands, one per line in their groups. The headings of *groups_off* say that these are
-    off in the team.
+    """Return the help with all commands, one per line in their groups. For each of *groups_off*, the heading says that
+    the group is off in the team.
     """
     lines = [_ABOUT]
     for group, members in commands.groups().items():

@@ -50,7 +50,7 @@ class LiveScreen:
         self.asked = ""
         self.typed = ""
         self.outcome = ""
-        """The line about what the last key did, in place of the help."""
+        """A line about what the last key did. It is shown in place of the help for the keys."""
 
     def press(self, key: str, height: int) -> bool:
         """Handle the key. Return False if the person quits."""
@@ -87,7 +87,7 @@ class LiveScreen:
             self.typed += key
 
     def _choose(self, step: int) -> None:
-        """Choose the next agent, or the one before it if *step* is -1. Behind the last one comes the first."""
+        """Choose the next agent or, if *step* is -1, the one before. After the last agent comes the first."""
         names = [row["name"] for row in self.frame["agents"]] if self.frame else []
         if not names:
             return

@@ -9,7 +9,7 @@ from teams_cli import commands, errors
 from teams_cli.names import is_id, is_name, is_number
 
 _ALIKE = 0.75
-"""The least similarity of a mistyped word to the right one; below it, guesses mislead."""
+"""The least similarity of a mistyped word to the word that was probably meant. Below this, guesses would mislead."""
 _SYNONYM_ALIKE = 0.85
 """The least similarity of a mistyped word to a synonym of a command. It is higher than for names, because synonyms are
 many and short.
@@ -45,8 +45,8 @@ def unknown(name: str, arguments: Sequence[str] = ()) -> errors.WrongUsage:
 
 
 def _in_two_words(word: str, arguments: Sequence[str], usages: Mapping[str, str]) -> str:
-    """Return the command line that was meant by two words, a noun and a verb in either order, such as `task list` or
-    `claim task 3`. Return "" if there is none.
+    """Return the command line that two words mean: a noun and a verb in either order, such as `task list` or `claim
+    task 3`. Return "" if they mean none.
     """
     if not arguments:
         return ""
@@ -108,8 +108,8 @@ def _without_options(words: list[str], options: Sequence[str]) -> list[str]:
 
 
 def _most_similar(word: str, names: Iterable[str]) -> str:
-    """Return the one of the *names* that is spelt almost like *word*, else a command that begins with it; "" if there
-    is none.
+    """Return the one of *names* that is spelt almost like *word*. If there is none, return one that begins with *word*,
+    or else "".
     """
     every = commands.every()
     similar = get_close_matches(word, [name for name in names if "/" not in name], 1, _SYNONYM_ALIKE)
@@ -119,8 +119,8 @@ def _most_similar(word: str, names: Iterable[str]) -> str:
 
 
 def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsage:
-    """Return the refusal of an option that the command does not have. It names the option that was probably meant, says
-    how to write a text that begins with a dash, or lists the options of the command.
+    """Return the refusal of an option that the command does not have. The refusal says how to write a text that begins
+    with a dash. Or it names the option that was probably meant; if there is none, it lists the options of the command.
     """
     word = next(each for each in words if each.startswith(flag))
     if any(place.text for place in command.places) and (" " in word or not word.startswith("--")):
@@ -161,7 +161,7 @@ def _dashed_text(command: Command, word: str) -> errors.WrongUsage:
 
 
 def _options_beginning_with(word: str, command: Command) -> list[str]:
-    """Return a list with the option of the command itself that begins with *word*. It is empty if there are several, or
+    """Return a list with the command's own option that begins with *word*. The list is empty if there are several, or
     none.
     """
     options = [parameter.flags[0] for parameter in command.own if parameter.flags[0].startswith(word)]
@@ -184,7 +184,9 @@ _OPTIONS = {
     "--wait": "timeout seconds",
     "--next": "any best",
 }
-"""For each option, as written here, the names that other tools use for it."""
+"""For each option, the names that other tools use for it. An option may be written with a value, as in `--status
+completed`.
+"""
 
 
 def not_alone(flag: str) -> errors.WrongUsage:

@@ -41,7 +41,7 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: W
 
 
 _MOST = 20_000
-"""Bytes of an answer that goes to a program: the shells of clients keep 10 to 30 KB."""
+"""The most bytes of an answer to a program. The shells of clients keep 10 to 30 KB."""
 _ROOM_FOR_REST = 200
 """Bytes for the line that says how to get the rest."""
 
@@ -112,7 +112,7 @@ def _parts(command: Command, document: Any, words: Words | None) -> list[Any]:
 
 
 def _write_lines(lines: list[str], out: TextIO) -> None:
-    """Write the lines at once, so that other output does not come between them."""
+    """Write all lines in one piece, so that other output does not come between them."""
     out.write("".join(one_part(line) + "\n" for line in lines))
 
 

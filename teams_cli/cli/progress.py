@@ -24,12 +24,14 @@ class Progress:
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
         self._shown: dict[str, str] = {}
-        """The status of each task that was shown."""
+        """The status that was last shown of each task."""
         self._handlers: dict[int, Any] = {}
         self.on_begin: Callable[[str], object] | None = None
 
     def __enter__(self) -> Self:
-        """Handle SIGTERM and SIGHUP like Ctrl-C, unless they are ignored: the workers must be ended first."""
+        """Handle SIGTERM and SIGHUP like Ctrl-C, unless they are ignored: before this process ends, the workers must be
+        ended.
+        """
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) == signal.SIG_DFL:
                 self._handlers[number] = signal.signal(number, _interrupt)

@@ -27,8 +27,8 @@ def aligned(table: Table) -> Iterable[str]:
 
 
 def _bounded(row: list[str]) -> list[str]:
-    """Return the cells of a row. If one of them is very long, all but the last are cut, because the widest cell widens
-    every row.
+    """Return the cells of a row. If a cell before the last is very long, cut it, because the widest cell of a column
+    widens every row.
     """
     *cells, last = row
     if max(map(len, cells), default=0) <= _WIDEST:
@@ -62,8 +62,8 @@ def draw(table: Table, out: TextIO) -> None:
 
 
 def _drawn(table: Table, width: int) -> Any:
-    """Return the table as rich draws it at that width. Only the last column is wrapped. If the table does not fit,
-    empty columns are left out; if it still does not, each row becomes a paragraph.
+    """Return the table as rich draws it at this *width*. Only the last column is wrapped. If the table does not fit, it
+    loses its empty columns; if it still does not fit, each row becomes a paragraph.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable

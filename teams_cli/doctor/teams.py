@@ -162,8 +162,8 @@ def _left_worktrees(store: Store, team: Team) -> Iterator[Problem]:
 
 
 def _isolation(store: Store, team: Team) -> Iterator[Problem]:
-    """Yield a problem for each running agent that shares its ports or its worktree with another agent, or whose
-    worktree has another branch checked out than the agent's.
+    """Yield a problem for each running agent that shares its ports with another agent, or whose worktree is inside
+    another agent's. Also yield a problem for each running agent whose worktree has not the agent's branch checked out.
     """
     sessions = [session for session, _ in store.scan(team.name, SESSION, [])]
     for session, what in isolation.broken(sessions):

@@ -21,14 +21,15 @@ class Extension:
     """The table of one extension: what it brings. Places are written as `module` or `module:name`, in its folder.
 
     * *commands*: the module that declares each command, in that module's table `COMMANDS`.
-    * *rights*: who may run each of these commands: `everybody`, `members`, `workers` or `leaders` for commands that
-      change something, `reads` for commands that only look.
+    * *rights*: who may run each of these commands. `reads` marks a command that only looks. For a command that changes
+      something, it is `everybody`, `members`, `workers` or `leaders`.
     * *kinds*: the kinds of record that the extension keeps in a team.
     * *settings*: the settings of teams, each a `Setting`.
-    * *checks*: functions `(store, team, fix)` that yield the problems of a team for `teams doctor`, each as its level,
-      what it is, and its remedy.
-    * *after*: functions `(store, team, entry)` in the module `after`, which are called after a change of the team, by
-      the change: `what` of its entry in the history, such as `task completed`; `*` stands for all changes.
+    * *checks*: functions `(store, team, fix)` for `teams doctor`. They yield the problems of a team, each as three
+      texts: its level, what it is, and its remedy.
+    * *after*: functions `(store, team, entry)` in the module `after`, each with a key. After a change of a team, the
+      functions are called whose key is `what` of the change's entry in the history, such as `task completed`. The key
+      `*` stands for all changes.
     * *clients*: the clients that the extension can start.
     * *provides*: functions that the core calls by their name if they are there.
     """

@@ -88,7 +88,7 @@ class Watchers:
             return None, EVERY_TOPIC
 
     def _tell(self, team: str, changed_topics: frozenset[str]) -> bool:
-        """Call the listeners that a change concerns; return whether the team has any listeners."""
+        """Call the listeners that wait for one of *changed_topics*. Return whether the team has any listeners."""
         with self._lock:
             listeners = list(self._listeners.get(team, {}).items())
         for listener, topics in listeners:

@@ -18,7 +18,7 @@ from teams_cli.workflows.model import REPO, RESULT, AgentTemplate, TaskTemplate,
 KeyPath = tuple[str | int, ...]
 """The keys and indexes that lead to a part of a workflow."""
 Problem = tuple[KeyPath, str]
-"""Where a problem is, and what it is."""
+"""A problem in a workflow: the keys that lead to the wrong part, and a text that says what is wrong."""
 Roles = dict[str, RoleDefinition]
 
 

@@ -27,7 +27,7 @@ _OUR_WORDS = {
     "Input should be a valid": "must be a",
     "Input should": "must",
 }
-"""Words of pydantic, and ours for them."""
+"""Beginnings of the messages of pydantic, each with our words for it."""
 
 
 class WorkflowNotFound(errors.NotFound):

@@ -8,7 +8,7 @@ LOCAL = "workflows"
 
 
 def paths(directory: str) -> list[str]:
-    """Return the files of the shipped workflows, then of those in ./workflows."""
+    """Return the paths of the shipped workflow files, followed by those of the files in ./workflows."""
     files: list[str] = []
     for folder in directories(directory):
         names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []

@@ -83,8 +83,8 @@ OPENCODE = Speaker(
 
 
 class _Qwen(Speaker):
-    """Qwen Code. Its settings turn off a request to its model after each turn, which suggests what the user might say
-    next.
+    """Qwen Code. After each turn it would ask its model what the user might say next. Its settings turn this request
+    off.
     """
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

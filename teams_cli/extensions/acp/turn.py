@@ -146,7 +146,9 @@ class Turn:
         Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        """Put all messages of the client into the queue of events, and then its end."""
+        """Put all messages of the client into the queue of events. When the client's output ends, put the event
+        `_END`.
+        """
         for line in self.client.stdout or ():
             with suppress(ValueError):
                 if isinstance(message := json.loads(line), dict):
@@ -175,7 +177,7 @@ class Turn:
             self._ask("session/set_mode", sessionId=self.session, modeId=requests.MODE)
 
     def _continue(self, session: str, capabilities: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-        """Resume or load the session, as the client can, and return the client's answer."""
+        """Resume the session or, if the client can only load sessions, load it. Return the client's answer."""
         self.session = session
         if "resume" in (capabilities.get("sessionCapabilities") or {}):
             method = "session/resume"

@@ -39,9 +39,9 @@ _LONGEST_ID = 255
 
 @dataclass
 class Outcome:
-    """What an import did. Its attributes are the *created* tasks, the *changed* fields of each task, the fields that
-    each task *kept* although the source changed them, and the number of *unchanged* tasks. *left_out* lists what was
-    not imported, each with the keys of the items.
+    """What an import did: the *created* tasks, and the *changed* fields of each task. *kept* has the fields of each
+    task that the source changed and the import did not. *unchanged* is the number of other tasks. *left_out* lists what
+    was not imported, each with the keys of the items.
     """
 
     created: list[Task] = field(default_factory=list)
@@ -220,9 +220,9 @@ class _Import:
 
 
 class _Merge:
-    """Finds what to change in a task. The result is in the attributes *changed* and *kept* (fields that changed in the
-    source, and are changed here or stay), *edit*, and *status*. *seen_now* has digests of the source now; the task has
-    those of the last import.
+    """Finds what to change in a task. *changed* and *kept* have the fields that changed in the source: those to change
+    here, and those that stay. *edit* and *status* are the changes to make. *seen_now* has digests of the source; the
+    task has the digests of the last import.
     """
 
     def __init__(

@@ -137,7 +137,9 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return the values of a list as texts. A single value becomes a list of one, and no value an empty list."""
+    """Return the values of a list as texts. If *value* is not a list, return a list with *value* as text; if it is
+    empty, an empty list.
+    """
     if isinstance(value, list):
         return [text_of(each) for each in value]
     return [text_of(value)] if value else []

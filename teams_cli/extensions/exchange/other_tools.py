@@ -42,7 +42,7 @@ _BEADS_LEFT_OUT = {
 
 
 def read_beads(path: str) -> list[Item]:
-    """Return the issues of beads; *path* is its file or a repository.
+    """Return the issues of beads. *path* is the file of beads, or a repository that has the file.
 
     Raises:
         InvalidValue: The file can't be read, or has a line that is not an issue.
@@ -126,7 +126,8 @@ _TASK_MASTER_STATUSES = {
 
 
 def read_task_master(path: str) -> list[Item]:
-    """Return the tasks of task-master; *path* is its file or a repository. A task waits for its subtasks.
+    """Return the tasks of task-master. *path* is the file of task-master, or a repository that has the file. A task
+    waits for its subtasks.
 
     Raises:
         InvalidValue: The file can't be read, or has no list of tasks.
@@ -186,7 +187,8 @@ _HIDDEN = re.compile(r"^<!-- .* -->\n?", re.M)
 
 
 def read_backlog(path: str) -> list[Item]:
-    """Return the tasks of Backlog.md; *path* is a task's file or a repository. A task waits for its subtasks.
+    """Return the tasks of Backlog.md. *path* is the file of one task, or a repository with all of them. A task waits
+    for its subtasks.
 
     Raises:
         InvalidValue: A file can't be read, or is not a task.

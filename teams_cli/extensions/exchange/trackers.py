@@ -56,8 +56,8 @@ class Tracker:
         self._environ = environ
 
     def issues(self, wanted: Wanted, imported: Collection[str]) -> list[Item]:
-        """Return the wanted open issues. Unless only certain numbers are wanted, add the issues of *imported*, keys of
-        earlier imports, that were closed since or are not wanted any more.
+        """Return the wanted open issues. *imported* has the keys of earlier imports: their issues are added if they
+        were closed since or are no longer wanted. If only certain numbers are wanted, none are added.
 
         Raises:
             TrackerFailed: The tracker could not be read.

@@ -118,8 +118,8 @@ def copy_of(store: Store, question: Question, member: Member, session: Session |
 
 
 def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
-    """Return a copy of the session of a client that `teams` did not start, either in a terminal of this machine or
-    without a terminal. Return None if there is no such session, or if the session has no turn yet.
+    """Return a copy of the session of a client that `teams` did not start. The client may be in a terminal of this
+    machine, or in none. Return None if there is no such session, or if the session has no turn yet.
     """
     session = None
     terminal = terminals.find(store, question.team_name, member.agent_id)

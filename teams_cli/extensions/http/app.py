@@ -88,7 +88,7 @@ class RequestGuard:
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         """Check that the request is meant for this server and does not come from a page of another site. If the request
-        needs the token, check that it has it.
+        needs the token, check the token.
 
         Raises:
             RequestRefused: It is refused.
@@ -194,7 +194,7 @@ class Api:
         return Document(await self.operations.call(request, lambda call: janus.agents(call, team)))
 
     async def message(self, request: Request) -> Response:
-        """Deliver a message to an agent. Refusals have the form that they have in Janus."""
+        """Deliver a message to an agent. Refusals have the form of Janus."""
         name, query = request.path_params["name"], request.query_params
         try:
             body = await self.bodies.read(request)
@@ -225,7 +225,7 @@ class Api:
 
 
 async def _prove(request: Request, token: str) -> Response:
-    """Prove that this server has the token, to a page that stayed open while the server was away."""
+    """Prove to a page that this server has the token. The page stayed open while the server was away."""
     nonce = request.query_params.get("nonce", "")
     return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
 

@@ -82,7 +82,7 @@ class Board:
 
 
 class Boards:
-    """Answers the requests of pages. It keeps a board for each team and each limit of finished tasks that pages asked
+    """Answers the requests of pages. It keeps a board for each team and each number of finished tasks that a page asks
     for.
     """
 

@@ -248,7 +248,9 @@ class EventStream(StreamingResponse):
             self._feeds.open_streams -= 1
 
     async def _events(self) -> AsyncIterator[bytes]:
-        """Yield events as they happen, and a beat when none happens for a while, until the server ends."""
+        """Yield events as they happen, until the server ends. If no event happens for a while, yield a comment
+        instead.
+        """
         yield _START
         while not self._feeds.is_closing:
             news = self._feed.news

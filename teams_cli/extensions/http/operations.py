@@ -74,15 +74,11 @@ class Operations:
         agent: str = "",
         sender: requests.Sender | None = None,
     ) -> T:
-        """Run a function in a thread, with a call for the request, as *agent* or else as the agent that the request
-        names.
+        """Run the function *run* in a thread, with a call for the request, and return its result. The call is of
+        *agent* or else of the agent that the request names.
 
-        A request that may take *long*, or that may ask the person for permission, takes no place that the person's own
-        requests need, and ends when its client leaves.
-
-        Raises:
-            RequestRefused: Too many other requests wait.
-            Departed: The client left.
+        The human's requests have threads of their own. Requests of other agents, and requests that may take *long*, use
+        other threads, and end when their client leaves.
         """
         agent = agent or request.query_params.get("as") or HUMAN
         await self.receipts.settle(agent)
@@ -134,7 +130,9 @@ class Operations:
 
 
 async def _watch_client(request: Request, client: Requester) -> None:
-    """Wait until the client leaves, and then note it. The body of the request must have been read before."""
+    """Wait until the client leaves, and then end the waits of its request. The body of the request must have been read
+    before.
+    """
     while True:
         message = await request.receive()
         if message["type"] == "http.disconnect":
@@ -142,7 +140,8 @@ async def _watch_client(request: Request, client: Requester) -> None:
 
 
 async def _take_place(limiter: anyio.CapacityLimiter, client: Requester) -> None:
-    """Take a place of the limiter for the client, without giving way to other requests if one is free.
+    """Take a place of *limiter* for the client. If a place is free, take it at once, without letting other tasks of the
+    event loop run.
 
     Raises:
         RequestRefused: No place became free in time.

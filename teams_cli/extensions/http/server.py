@@ -77,7 +77,7 @@ class HttpConnection(H11Protocol):
             self.scope.setdefault("abort", self.transport.abort)  # type: ignore[typeddict-item]
 
     def on_response_complete(self) -> None:
-        """Drop a client that does not take the end of its answer."""
+        """If the client has not read the end of its answer, give it some seconds, and then drop it."""
         super().on_response_complete()
         if self.transport.get_write_buffer_size():
             self.loop.call_later(refusals.SEND_SECONDS, self._abort_untaken, self.cycle)
@@ -113,8 +113,8 @@ _INTERRUPTED = 130
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> int:
-    """Serve until a signal. Return 0 after SIGTERM and 130 after an interrupt. If *settings* has `browse` and a server
-    of this data directory is running already, open the board of that server and return 0 at once.
+    """Serve until a signal. Return 0 after SIGTERM and 130 after an interrupt. If *settings* has `browse`, and a server
+    of this data directory is running already, open its board and return 0 at once.
 
     Raises:
         Conflict: A server of this data directory is running, or no port is free.
@@ -236,7 +236,7 @@ class HttpServer(uvicorn.Server):
             os.close(self._lock)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the waits and the streams, and then the server."""
+        """End the streams and the waiting requests, and then the server."""
         if self.api:
             self.api.close()
         await super().shutdown(sockets)

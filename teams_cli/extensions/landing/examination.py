@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Problem]:
-    """Yield a problem for each completed task whose landing was not queued, because its command was killed."""
+    """Yield a problem for each completed task whose landing was not queued. The command that completed the task was
+    killed before it could queue the landing.
+    """
     known = {task.id: task for task in tasks.all_of(store, team.name, [])}
     for agent, _ in store.scan(team.name, presence.AGENT, []):
         task = known.get(agent.completing or "")

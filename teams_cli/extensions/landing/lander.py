@@ -1,7 +1,8 @@
-"""The lander: a small process that takes the landings of a team from the queue, one at a time, and ends with the last.
+"""The lander: a small process that takes the landings of a team from the queue, one at a time, and ends when none is
+left.
 
-It may be killed at any moment. Nothing counts until the branch moves, and the next lander repeats an unfinished
-landing or records a finished one. This is an entry point, so it reads the environment.
+It may be killed at any moment. Nothing counts until the branch moves. The next lander repeats a landing whose branch
+has not moved, and records a landing whose branch has moved. This is an entry point, so it reads the environment.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ def is_of_this_machine(store: Store, landing: Landing) -> bool:
 
 
 def settled(store: Store, team: Team, landing: Landing) -> Landing:
-    """Return the landing, after updating its task. Usually the lander has updated the task; it may have died before.
-    Only the machine that queued the landing updates the task.
+    """Return the landing. If the lander died before it updated the landing's task, update the task first. This is done
+    only on the machine that queued the landing.
     """
     return update_task(store, team, landing) if is_of_this_machine(store, landing) else landing
 

@@ -34,7 +34,9 @@ FIELDS = "state,headRefOid,reviews,statusCheckRollup"
 """The fields of a pull request that are read."""
 _FAILED = ("FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE")
 _PROJECT_MEMBERS = ("OWNER", "MEMBER", "COLLABORATOR")
-"""The authors whose requests for changes count, because anybody may review a public pull request."""
+"""What an author must be in the project for a request for changes to count. Anybody may review a public pull
+request.
+"""
 _FOREIGN_MARK = re.compile(r"^\[foreign [^\]]*\] ")
 _JOB = re.compile(r"/job/(\d+)")
 _SHOWN_OF_LOG = 2000

@@ -113,7 +113,7 @@ def _times_overtaken(landing: Landing, ended: list[Landing]) -> int:
 def repair_of_tip(
     store: Store, team: Team, landing: Landing, base: str, command: str, environ: Mapping[str, str]
 ) -> str:
-    """Return the id of a task to repair the target branch, if the branch's tip *base* fails *command*, too. The task is
+    """Return the id of a task to repair the target branch, if the branch's tip *base* also fails *command*. The task is
     made unless there is an unfinished one already.
 
     Return "" if the tip passes, or if the landing is itself the repair.

@@ -50,7 +50,7 @@ def text_of(document: Any) -> str:
 
 
 def rows_that_fit(rows: Iterable[Any]) -> int:
-    """Return how many of the rows fit into one answer, at least one if there are any."""
+    """Return how many of the rows fit into one answer. If there are rows, at least one counts as fitting."""
     count = total = 0
     for row in rows:
         total += size(row) + _READ_MARK_BYTES

@@ -98,7 +98,9 @@ class Jobs:
         return thread.result()
 
     async def settle(self, patience: float) -> None:
-        """Wait until every request that runs only waits for changes, but at most *patience* seconds."""
+        """Wait until no request is at work any more: the remaining requests only wait for changes. Wait for *patience*
+        seconds at most.
+        """
         give_up = time.monotonic() + patience
         idle_looks = 0
         while idle_looks < 3 and time.monotonic() < give_up:  # thrice: a call that works may have just begun to wait
@@ -106,7 +108,7 @@ class Jobs:
             idle_looks = idle_looks + 1 if all(requester.is_waiting for requester in self._running) else 0
 
     async def end(self, patience: float) -> None:
-        """Stop all requests, and wait until they have ended, but at most *patience* seconds."""
+        """Stop all requests. Wait until they have ended, for *patience* seconds at most."""
         for requester in list(self._running):
             requester.leave()
         give_up = time.monotonic() + patience
@@ -257,7 +259,7 @@ class TeamsServer:
 
     def _tool_and_arguments(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the name of the tool that a call means, and the tool's arguments. A call of `more_tools` may name
-        another tool, which is then the one that is meant.
+        another tool; then this other tool is meant.
 
         Raises:
             MCPError: There is no such tool.

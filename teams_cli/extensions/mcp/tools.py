@@ -1,4 +1,4 @@
-"""Tools: one for each command that programs may request, and some for messages under their names in other systems:
+"""Tools: one for each command that programs may request. Some tools for messages have their names in other systems:
 `list_agents` and `send_to_agent` of Janus, and `broadcast` of IAM.
 """
 

@@ -89,7 +89,7 @@ class Waiter:
 
     def _send(self, data: bytes) -> None:
         """Send *data* after the data that is still unsent. If too much is unsent, keep only its first line, which may
-        be sent in part, and replace the rest by one line that stands for every topic.
+        be sent in part. One line that stands for every topic replaces the rest.
         """
         self._unsent += data
         if len(self._unsent) > _MOST_UNSENT:

@@ -159,7 +159,9 @@ PYTHON_RULES: dict[str, Rules] = {
         (NOTE, "T201 T203", "was it left behind?"),
     ),
 }
-"""The rules of ruff by subject. A rule may be the beginning of the codes of several rules; longer codes come first."""
+"""The rules of ruff by subject. A rule also stands for all rules whose codes begin with it; rules with longer codes
+come first.
+"""
 _ANYWHERE = ("F821", "F822", "F823", "F401", "F841", "F811", "no-undef", "no-unused-vars", "no-unreachable")
 """Rules whose findings can be caused by a change elsewhere in the file."""
 _IN_TESTS = """

@@ -135,7 +135,8 @@ class TakingOver:
         self.session: Session | None = None
 
     def begin(self) -> Opened:
-        """Wait until the agent's turn ends, and prepare its client.
+        """Wait until the agent's turn ends. Then return the client in which the person continues the agent's session,
+        ready to start.
 
         Raises:
             AgentNotFound, WrongState, NotFound: The agent can't be taken over, and continues by itself.

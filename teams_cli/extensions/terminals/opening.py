@@ -216,8 +216,8 @@ def _run_client(opened: Opened) -> int:
     """
 
     def do_nothing(number: int, frame: object) -> None:
-        """Handle the signal by doing nothing. Ignoring the signal would be different, because the client would inherit
-        this.
+        """Handle the signal by doing nothing. If this process ignored the signal instead, the client would ignore it,
+        too.
         """
 
     def pass_on(number: int, frame: object) -> None:

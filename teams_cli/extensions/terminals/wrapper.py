@@ -85,7 +85,7 @@ class Wrapper:
         self.stops = -1
         """The descriptor on which each stop of the client is reported. It is at its end when the client has ended."""
         self.signals = -1
-        """The descriptor that becomes readable when this process gets a signal, which ends a wait for input."""
+        """The descriptor that becomes readable when this process gets a signal, so that a wait for input ends."""
 
     def run(self) -> int:
         """Run the client until it ends, and return its exit status."""
