@@ -159,8 +159,8 @@ def _note_alive(words: list[str]) -> Call | None:
 
 
 def _help(words: list[str]) -> int:
-    """Show the help of a command, of the everyday commands, or with `--all` of all commands; on a terminal, draw it in
-    boxes. Return the exit status.
+    """Show the help of a command, of the everyday commands or, with `--all`, of all commands. On a terminal, the help
+    is drawn in boxes. Return the exit status.
     """
     from teams_cli import commands
     from teams_cli.cli import guide

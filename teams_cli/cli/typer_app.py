@@ -34,8 +34,8 @@ def run(words: list[str]) -> int:
 
 
 def show_help(command: Command | None, groups_off: Collection[str], wants_all: bool) -> int:
-    """Draw the help of a command. Without a command, draw the help for every day or, if *wants_all* is set, for all
-    commands; *groups_off* are the groups of commands that are off in the team. Return the exit status.
+    """Draw the help of *command*. If that is None, draw the help of the everyday commands or, if *wants_all*, of all
+    commands. *groups_off* are the groups of commands that are off in the team. Return the exit status.
     """
     if command:
         app = _app()

@@ -43,7 +43,7 @@ _OF_ALL_COMMANDS = {"--as": AS, "--team": TEAM}
 
 
 def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
-    """Return the text with every command and its arguments replaced by what *written* returns for them. If a command is
+    """Return the text with each command and its arguments replaced by the text that *written* returns. If a command is
     followed by other words of a sentence, only its name is replaced.
     """
 

@@ -173,7 +173,7 @@ class SharedWatch:
 
 
 class WatchedStore:
-    """The store as one request sees it. Its watches share the watchers of the server, and end when the client is
+    """The store as one request sees it. Its watches use the watchers of the server, and stop waiting when the client is
     gone.
     """
 

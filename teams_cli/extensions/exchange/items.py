@@ -137,8 +137,8 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 
 def texts_of(value: Any) -> list[str]:
-    """Return the values of a list as texts. If *value* is not a list, return a list with *value* as text; if it is
-    empty, an empty list.
+    """Return the values of a list as texts. If *value* is a single value, return a list with its text; if *value* is
+    empty, return an empty list.
     """
     if isinstance(value, list):
         return [text_of(each) for each in value]

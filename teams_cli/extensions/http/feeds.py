@@ -124,7 +124,7 @@ class Feed:
         return is_replaced, new
 
     def _publish(self, events: list[tuple[int, int, bytes]], position: int, is_replaced: bool) -> None:
-        """Give the readers the new events."""
+        """Store the new events in memory, and wake the readers."""
         if is_replaced:
             self.replacements += 1
         has_gap = self._recent and events and events[0][0] != self._recent[-1][1]

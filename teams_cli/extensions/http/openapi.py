@@ -33,7 +33,9 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the schema of an object. It must have the *required* keys, and may have others."""
+    """Return the schema of an object that must have the *required* keys, and may have the *optional* keys and
+    others.
+    """
     return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
 
 

@@ -40,7 +40,7 @@ request.
 _FOREIGN_MARK = re.compile(r"^\[foreign [^\]]*\] ")
 _JOB = re.compile(r"/job/(\d+)")
 _SHOWN_OF_LOG = 2000
-"""The number of characters from the end of a log that are added to a failed check."""
+"""How many characters from the end of a failed check's log are shown."""
 
 
 def open_request(landing: Landing, task: Task, pushed_before: Sequence[str], environ: Mapping[str, str]) -> str:
@@ -225,8 +225,8 @@ def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subpro
 
 
 def comment_on_issues(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Comment on the issues of the landings of this machine that have landed, each issue once. If a comment fails, the
-    next call tries again.
+    """Comment on the issue of each landing of this machine that has landed, unless our comment is there already. If a
+    comment fails, the next call tries again.
     """
     if not (landed := to_comment(store, team)) or (held := LANDER.hold(store, team)) is None:
         return

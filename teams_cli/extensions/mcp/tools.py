@@ -367,7 +367,7 @@ def _shorter(tool: Tool) -> Listed:
 
 MORE_TOOLS = "more_tools"
 _FIRST_COUNT = 5
-"""The number of tools in the first list, besides `more_tools`."""
+"""The number of tools in the first list. The tool `more_tools` is not counted."""
 _FIRST = (
     *("brief", "wait", "claim_task", "create_task", "broadcast", "update_task"),
     *("join_team", "spawn_team", "run_agent", "get_tasks", "list_agents"),

@@ -79,7 +79,7 @@ _POLL_EVERY = 0.1
 _FIRST_LOOK = 2.0
 """Seconds that a process without a watcher waits before it first looks for a watcher again, or starts one."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.25, 60.0
-"""The shortest and the longest pause, in seconds, between two looks for a watcher. Each pause doubles the last one."""
+"""The shortest and the longest pause, in seconds, between two looks for a watcher. The pause doubles each time."""
 _ORPHANED = 3.0
 """Seconds for which a process that lost its watcher looks for a new one. After these, it connects to the server by
 itself.
