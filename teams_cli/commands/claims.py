@@ -239,8 +239,12 @@ def _comes_before_claim(entry: dict[str, Any]) -> bool:
 
 
 def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
-    """Whether the message is about the loss or an edit of the task, which the task shows itself."""
+    """Whether the message need not be shown with the claimed task: it is about the loss or an edit of that task, or it
+    offers a task that is assigned to the caller, who claims it next.
+    """
     event, about = events.of(Message.from_json(message))
+    if event in (events.TASK_ASSIGNED, events.TASK_READY):
+        return True
     return about == task.id and event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_EDITED)
 
 

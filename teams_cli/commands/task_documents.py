@@ -243,7 +243,10 @@ def text_lines(task: dict[str, Any]) -> Parts:
 
 def after_line(task: dict[str, Any]) -> list[str]:
     """Return the line about the tasks that have to be completed before this one."""
-    return [f"completes after: {text.listed(task['openAfter'])}"] if task.get("openAfter") else []
+    waits_for = task.get("openAfter")
+    if not waits_for:
+        return []
+    return [f"completes after: {text.listed(waits_for)} (to wait for that: teams wait --task {waits_for[-1]})"]
 
 
 def _check(task: dict[str, Any]) -> Parts:

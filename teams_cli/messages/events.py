@@ -27,7 +27,11 @@ OWN_TASK_EDITED = "owned-task-edited"
 """The reader has the task, or reviews it."""
 REVIEW_ACCEPTED = "review-accepted"
 """A task of the reader was accepted by its reviewer."""
+TASK_COMPLETABLE = "task-completable"
+"""The reader has the task, and all tasks are completed after which it completes."""
 PLAN_PROPOSED = "plan-proposed"
+PLAN_APPROVED, PLAN_REJECTED = "plan-approved", "plan-rejected"
+"""The plan of the reader was decided."""
 
 
 def of(message: Message) -> tuple[str, str]:

@@ -263,6 +263,6 @@ def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
             notices.append(notice(task.assignee, task, words, IF_READY, events.TASK_READY))
     for task in tasks.labelled(store, team.name, IN_PROGRESS):
         if done.id in (task.after or ()) and task.owner not in (None, done.owner):
-            words = f" can be completed now: {done.id} ({done.title}) is"
-            notices.append(notice(task.owner or "", task, words, IF_LAST, "task-completable"))
+            words = f" can be completed now: {done.id} ({done.title}) is completed"
+            notices.append(notice(task.owner or "", task, words, IF_LAST, events.TASK_COMPLETABLE))
     return notices

@@ -28,7 +28,7 @@ _FEW_NEW = 32
 """Messages whose envelopes are read. If more have come, the inbox is read, and its position is noted."""
 _LONGEST = 140
 """Characters of a notice that are shown whole. A notice that is cut is shown again by the next wait."""
-_LONGEST_EDIT = 600
+_LONGEST_TO_ACT_ON = 600
 """Characters of a notice of an edit of the agent's own task that are shown whole: it has to act on it."""
 _LONGEST_MAIL = 200
 """The most characters of a one-line message that the reminder shows whole, which marks it read."""
@@ -174,6 +174,9 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
         if task is None or task.status != "in_progress" or task.owner != agent:
             return False
         return event != events.TASK_RELEASED  # a notice of a release also says why
+    if event == events.TASK_COMPLETABLE:
+        task = _task(store, team, about)
+        return task is None or task.status != "in_progress" or task.owner != agent
     if (message.about or "").startswith("msg-"):  # somebody waits for an answer
         from teams_cli.messages import inboxes
 
@@ -263,7 +266,8 @@ def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
 
 def _longest(notice: Message) -> int:
     """Return how many characters of the notice the reminder shows: more for an edit of the agent's own task."""
-    return _LONGEST_EDIT if events.of(notice)[0] == events.OWN_TASK_EDITED else _LONGEST
+    to_act_on = (events.OWN_TASK_EDITED, events.PLAN_APPROVED, events.PLAN_REJECTED)
+    return _LONGEST_TO_ACT_ON if events.of(notice)[0] in to_act_on else _LONGEST
 
 
 def _on_one_line(body: str) -> str:
@@ -288,8 +292,9 @@ def _note_shown(store: Store, team: str, name: str, number: int, whole_ids: set[
 
 
 def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
-    """Return the plan or task with the id *about* as a document. In a plan, `isToClaim` says whether the task of the
-    plan can be claimed now, and `isBlocked` whether it is pending and blocked.
+    """Return the plan or task with the id *about* as a document. In a plan, `taskState` says of the plan's
+    task whether its author can claim it (`ready`), has to wait for it (`blocked`), or has it (`in_progress`). It is
+    `over` if the task is ended, in review or somebody else's, and None if the plan has no task.
 
     None for other ids, and if the record can't be read: the doctor reports that.
     """
@@ -302,10 +307,14 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
         if kind == "task":
             return tasks.get(store, team, about).to_document()
         plan = plans.get(store, team, about)
-        task = tasks.get(store, team, plan.task) if plan.task is not None else None
-        is_pending = task is not None and task.status == "pending"
-        is_blocked = task is not None and is_pending and _is_blocked(store, team, task)
-        return {**plan.to_document(), "isToClaim": is_pending and not is_blocked, "isBlocked": is_blocked}
+        state = None
+        if plan.task is not None:
+            task = tasks.get(store, team, plan.task)
+            if task.status == "pending":
+                state = "blocked" if _is_blocked(store, team, task) else "ready"
+            else:
+                state = "in_progress" if (task.status, task.owner) == ("in_progress", plan.from_) else "over"
+        return {**plan.to_document(), "taskState": state}
     except errors.TeamsError:
         return None
 

@@ -142,15 +142,15 @@ def revise(plan: str, task: str | None) -> str:
 
 def after_decision(plan: Document) -> str | None:
     """Return the next command for the author of a plan that was decided: to propose a better plan, to claim its task,
-    or to complete it. None if an approved plan has no task.
+    or to complete it. None if there is nothing to do about its task now.
     """
+    if plan["taskState"] == "over":
+        return None
     if plan["status"] == "rejected":
         return revise(plan["id"], plan.get("task"))
-    if plan["isBlocked"]:
-        return None
-    if plan["isToClaim"]:
+    if plan["taskState"] == "ready":
         return f"teams claim-task {plan['task']}"
-    return complete(plan["task"]) if plan.get("task") else None
+    return complete(plan["task"]) if plan["taskState"] == "in_progress" else None
 
 
 def end(shutdown: str) -> str:

@@ -10,7 +10,7 @@ from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
-from teams_cli.tasks import leases, plans, tasks
+from teams_cli.tasks import dependencies, leases, plans, tasks
 from teams_cli.tasks.claims import may_claim
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
 from teams_cli.teams import presence, teams
@@ -173,11 +173,14 @@ class Held:
 def held_task(store: Store, team: Team, name: str) -> Held | None:
     """Return the first task of the agent *name* if the agent can continue it, else None.
 
-    The agent can't continue while it waits for a blocker, for the decision on a plan, or for an answer to something
-    that it asked since the claim. None is also returned once the agent was asked to shut down.
+    The agent can't continue while it waits for a blocker, for a task after which its own completes, for the decision on
+    a plan, or for an answer to something that it asked since the claim. None is also returned once the agent was asked
+    to shut down.
     """
     held = held_by(store, team.name, name)[:1]
     if not held:
+        return None
+    if held[0].after and dependencies.open_predecessors(held[0], dependencies.stored(store, team.name)):
         return None
     rows = rows_of(store, team, held, plans.all_of(store, team.name, []))
     step = steps.work({"myTasks": rows})

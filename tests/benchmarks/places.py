@@ -57,7 +57,9 @@ class Place:
         directory, key = self.root / f"tasks/{ALPHA}", f"task-{number}"
         said = {"title": f"number {number}", "created_by": "lea", "created_at": NOW, "updated_at": NOW}
         _write(directory / f"{key}.json", Task(id=key, team_name=ALPHA, status=status, **said))
-        paths = {label: f"{directory}/index/{marks.place(label, key)}" for label in (FREE, tasks.IN_PROGRESS, status)}
+        paths = {
+            label: f"{directory}/index/{marks.path_in_index(label, key)}" for label in (FREE, tasks.IN_PROGRESS, status)
+        }
         own = paths[FREE if status == "pending" else status]
         marks.make([own])
         marks.clear(paths.values(), kept=[own])

@@ -14,6 +14,7 @@ from teams_cli.tasks import dependencies, overviews, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.views import board
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.waits import begin, ended
 
 
 @pytest.fixture
@@ -61,8 +62,11 @@ def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) ->
     assert cli.ok("show-task", "3")["openAfter"] == ["task-1"]
     assert cli.ok("read-messages", agent="bob") == []
     cli.ok("claim-task", "1", agent="ann")
+    waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")  # it holds a task, and can't complete it yet
     cli.ok("update-task", "1", *ends, agent="ann")
-    assert "task-3 (three) can be completed now: task-1 (one) is" in cli("show-task", "3", agent="bob").stderr
+    news = ended(waiting)
+    assert news["messages"][0]["message"] == "task-3 (three) can be completed now: task-1 (one) is completed"
+    assert news["next"].startswith("teams update-task task-3 --status completed")
     assert cli.ok("update-task", "3", *ends, agent="bob")["status"] == "completed"
 
 

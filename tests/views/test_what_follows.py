@@ -110,6 +110,24 @@ def test_a_blocked_task_is_planned_early_and_not_claimed_when_its_plan_is_approv
     assert "completes after task-1" in cli("update-task", "3", "--after", "1", agent="lea").stdout
 
 
+def test_the_note_of_an_approval_is_shown_whole_and_names_no_step_once_the_task_is_completed(cli: Cli) -> None:
+    cli.ok("spawn-team", ALPHA, agent="lea")
+    cli.ok("join-team", agent="bob")
+    cli.ok("create-task", "one", agent="lea")
+    cli.ok("create-task", "two", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    for number in ("1", "2"):
+        cli.ok("propose-plan", f"plan {number}", "--task", "1", agent="bob")
+    cli.ok("approve-plan", "1", "--note", "mind the gap " * 20 + "END", agent="lea")
+    assert "mind the gap END (teams update-task task-1" in cli("whoami", agent="bob").stderr
+    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    cli.ok("approve-plan", "2", agent="lea")
+    assert cli("read-messages", agent="bob").stdout.endswith("\nnext: teams wait --claim --timeout 540\n")
+    cli.ok("create-task", "three", "--for", "bob", agent="lea")
+    cli.ok("create-task", "four", "--for", "bob", agent="lea")
+    assert cli.ok("wait", "--claim", agent="bob")["messages"] == []  # the other task is claimed next
+
+
 def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:
     """The new owner is shown it, once, with what its approval said; the one before only that there is one."""
     cli.ok("spawn-team", ALPHA, agent="lea")
