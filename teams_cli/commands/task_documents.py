@@ -192,6 +192,8 @@ def line(task: dict[str, Any], more: str = "") -> list[str]:
     by = f" by {task['owner']}" if "owner" in task else f", for {task['assignee']}" if "assignee" in task else ""
     by += ", who has yet to join" if task.get("assigneeExpected") else ""
     blocked = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
+    if task["status"] == "pending" and task.get("openAfter"):
+        blocked += f", completes after {text.listed(task['openAfter'])}"
     return [f"{task['id']}: {task['status']}{by}{blocked}{more}: {task['title']}"]
 
 

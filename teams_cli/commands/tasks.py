@@ -308,7 +308,7 @@ def _requirements(task: dict[str, Any], in_full: bool) -> str:
     phrases = []
     for key, fact in facts.items():
         if fact:
-            is_shown = in_full or (key == "review by" and task.get("reviewerExpected"))
+            is_shown = in_full or key == "review by"
             phrases.append(f"{key} {text.clipped_line(fact, _CHARACTERS_IN_LINE)}" if is_shown else key)
     return f" ({', '.join(phrases)})" if phrases else ""
 

@@ -139,10 +139,11 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     phrases = {
         "priority": f"priority {task['priority']}",
         "description": "description changed",
-        "after": f"completes after {text.listed(task.get('after', ())) or 'no other task'}",
         "check": f"check: {task.get('check')}",
         "reviewBy": f"review by {reviewer_in_words(task)}",
     }
+    if task["status"] != "pending":  # else the line of the task has them
+        phrases["after"] = f"completes after {text.listed(task.get('after', ())) or 'no other task'}"
     what_changed = ""
     if "checked" in task and task["status"] == "completed":
         seconds = task["checked"].get("seconds")

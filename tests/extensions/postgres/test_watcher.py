@@ -203,7 +203,7 @@ class TestWatcher:
         make_team(store)
         watch = store.watch("alpha")
         assert isinstance(watch, HostWatch)
-        watch._move_at = 0.0
+        watch._look_at = 0.0
         settle(watch)
         assert not (tmp_path / "root" / "watchers").exists()
         send(store, "bob", "hello")
