@@ -52,11 +52,11 @@ def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
 
 
 def broken(sessions: Sequence[Session]) -> Iterator[tuple[Session, str]]:
-    """Yield each running agent whose isolation does not hold, and why: another agent has the same ports, its worktree
-    is inside another's, or its worktree has another branch checked out.
+    """Yield each running agent whose isolation does not hold, and why: another agent has the same ports or the same
+    worktree, its worktree is inside that of another, or another branch is checked out in it.
     """
     running = [session for session in sessions if not session.ended]
-    worktrees = {os.path.realpath(session.worktree): session.agent for session in running if session.worktree}
+    worktrees = [(os.path.realpath(session.worktree), session.agent) for session in running if session.worktree]
     port_owners: dict[int, str] = {}
     for session in running:
         if session.port_base:
@@ -66,9 +66,12 @@ def broken(sessions: Sequence[Session]) -> Iterator[tuple[Session, str]]:
         if not session.worktree:
             continue
         worktree = os.path.realpath(session.worktree)
-        outer = [agent for path, agent in worktrees.items() if worktree.startswith(f"{path}/")]
+        sharing = [agent for path, agent in worktrees if path == worktree and agent != session.agent]
+        outer = [agent for path, agent in worktrees if worktree.startswith(f"{path}/")]
         branch = checkouts.branch_of(worktree) if os.path.isdir(worktree) else session.branch
-        if outer:
+        if sharing:
+            yield session, f"its worktree, {worktree}, also belongs to {sharing[0]}"
+        elif outer:
             yield session, f"its worktree, {worktree}, is inside the worktree of {outer[0]}"
         elif branch != session.branch:
             yield session, f"its worktree has {branch or 'no branch'} checked out, not {session.branch}"

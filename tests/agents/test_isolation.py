@@ -150,3 +150,5 @@ def test_the_doctor_tells_of_isolation_that_does_not_hold(session: Session, tmp_
     eve = as_session(tmp_path, "eve", port_base=10_000).having(worktree=str(inside))
     found = {each.agent: what for each, what in isolation.broken([session, bob, eve])}
     assert "has else checked out" in found["bob"] and "is inside the worktree of ann" in found["eve"]
+    shared = {each.agent: what for each, what in isolation.broken([bob, eve.having(worktree=bob.worktree)])}
+    assert "also belongs to eve" in shared["bob"] and "also belongs to bob" in shared["eve"]

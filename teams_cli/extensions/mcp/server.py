@@ -250,7 +250,8 @@ class TeamsServer:
             if (self.tools[name].command.moves or name == tools.MORE_TOOLS) and not result.is_error:
                 # The call may have changed which tools are offered. The client is to know before it has the answer.
                 loop = asyncio.get_running_loop()
-                await self.jobs.run(lambda requester: self.subscriptions.notify_of_tools(loop))
+                with suppress(errors.TeamsError):  # the change was made, and the client gets its answer
+                    await self.jobs.run(lambda requester: self.subscriptions.notify_of_tools(loop))
             if call:
                 self.receipts.expect(ctx.request_id, call)
             return result
