@@ -130,8 +130,8 @@ def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable
 
 
 def end_descendants(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
-    """End the descendants of this process that have the *tag*, as `end_tagged` does. If this process adopts orphans for
-    one session alone, descendants without the tag end too.
+    """End the descendants of this process that have the *tag*, as `end_tagged` does. If this process adopts orphaned
+    processes and serves one session only, all its descendants belong to that session, and end even without the tag.
     """
     _end(lambda: _descendants(tag), ladder)
 

@@ -90,11 +90,12 @@ def record_usage(store: Store, team: str, session: Session, profile: Profile, pr
     def with_turn(usage: Usage) -> Usage:
         added = turn
         if printed_counts is not None and grows(profile):  # the client counts since the beginning of its session
-            before = {counts.model: counts for counts in usage.said} if usage.session_id == session.session_id else {}
+            is_same_session = usage.session_id == session.session_id
+            before = {counts.model: counts for counts in usage.said if is_same_session}
             latest = {counts.model: counts for counts in printed_counts}
             tokens = [counts.minus(before[model]) if model in before else counts for model, counts in latest.items()]
             if printed_of_turn and sum(counts.total for counts in tokens) < printed_of_turn.total:
-                before, tokens = {}, printed_counts  # the client began to count again
+                before, tokens = {}, printed_counts  # the client began to count again within its session
             added = turn.having(tokens=tokens)
             usage = usage.having(session_id=session.session_id, said=list({**before, **latest}.values()))
         return owing(usage.having(turns=[*usage.turns, added]), *_warnings(store, team, session, added))

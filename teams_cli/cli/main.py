@@ -221,8 +221,10 @@ def _print_ending(command: Command, call: Call, as_json: bool) -> None:
     last_line = f"next: {call.in_team(call.next_step)}" if call.next_step else call.done_text
     if last_line and not as_json:
         streams.written(lambda: print(last_line))
-    is_reminded = not reminder or _talk(_line_break_between_streams() + one_part(call.in_team(reminder)))
-    if is_reminded:
+    was_printed = True
+    if reminder:
+        was_printed = _talk(_line_break_between_streams() + one_part(call.in_team(reminder)))
+    if was_printed:
         for note in notes_of_reminder:
             call.once_shown(note)
     for problem in problems + call.record_shown():

@@ -277,7 +277,7 @@ class Command:
         return " ".join([self.name, *(place.usage for place in self.places)])
 
     def goes_beyond_held(self, values: Mapping[str, Any]) -> bool:
-        """Whether a restricted agent may not use these values without further conditions."""
+        """Whether the values include one that agents with restricted permissions ("held" ones) may not simply use."""
         if self.held is None:
             return True
         opened = self.held.split()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from teams_cli import errors, text
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import Command, argument, option, switch, table
@@ -82,20 +84,21 @@ def _names_to_come(call: Call, team: Team, names: list[str]) -> list[str]:
 
 
 def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> None:
-    """Refuse a text without quotes, because its first words would be taken for recipients."""
+    """Refuse a text without quotes, because its first words would be taken for recipients. *words* are the arguments
+    before the last one, which is *text*.
+    """
 
     def is_known(word: str) -> bool:
         names = each_name([word])
         expected = _names_to_come(call, team, names)
         return all(name in (HUMAN, "leader", *expected) or team.find(name) is not None for name in names)
 
-    strangers = (place for place, word in enumerate(words) if not is_known(word))
-    names = words[: next(strangers, len(words))]
-    if names and len(names) < len(words):
-        whole = " ".join([*words[len(names) :], text])
+    recipients = list(takewhile(is_known, words))
+    rest = words[len(recipients) :]
+    if recipients and rest:
         raise errors.WrongUsage(
-            f"{words[len(names)]!r} is not a member; the text must be one argument",
-            f'Quote it: teams send-message {" ".join(names)} "{whole}"',
+            f"{rest[0]!r} is not a member; the text must be one argument",
+            f'Quote it: teams send-message {" ".join(recipients)} "{" ".join([*rest, text])}"',
         )
 
 

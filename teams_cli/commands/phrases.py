@@ -30,7 +30,7 @@ def present(*lines: str | None) -> Parts:
 
 
 def ago(at: str | None) -> str:
-    """Return how long the time is ago: `35 s ago`; a dash for None."""
+    """Return how long ago the time was: `35 s ago`; a dash for None."""
     return "-" if at is None else f"{age(at)} ago"
 
 

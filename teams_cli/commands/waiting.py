@@ -39,11 +39,11 @@ def _wait(call: Call, claim: bool, needed: bool, completed: int | None, timeout:
     needed = needed or completed is not None
     if all(value in (None, False) for value in named.values()):
         return _wait_for_anything(call, claim, needed, completed, timeout)
-    if named["landing"] is None:
-        call.start_landing()
     if claim or needed:
         hint = "Wait for anything: teams wait --claim; or for one thing: teams wait --ready"
         raise errors.WrongUsage("--claim, --needed and --completed can't be combined with a condition", hint)
+    if named["landing"] is None:  # a wait for a landing starts the lander itself, again and again
+        call.start_landing()
     return _wait_for_conditions(call, _conditions(call, **named), named["of"], timeout)
 
 

@@ -82,8 +82,8 @@ def is_approval(about: str | None) -> bool:
 
 
 def as_decided(shutdown: Shutdown, team: Team) -> Shutdown:
-    """Return the request, as approved if the team's file says that it stopped its agent. A process that approves a
-    request writes the team's file first, and may have died before it wrote the request.
+    """Return the request. If the team's file says that the request stopped its agent, it is returned as approved,
+    whatever its own file says: a process that approves a request writes the team's file first, and may have died then.
     """
     member = team.find(shutdown.agent)
     if shutdown.status == "requested" and member and member.stopped_by == shutdown.id:

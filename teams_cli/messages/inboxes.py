@@ -383,8 +383,12 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
     again.
 
     The inbox keeps the messages that it lists. New messages get numbers after the inbox's old position: a lower number
-    would count as handled already. If the position is incredibly high, it is not believed, because no number would be
+    would count as handled already. If the position is implausibly high, it is not believed, because no number would be
     left.
+
+    Raises:
+        TeamsError: The numbers could not be reserved. The inbox is corrected all the same, without its messages after
+            *last*, so that new ones are shown.
     """
     believed = inbox.furthest() - last <= _MAX_REMOVED
     try:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 class Message(Record):
     """One message. *about* names what it asks for, and *ackBy* is the time until which its sender wants it handled. A
-    notice has its *event* and *task*: see `events`. When a reader read and handled the message is in the reader's
-    inbox.
+    notice has its *event* and *task*: see `events`. The inbox of each reader has the time at which
+    that reader read and handled the message.
     """
 
     id: MessageId = ""

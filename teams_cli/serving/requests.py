@@ -229,11 +229,12 @@ class Sender:
         return next((value for value in values if value is not None), "")
 
     def known_as(self, agent: str) -> str:
-        """Return the name of the sender. *agent* is the name that the server knows from elsewhere than the request, or
-        "".
+        """Return the name of the sender; "" if nobody says it. *agent* is the name that the server knows from elsewhere
+        than the request, or "".
 
         Raises:
-            InvalidValue: The request names another sender, or none.
+            InvalidValue: The request names another sender than *agent*, or gives the display name or the type of a
+                sender without its name.
         """
         if agent and self.agent not in ("", agent):
             raise errors.InvalidValue(f"you are {agent}, not {self.agent}", f"Write: agentId: {agent}")

@@ -313,8 +313,8 @@ class Store:
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
         """Store a record that `pack` yielded. If there is a record with the same key, it is replaced.
 
-        Meanwhile nobody may work in the team, which may be closed. The next number given follows the highest number
-        stored.
+        Nobody works in the team while this runs. The team may be open or closed. The next record that gets a number is
+        numbered after the highest one stored.
 
         Raises:
             DamagedRecord: The record has the wrong shape.

@@ -172,6 +172,9 @@ def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> Task:
 def finish_change(store: Store, standing: Standing, before: Task, task: Task, edit: Edit) -> Task:
     """Finish a stored change from *before* to *task*: write the history and send the notices. Return the task without
     the notices that were sent.
+
+    Raises:
+        DependencyCycle: A change that was made at the same time and this one together made a cycle. This one is undone.
     """
     team = standing.team
     if before is not task:

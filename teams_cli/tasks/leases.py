@@ -201,14 +201,15 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
     and to the former owner. *taker* is the member that claims the task at once; empty if nobody does.
     """
     now_with = f"; {taker} has it now" if taker else ""
-    silent = (task.in_grace and seconds_left(store, task) < 0) or None
-    last_seen = presence.load(store, team.name, task.owner or "").last_seen if silent else None
-    why = f"{reason}, and it was last heard of {time_of_day(last_seen)}" if last_seen else reason
+    why, cause = reason, None
+    was_silent = task.in_grace and seconds_left(store, task) < 0
+    if was_silent and (last_seen := presence.load(store, team.name, task.owner or "").last_seen):
+        why, cause = f"{reason}, and it was last heard of {time_of_day(last_seen)}", reason
     body = f"{task.id} ({task.title}) is free again: {why}{now_with or _likely_taker(store, team, task)}."
     notices = [task.notice(team.leader, body, "task-expired", "expired")]
     if task.owner and team.member(task.owner) and task.owner != taker:
         notices.append(loss_notice(task, reason, now_with))
-    cause = reason if last_seen else None
+    silent = was_silent or None
     noted = task.noted(teams.now(store), SYSTEM, "expired", why, owner=task.owner, silent=silent, cause=cause)
     return owing(noted.freed(), *notices)
 

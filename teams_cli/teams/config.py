@@ -33,9 +33,7 @@ class Config(Record):
 
 
 class _ConfigKind:
-    """The kind of record as which `decode` reads the configuration. The configuration is no record of a team, so there
-    is no `Kind` for it.
-    """
+    """Stands in for a `Kind` when `decode` reads the configuration, which belongs to no team."""
 
     record = Config
     key = ""

@@ -194,7 +194,7 @@ class Facts:
             unreported = [task for task in unreported if self._order(task) < _position(more_key)]
             facts[min(more_key, self._more_key(ready[-1]), key=_position)] = None
         new_keys = {work.ready_key(task) for task in unreported}
-        claimable = self._not_left_to_others(ready) if new_keys else []
+        claimable = self._to_offer(ready) if new_keys else []
         new = [task for task in claimable if work.ready_key(task) in new_keys]
         if new:
             self.offer = work.ready_key(new[0])
@@ -234,9 +234,9 @@ class Facts:
         rank, number = self._order(task)
         return f"{_MORE}{rank}-{number}"
 
-    def _not_left_to_others(self, ready: list[Task]) -> list[Task]:
-        """Return the tasks in *ready* that the caller may be offered, because no other idle agent was just offered
-        them. The alarm is set for the end of the other offers.
+    def _to_offer(self, ready: list[Task]) -> list[Task]:
+        """Return the tasks in *ready* that the caller may be offered: those that no other idle agent was just offered.
+        This sets `self.alarm` to ring when such an offer to another agent ends.
         """
         if self._idle is None:
             self._idle = work.idle(self.store, self.team, self.caller.name)

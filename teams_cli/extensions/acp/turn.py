@@ -333,12 +333,12 @@ class Turn:
         self._end_text()
         self.pending[request] = params
         if self.is_cancelled:
-            return self._respond(request, None)
+            return self._respond(request, None)  # cancels the request
         tool = params.setdefault("toolCall", {})
         if self.titles and tool.get("kind") == "execute":
             tool["rawInput"] = {"command": tool.get("title")}
         if requests.is_allowed(tool, self.level, os.getcwd()):
-            return self._decide(request, None)
+            return self._decide(request, None)  # allows it
         if self.level != environment.LEVELS[0]:
             refusal = f"at the level {self.level} an agent edits files in its directory, and runs `teams`; nothing else"
             return self._decide(request, refusal)

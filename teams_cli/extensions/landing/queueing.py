@@ -208,9 +208,10 @@ def _branch_of_main(source: Checkout) -> str:
 def _head(source: Checkout, task: Task) -> str:
     """Return the commit to land.
 
-    For a reviewed task this is the submitted commit or, if its history was rewritten without a change of files, the
-    checkout's commit. A checkout that has neither is refused. For another completed task it is the commit that passed
-    the check, if the branch still contains it. Otherwise it is the checkout's commit.
+    If the task was reviewed, this is the commit that was submitted. If the history was rewritten since without a change
+    of files, it is the checkout's commit; a checkout with other files is refused. If the task was completed without a
+    review, it is the commit that passed the check, as long as the branch contains that. Otherwise it is the checkout's
+    commit.
     """
     if task.status != "completed":
         return source.head

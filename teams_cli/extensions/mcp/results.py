@@ -183,8 +183,8 @@ def beginning(text: str) -> str:
 
 
 def schema(document: dict[str, object]) -> dict[str, object]:
-    """Return the schema of a request for a tool. Its descriptions name tools instead of commands. It lacks
-    `additionalProperties`, which would cost tokens of every model.
+    """Return the schema of a request, adapted to a tool: its descriptions name tools instead of commands, and
+    `additionalProperties` is left out, because it would cost every model tokens.
     """
     return {key: _with_tools_named(value) for key, value in document.items() if key != "additionalProperties"}
 

@@ -78,7 +78,9 @@ class Waiter:
             self._send(" ".join(sorted(wanted)).encode() + b"\n")
 
     def serve(self, answer: bytes) -> None:
-        """Send `LISTENS` or `COUNTS` as the first answer: from now on the process misses no change."""
+        """Send `LISTENS` or `COUNTS` to the connected process as its first answer. From then on, that process misses no
+        change.
+        """
         self.is_served = True
         self._send(answer)
 

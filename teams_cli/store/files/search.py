@@ -72,8 +72,8 @@ class MessageSearch:
                 del numbers[-_READ_AT_ONCE:]
 
     def _stored_index(self, segment: int) -> bytes:
-        """Return the index of the full directory with that number. If none is stored, or the stored one does not fit,
-        make and store it now.
+        """Return the index of the directory with the number *segment*, which gets no more messages. If no index is
+        stored, or the stored one belongs to an earlier state of the directory, make and store it now.
         """
         stamp = _stamp(f"{self.log.directory}/{segment}")
         path = f"{self.directory}/{segment}"

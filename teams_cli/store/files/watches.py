@@ -179,11 +179,11 @@ class InotifyWatch:
         return _KINDS.get(name) or name.removesuffix("s")
 
     def _topics_of_task(self, key: str, has_final_label: bool) -> set[str]:
-        """Return the topics of a changed task. Those of its labels are left out as long as its label is being changed.
+        """Return the topics of a changed task: its own, and those of its labels.
 
-        During such a change the task has the marks of the old and of the new label. *has_final_label* says that the
-        change has ended, because a mark was removed. A task that owes a notice keeps both marks until the notice is
-        sent. So agents that wait for one of the two labels are woken at once.
+        While its label is changed, a task is marked with the old and the new one, and the topics of both are left out
+        until the change ends; *has_final_label* says that it has ended, because a mark was removed. A task that owes a
+        notice keeps both marks for longer, so the topics of its labels are returned at once.
         """
         labels = _labels(f"{self._flat}/index", key)
         topics = {"task", f"task/{key}"}
