@@ -217,7 +217,9 @@ def _print_ending(command: Command, call: Call, as_json: bool) -> None:
     """Print what follows an answer: the next command, and a reminder. Record that the news in the answer were shown."""
     problems = call.record_shown()  # before the reminder, which is about what this answer has not told
     notes_of_reminder: list[Callable[[], object]] = []
-    reminder = "" if as_json or command.quiet else call.reminder(notes_of_reminder.append)
+    reminder = ""
+    if not as_json and (call.reminds or not command.quiet):
+        reminder = call.reminder(notes_of_reminder.append)
     last_line = f"next: {call.in_team(call.next_step)}" if call.next_step else call.done_text
     if last_line and not as_json:
         streams.written(lambda: print(last_line))

@@ -95,6 +95,8 @@ class Call:
         """The most bytes of an answer whose reader would lose the rest; 0 for any number."""
         self.next_step = ""
         """The next command, for answers in words."""
+        self.reminds = False
+        """Whether a reminder follows the answer of a command that shows mail itself, because it has not shown any."""
         self.done_text = ""
         """The text instead of a next command when nothing is left to do."""
         self._to_note: list[Callable[[], object]] = []

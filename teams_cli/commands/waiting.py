@@ -119,6 +119,8 @@ def _wait_for_conditions(call: Call, wanted: list[Condition], of: str | None, ti
         call.once_shown(lambda: conditions.count_as_read(call.store, call.team, call.agent, news))
         if "unread" in news:
             news |= _mail(call)
+        else:
+            call.reminds = True
     if of is None or "agent" not in news:
         return news
     from teams_cli.agents import sessions

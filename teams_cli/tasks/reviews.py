@@ -138,7 +138,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     commit = f", commit {task.submitted[:10]}" if task.submitted else ""
     head = f"{task.id} ({task.title}) by {task.owner} waits for your review{commit}"
     described = text.clipped(task.description or "", _DESCRIPTION, f" (all of it: teams show-task {task.id})")
-    notice = task.notice("", "", "review-asked", "review", by=task.owner or "", about=task.id)
+    notice = task.notice("", "", events.REVIEW_ASKED, "review", by=task.owner or "", about=task.id)
     return [
         notice.having(
             to=name,

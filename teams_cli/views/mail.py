@@ -266,7 +266,7 @@ def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
 
 def _longest(notice: Message) -> int:
     """Return how many characters of the notice the reminder shows: more for an edit of the agent's own task."""
-    to_act_on = (events.OWN_TASK_EDITED, events.PLAN_APPROVED, events.PLAN_REJECTED)
+    to_act_on = (events.OWN_TASK_EDITED, events.PLAN_APPROVED, events.PLAN_REJECTED, events.REVIEW_ASKED)
     return _LONGEST_TO_ACT_ON if events.of(notice)[0] in to_act_on else _LONGEST
 
 

@@ -58,9 +58,13 @@ def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) ->
     refused = cli("update-task", "3", *ends, agent="bob")
     assert refused.status == 11
     assert "task-3 is to be completed after task-2 (in_progress), task-1 (pending)" in refused.stderr
+    one_thing = cli.start("wait", "--task", "2", "--timeout", "60", agent="bob")
+    cli.ok("update-task", "3", "--append", "Count from 1.", agent="lea")
     cli.ok("update-task", "2", *ends, agent="ann")
+    answer, reminder = one_thing.communicate()
+    assert answer.startswith(b"task-2: completed by ann") and b"lea edited task-3 (three): added: Count" in reminder
     assert cli.ok("show-task", "3")["openAfter"] == ["task-1"]
-    assert cli.ok("read-messages", agent="bob") == []
+    assert "can be completed" not in str(cli.ok("read-messages", agent="bob"))
     cli.ok("claim-task", "1", agent="ann")
     waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")  # it holds a task, and can't complete it yet
     cli.ok("update-task", "1", *ends, agent="ann")
