@@ -6,7 +6,6 @@ For roles and for the commands of `teams`, rules in this file count before rules
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from zlib import crc32
 
 from teams_cli.environment import OPENCODE_FILES, opencode_directory
@@ -86,8 +85,10 @@ def own_of(root: str) -> Config:
         document.pop("checksum", None)  # as `decode` does: it is a checksum of these bytes, and no field
         return Config.from_json(document)
     config: Config = decode(data, _ConfigKind, "", path)  # type: ignore[arg-type]
-    with suppress(Exception):  # then the file is checked again the next time
+    try:
         disk.commit(disk.write_temp(f"{root}/tmp", digest), digest_path)
+    except Exception:  # then the file is checked again the next time
+        return config
     return config
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from teams_cli import errors, text
 from teams_cli.messages import events
 from teams_cli.messages.messages import MESSAGE, Message
@@ -287,8 +285,10 @@ def _note_shown(store: Store, team: str, name: str, number: int, whole_ids: set[
             return agent
         return agent.having(told_to=max(number, agent.told_to or 0), told=[*agent.told, *new_ids])
 
-    with suppress(errors.TeamsError):
+    try:
         upsert(store, team, presence.AGENT, name, presence.Agent(agent=name), change)
+    except errors.TeamsError:
+        return
 
 
 def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:

@@ -127,6 +127,7 @@ def test_the_core_imports_nothing_heavy() -> None:
 
 
 SLOW = {"dataclasses", "typing", "logging", "uuid", "tempfile", "inspect", "asyncio", "subprocess", "multiprocessing"}
+SLOW |= {"contextlib", "functools"}
 
 
 def test_everyday_commands_load_nothing_heavy(tmp_path: Path) -> None:
