@@ -56,7 +56,7 @@ def office(tmp_path: Path) -> Office:
 
 
 def test_it_is_told_who_is_there_and_its_mail_after_a_tool_call(office: Office) -> None:
-    process = office.start("$ teams wait --ready --timeout 60", "$ true", "say done")
+    process = office.start("$ teams wait --ready --json --timeout 60", "$ true", "say done")
     begun = office.cli.root / "teams/alpha/sessions/ann.json"
     until(lambda: begun.exists() and bool(office.shown("ann", "user")))
     office.cli.ok("send-message", "ann", "the build is red", agent="lea")

@@ -109,7 +109,7 @@ def test_an_edit_during_the_review_is_for_its_owner_and_its_reviewer(shop: Shop)
     shop.create("t", "--review-by", "mia")
     shop.ok("bob", "claim-task", "1")
     shop.write(shop.trees["bob"], "first", "1")
-    shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "a long result " * 20)
+    shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "a long result " * 60)
     then = " --next --wait 540"
     steps = f"next: teams review-task task-1 --accept{then}, or teams review-task task-1 --reject WHY{then}"
     assert f"(msg-1) ({steps.removeprefix('next: ')})" in shop.at("mia", "whoami").stderr
