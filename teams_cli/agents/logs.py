@@ -190,8 +190,8 @@ class Follower:
         self._files: dict[str, IO[bytes]] = {}
 
     def lines(self, turns: int, ended: bool = False) -> list[str]:
-        """Return the lines that were printed since the last call. *turns* is the number of the last turn, and *ended*
-        whether that turn is over. An unfinished line is returned only after the end of its turn.
+        """Return the lines that were printed since the last call. *turns* is the number of the last turn; *ended* is
+        set if that turn is over. An unfinished line is returned only after the end of its turn.
         """
         return [
             line

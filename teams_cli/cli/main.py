@@ -274,10 +274,10 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
         streams.written(lambda: print(one_part(losses)))
     for part in parts:
         _print(command, part, as_json, call.words)
-    if call.omitted and as_json:
-        _talk(f"teams: {call.omitted}")
-    elif call.omitted:
-        streams.written(lambda: print(call.omitted))
+    if call.remark and as_json:
+        _talk(f"teams: {call.remark}")
+    elif call.remark:
+        streams.written(lambda: print(call.remark))
     return status
 
 

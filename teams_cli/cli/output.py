@@ -44,6 +44,8 @@ _MOST = 20_000
 """The most bytes of an answer to a program. The shells of clients keep 10 to 30 KB."""
 _ROOM_FOR_REST = 200
 """Bytes for the line that says how to get the rest."""
+_TEXT_LENGTHS = [2 * MOST_LETTER, MOST_LETTER, 2_000, 500]
+"""The lengths in characters to which texts are cut, tried in turn."""
 
 
 def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
@@ -69,10 +71,6 @@ def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
         return [*kept, _rest_line(command, len(lines) - len(kept), how_to_get_rest)]
     kept = _first_that_fit(lines[::-1])[::-1]  # the newest lines are the last
     return [_rest_line(command, len(lines) - len(kept), how_to_get_rest), *kept]
-
-
-_TEXT_LENGTHS = [2 * MOST_LETTER, MOST_LETTER, 2_000, 500]
-"""The lengths in characters to which texts are cut, tried in turn."""
 
 
 def _first_that_fit(lines: list[str]) -> list[str]:

@@ -89,8 +89,8 @@ class Call:
         self.problems: list[errors.TeamsError] = []
         self.words: Words | None = None
         """The function that turns the answer into lines for a person, if it is not the command's own."""
-        self.omitted = ""
-        """A line about what a list left out, and how to get it."""
+        self.remark = ""
+        """A line after the answer: what a list left out and how to get it, or why a wait ended without news."""
         self.max_bytes = 0
         """The most bytes of an answer whose reader would lose the rest; 0 for any number."""
         self.next_step = ""
@@ -337,8 +337,8 @@ class Call:
         except errors.TeamsError:  # the command itself is refused if it needs the team
             return False
 
-    def show_next_step(self) -> None:
-        """Show the caller's next step: its task, another task, or waiting."""
+    def set_next_step(self) -> None:
+        """Set the caller's next step, which the answer shows: its task, another task, or waiting."""
         from teams_cli.tasks import overviews
         from teams_cli.views import work
 

@@ -132,7 +132,7 @@ def add_next_task(call: Call, document: dict[str, Any], wait: float | None) -> d
                 document_of_task = taken(call, held.task)  # as when it was claimed, for an agent that has forgotten it
                 call.next_step = held.step
                 return {"claimed": document_of_task}
-        call.show_next_step()
+        call.set_next_step()
         return {}
 
     return document | _unless_team_closed(call, find_task)
@@ -161,7 +161,7 @@ def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
         except errors.WrongState as closed:
             if call.load_team().state != "closed":
                 raise
-            call.omitted = f"{closed.message}. You are done."
+            call.remark = f"{closed.message}. You are done."
             return {}
 
     return call.try_to(find) or {}
@@ -178,8 +178,8 @@ def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_f
         return wait_for_news()
     except errors.WaitRanOut as ran_out:
         if wait:
-            call.omitted = f"{ran_out.message}. {ran_out.state}".rstrip()
-        call.show_next_step()
+            call.remark = f"{ran_out.message}. {ran_out.state}".rstrip()
+        call.set_next_step()
         return {}
 
 

@@ -79,7 +79,7 @@ def _read(
     else:
         messages = _wait_and_read(call, selection, peek, wait)
     if messages.more:
-        call.omitted = f"{messages.more} more: {_command_for_more(messages, all, from_)}"
+        call.remark = f"{messages.more} more: {_command_for_more(messages, all, from_)}"
     elif messages and not (all or peek):
         _set_next_step(call, messages)
     return messages
@@ -107,7 +107,7 @@ def _set_next_step(call: Call, messages: Reading) -> None:
 
     call.next_step = steps.after_reading(messages, call.load_team().leader, subject_of)
     if not call.next_step and call.load_team().member(call.agent):
-        call.try_to(call.show_next_step)
+        call.try_to(call.set_next_step)
 
 
 def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
@@ -135,7 +135,7 @@ def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) ->
 
 def _ack(call: Call, message: list[str]) -> Any:
     handled = reading.handle(call.store, call.team, call.caller, list(message))
-    call.try_to(call.show_next_step)
+    call.try_to(call.set_next_step)
     return {"handled": [message.id for message in handled]}
 
 
@@ -192,7 +192,7 @@ def _reply(call: Call, message: str, text: str) -> Any:
     from teams_cli.tasks import claims
 
     if call.try_to(lambda: claims.may_claim_now(call.store, call.load_team(), call.known_caller)):
-        call.try_to(call.show_next_step)
+        call.try_to(call.set_next_step)
     return document
 
 

@@ -7,7 +7,7 @@ from teams_cli.agents import sessions
 from teams_cli.commands import landing_queue
 from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import Table, age, present
-from teams_cli.commands.task_documents import to_document, words_of_claimed
+from teams_cli.commands.task_documents import to_document, words_of_claimed_too
 from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import Shutdown
 from teams_cli.names import each_name, is_id, is_number
@@ -39,7 +39,7 @@ def _propose(call: Call, plan: str, task: str | None, revises: str | None, wait:
         from teams_cli.commands import claims
 
         return claims.add_news(call, document, wait)
-    call.try_to(call.show_next_step)
+    call.try_to(call.set_next_step)
     return document
 
 
@@ -85,7 +85,7 @@ def _given_once(as_argument: str | None, as_option: str | None, usage: str) -> s
 def _set_next_step(call: Call) -> None:
     """Set the next step for an agent; the person needs none."""
     if not call.known_caller.is_human:
-        call.try_to(call.show_next_step)
+        call.try_to(call.set_next_step)
 
 
 def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool, wait: float | None) -> Any:
@@ -105,13 +105,13 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
         document = to_document(call, reviewed)
     if next:
         return claims.add_next_task(call, document, wait)
-    call.try_to(call.show_next_step)
+    call.try_to(call.set_next_step)
     return document
 
 
 def words_of_reviewed(task: dict[str, Any]) -> Parts:
     """Show the task that was reviewed, and the one that the caller claimed next."""
-    return [*landing_queue.landed_line(task), *(words_of_claimed(task["claimed"]) if "claimed" in task else ())]
+    return [*landing_queue.landed_line(task), *words_of_claimed_too(task)]
 
 
 def _request(call: Call, to: list[str], reason: str | None) -> Any:

@@ -207,6 +207,11 @@ def words_of_claimed(task: dict[str, Any]) -> Parts:
     return _claimed(task, text_lines(task))
 
 
+def words_of_claimed_too(document: dict[str, Any]) -> Parts:
+    """Show the task that the command of this answer claimed as well; nothing if it claimed none."""
+    return words_of_claimed(document["claimed"]) if "claimed" in document else []
+
+
 def words_of_claimed_knowing(task: dict[str, Any]) -> Parts:
     """Show a task to an owner who wrote its text."""
     return _claimed(task, [])

@@ -145,7 +145,7 @@ def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
             refuse_stopped(call, entry.keep_for)
         planned.append(creating.Planned(entry.id, draft, list(entry.blocked_by), entry.keep_for, list(entry.after)))
     created = creating.create_all(call.store, call.team, call.caller, planned)
-    call.try_to(call.show_next_step)
+    call.try_to(call.set_next_step)
     return [to_document(call, task) for task in created]
 
 

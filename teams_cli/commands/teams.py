@@ -103,7 +103,7 @@ def _join(
         remaining = None if wait is None else max(0.0, round(wait - time.monotonic() + began, 1))
         return claims.add_next_task(call, document, remaining)
     if call.caller is not None:  # an agent that was given its name just now has to use it first
-        call.try_to(call.show_next_step)
+        call.try_to(call.set_next_step)
     return document
 
 
@@ -185,15 +185,15 @@ def words_of_team(team: dict[str, Any]) -> Parts:
 
 
 def words_of_joined(member: dict[str, Any]) -> Parts:
-    from teams_cli.commands.task_documents import words_of_claimed
+    from teams_cli.commands.task_documents import words_of_claimed_too
 
-    return present(
+    lines = present(
         f"{member['agentId']}: in team {member['team']} as {member['role']}",
         f"token: {member['token']}" if "token" in member else None,
         "rules of the team:" if "rules" in member else None,
         *text.quoted(member.get("rules"), "| "),
-        *(words_of_claimed(member["claimed"]) if "claimed" in member else ()),
     )
+    return [*lines, *words_of_claimed_too(member)]
 
 
 def words_of_left(done: dict[str, Any]) -> Parts:

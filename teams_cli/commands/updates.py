@@ -10,7 +10,7 @@ from teams_cli.commands import landing_queue
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import length_of
-from teams_cli.commands.task_documents import refuse_stopped, reviewer_in_words, to_document, words_of_claimed
+from teams_cli.commands.task_documents import refuse_stopped, reviewer_in_words, to_document, words_of_claimed_too
 from teams_cli.names import each_name
 from teams_cli.tasks import changes, checks, editing
 from teams_cli.tasks.tasks import FINISHED, IN_REVIEW, PRIORITIES, STATUSES, Task
@@ -76,7 +76,7 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
 
         return claims.add_next_task(call, document, wait)
     if ends_own or (edit.result is not None and changed.owner == call.agent):
-        call.try_to(call.show_next_step)
+        call.try_to(call.set_next_step)
     return document
 
 
@@ -158,7 +158,7 @@ def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     if "unseenEditBy" in task:
         edited = f"{task['unseenEditBy']} had edited it (shown now): if your work lacks the change, fix it, then:"
         lines.append(f"{edited} teams update-task {task['id']} --result TEXT")
-    return [*lines, *(words_of_claimed(task["claimed"]) if "claimed" in task else ())]
+    return [*lines, *words_of_claimed_too(task)]
 
 
 def words_of_noted(task: dict[str, Any]) -> list[str]:

@@ -165,7 +165,7 @@ def _mail(call: Call) -> dict[str, Any]:
         subject = mail.subject_of(call.store, call.team, document.get("about") or "")
         document["next"] = steps.after_message(document, leader, subject)
     if not (call.next_step or any(document["next"] for document in documents)):
-        call.try_to(call.show_next_step)
+        call.try_to(call.set_next_step)
     news: dict[str, Any] = {"messages": documents}
     if len(unread) > len(shown):
         news["moreMessages"] = len(unread) - len(shown)

@@ -59,7 +59,7 @@ def _overlaps(call: Call) -> Any:
     team = call.load_team()
     rows = [overlap.to_json() for overlap in overlaps.of_team(call.store, team)]
     if not rows and (unseen := checkouts.without_worktree(call.store, team)):
-        call.omitted = f"not compared: {text.listed(unseen)}. First run `teams heartbeat` in their worktrees."
+        call.remark = f"not compared: {text.listed(unseen)}. First run `teams heartbeat` in their worktrees."
     return rows
 
 

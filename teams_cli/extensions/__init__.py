@@ -27,9 +27,8 @@ class Extension:
     * *settings*: the settings of teams, each a `Setting`.
     * *checks*: functions `(store, team, fix)` for `teams doctor`. They yield the problems of a team, each as three
       texts: its level, what it is, and its remedy.
-    * *after*: functions `(store, team, entry)` in the module `after`, each with a key. After a change of a team, the
-      functions are called whose key is `what` of the change's entry in the history, such as `task completed`. The key
-      `*` stands for all changes.
+    * *after*: functions `(store, team, entry)` in the module `after`, by the change after which they are called. The
+      changes are named as in the field `what` of the history: `task completed`. `*` stands for every change.
     * *clients*: the clients that the extension can start.
     * *provides*: functions that the core calls by their name if they are there.
     """
@@ -95,11 +94,6 @@ def refuse_missing(command: str) -> None:
     """
     if command in BROUGHT_BY:
         raise _missing(f"`teams {command}`", BROUGHT_BY[command])
-
-
-def right(command: str) -> str | None:
-    """Return who may run the command, in the words of `Extension`; None if no extension says so."""
-    return next((table.rights[command] for table in every().values() if command in table.rights), None)
 
 
 def rights() -> dict[str, str]:

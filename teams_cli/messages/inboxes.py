@@ -170,8 +170,8 @@ def with_new_messages(
 
 
 def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError]) -> Inbox:
-    """Return the inbox after another look at its damaged messages. Those that can be read now are open, and those that
-    are missing are forgotten.
+    """Return the inbox after another look at its damaged messages. A message that can be read now becomes open, and a
+    missing message is forgotten.
     """
     new_problems: list[errors.TeamsError] = []
     messages = store.fetch(team, MESSAGE, inbox.damaged or (), new_problems)

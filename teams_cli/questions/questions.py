@@ -166,7 +166,7 @@ def in_time(store: Store, question: Question) -> Question:
 
 
 def seconds_left(store: Store, question: Question) -> float:
-    """Return the seconds until the time of the question is over; 0 if it is over already."""
+    """Return the seconds that are left to answer the question; 0 if its time is over."""
     return max(0.0, -seconds_since(question.expires_at, store.now()))
 
 

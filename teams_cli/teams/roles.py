@@ -245,14 +245,14 @@ def may(operation: str) -> tuple[str, ...]:
         return EVERYBODY
     if operation in _CHANGES:
         return _CHANGES[operation]
-    if right := extensions.right(operation):
+    if right := extensions.rights().get(operation):
         return _BY_WORD[right]
     raise LookupError(f"no rights are declared for {operation!r}")
 
 
 def in_closed_teams(operation: str) -> bool:
     """Whether the operation is allowed in a closed team."""
-    return operation in _IN_CLOSED_TEAMS or operation in _READS or extensions.right(operation) == "reads"
+    return operation in _IN_CLOSED_TEAMS or operation in _READS or extensions.rights().get(operation) == "reads"
 
 
 def instead(operation: str) -> str:
@@ -262,7 +262,7 @@ def instead(operation: str) -> str:
 
 def is_change(name: str) -> bool:
     """Whether the command of that name changes something, so that it needs a right."""
-    return name in _CHANGES or extensions.right(name) not in (None, "reads")
+    return name in _CHANGES or extensions.rights().get(name, "reads") != "reads"
 
 
 def operations() -> list[str]:

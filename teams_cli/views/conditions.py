@@ -125,9 +125,9 @@ def _hint_after_timeout(conditions: Sequence[Condition]) -> str:
 
 
 def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
-    """Mark notices as read that say no more than *news*, the result of a wait that the agent was shown.
+    """Mark notices as read whose subject is in *news*, the result of a wait, because the agent was shown it.
 
-    If that fails, the agent is shown the same twice.
+    If that fails, the agent is shown the same news twice.
     """
     kinds: list[Kind[Any]] = [TASK, PLAN]
     if "landing" in news:

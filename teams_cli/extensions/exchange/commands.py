@@ -53,7 +53,7 @@ def _import(
             raise errors.WrongUsage("--issue can't be combined with --label or --milestone", "Leave them out.")
         items = _read_tracker(call, source, label, milestone, issue)
     outcome = importing.bring(call.store, call.team, call.caller, source, items)
-    call.try_to(call.show_next_step)
+    call.try_to(call.set_next_step)
     return {
         "source": source,
         "created": [

@@ -80,9 +80,7 @@ class Tool:
 
     @property
     def _annotations(self) -> ToolAnnotations:
-        """What clients may assume about calls of the tool: whether they only read, whether they destroy something, and
-        whether they may be repeated.
-        """
+        """Return hints for clients: whether the tool only reads, destroys something, and may be called again."""
         claims = any(parameter.key == "claim" for parameter in self.command.own)
         if not self.needs_right and not (self.command.changes or claims):
             return ToolAnnotations(read_only_hint=True, open_world_hint=False)

@@ -240,8 +240,8 @@ class FileStore(Store):
         return self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
-        """Refuse to change records of a closed team. The caller holds a lock of the team. Whoever closes the team waits
-        for this lock, so the team stays open until the change is made.
+        """Refuse to change records of a closed team. The caller holds a lock of the team. A process that wants to close
+        the team waits for this lock, so the team stays open until the change is made.
         """
         if kind.while_closed:
             return
