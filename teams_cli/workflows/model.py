@@ -96,6 +96,14 @@ def _as_verdict(value: object) -> object:
     return {"pattern": value} if isinstance(value, str) else value
 
 
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _as_names(value: object) -> object:
+    return value.replace(",", " ").split() if isinstance(value, str) else value
+
+
 def _checked_pattern(text: str) -> str:
     try:
         re.compile(text)
@@ -114,6 +122,10 @@ Value = Annotated[str, BeforeValidator(_as_text, json_schema_input_type=Scalar),
 Prose = Annotated[Text, AfterValidator(_checked_prose)]
 Title = Annotated[Prose, AfterValidator(_checked_title)]
 Script = Annotated[Prose, Field(max_length=MAX_SCRIPT)]
+Texts = Annotated[list[Prose], BeforeValidator(_as_list, json_schema_input_type=list[Prose] | Prose)]
+"""A list of texts. A single text stands for a list of one."""
+Names = Annotated[list[Name], BeforeValidator(_as_names, json_schema_input_type=list[Name] | str)]
+"""A list of names. A text stands for the names in it, with commas or blanks between them."""
 
 
 class Form(BaseModel):
@@ -151,9 +163,9 @@ class TaskTemplate(Form):
     id: Name
     title: Title
     description: Text | None = None
-    blocked_by: list[Name] = Field(default=[], alias="blockedBy")
-    require: list[Prose] = []
-    touches: list[Prose] = []
+    blocked_by: Names = Field(default=[], alias="blockedBy")
+    require: Texts = []
+    touches: Texts = []
     priority: Priority = "normal"
     run: Script | None = None
     prompt: Prose | None = None

@@ -23,7 +23,7 @@ from teams_cli.records.types import Name, Permissions, Text
 from teams_cli.teams.teams import LEADER, MEMBER
 from teams_cli.workflows import files
 from teams_cli.workflows.files import WorkflowNotFound
-from teams_cli.workflows.model import MAX_AGENTS, Form, TaskTemplate
+from teams_cli.workflows.model import MAX_AGENTS, Form, Names, TaskTemplate
 
 _MOST_PROBLEMS_SHOWN = 3
 T = TypeVar("T", bound=TaskTemplate)
@@ -38,7 +38,7 @@ class ListedTask(TaskTemplate):
     """
 
     keep_for: Name | None = Field(default=None, alias="for")
-    after: list[Name] = Field(default=[])
+    after: Names = Field(default=[])
 
 
 _KEYS = [field.alias or name for name, field in ListedTask.model_fields.items() if name not in _ONLY_IN_RUNS]
@@ -75,8 +75,7 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
             problems.append(" ".join([f"task {int(index) + 1}:", *map(str, keys), files.in_words(problem)]))
         if len(wrong) > _MOST_PROBLEMS_SHOWN:
             problems.append(f"and {len(wrong) - _MOST_PROBLEMS_SHOWN} more")
-        hint = f"Write: {wrong[0]['loc'][-1]}: [VALUE]" if wrong[0]["type"] == "list_type" else _LIST_HINT
-        raise errors.InvalidValue("; ".join(problems), hint) from None
+        raise errors.InvalidValue("; ".join(problems), _LIST_HINT) from None
 
 
 def _with_ids(rows: list[Any]) -> list[Any]:

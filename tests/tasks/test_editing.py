@@ -96,13 +96,15 @@ def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> None:
-    text = "- write the lexer\n- {title: write the parser, blockedBy: [1]}\n- {id: 9, title: join, blockedBy: [2, 1]}\n"
+    text = "- write the lexer\n- {title: write the parser, blockedBy: [1]}\n"
+    text += "- {id: 9, title: join, blockedBy: 2 1, touches: x.py}\n"
     made = cli.ok("create-task", "--from", "-", agent="lea", stdin=text.encode())
     assert [(task["title"], task["blockedBy"]) for task in made] == [
         ("write the lexer", []),
         ("write the parser", ["task-1"]),
         ("join", ["task-2", "task-1"]),
     ]
+    assert made[2]["touches"] == ["x.py"]
     text = "".join(f"- {{check-in: {n}}}\n" for n in range(3))
     refused = cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stderr
     assert "task 1: title is missing; task 1: check-in is not a key here; task 2: title" in refused
