@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import environment, errors, text
 from teams_cli.clock import seconds_since
-from teams_cli.commands.phrases import ago, present, time_left
+from teams_cli.commands.phrases import ago, is_old, present, time_left
 from teams_cli.names import HUMAN
 from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK, Note, Task
@@ -287,14 +287,17 @@ def _merge_line(behind: dict[str, Any] | None) -> Parts:
 
 
 def _taken_over(task: dict[str, Any]) -> Parts:
-    """Return lines about the previous owner of the task: its last sign of life, and the files that it left."""
+    """Return lines about the previous owner of the task: its last sign of life, and the files that it left. If there
+    was none, say when its owner claimed it, unless that is just now.
+    """
     loss = task.get("takenOver")
     uncommitted: Parts = [
         f"uncommitted: {file['path']}, changed {ago(file['changedAt'])}{' by ' + file['by'] if file['by'] else ''}"
         for file in task.get("uncommitted", ())
     ]
     if loss is None:
-        return uncommitted
+        claimed_at = task.get("claimedAt")
+        return [*([f"you claimed it {ago(claimed_at)}"] if claimed_at and is_old(claimed_at) else []), *uncommitted]
     if loss["from"] == task.get("owner"):
         return [f"it was yours before, until {loss.get('cause') or loss['reason']}", *uncommitted]
     heard = f", last heard of {ago(loss['lastHeard'])}" if "lastHeard" in loss else ""

@@ -115,7 +115,8 @@ def test_a_file_that_changes_in_its_worktree_is_a_sign_of_life(
     assert cli("claim-task", "1", agent="ann").stderr.startswith("teams: task-1 is claimed by bob\n")
     task = cli.store().get("alpha", TASK, "task-1")[0]
     assert not task.in_grace and task.lease_until - cli.store().steady()[1] > 800
-    assert f"uncommitted: {tree}/half.py, changed 0 s ago by bob" in cli("claim-task", "1", agent="bob").stdout
+    again = cli("claim-task", "1", agent="bob").stdout
+    assert f"uncommitted: {tree}/half.py, changed 0 s ago by bob" in again and "\nyou claimed it " in again
     lapse(cli.store())
     taken = cli.ok("claim-task", "1", agent="ann")["uncommitted"]
     assert [(file["path"], file["by"]) for file in taken] == [(str(tree / "half.py"), "bob")]
