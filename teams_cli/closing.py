@@ -36,7 +36,13 @@ class Closed:
 def close_with_clients(
     store: Store, team_name: str, caller: Caller | None, force: bool, environ: Mapping[str, str]
 ) -> Closed:
-    """Close the team, and end its detached clients on this machine to which nobody is attached."""
+    """Close the team. A closed team can be read, but not changed until it is restored.
+
+    Clients opened with `open --detach` on this machine are ended, unless somebody is attached.
+
+    Raises:
+        Conflict: A task is in progress, in review or landing, or an agent runs; *force* closes the team anyway.
+    """
     try:
         unattended = sitting.unattended_agents(store, team_name, environ)
     except errors.TeamsError:  # only for the report, so the team is closed all the same
@@ -50,12 +56,10 @@ def close_with_clients(
 
 
 def close(store: Store, team_name: str, caller: Caller | None, force: bool = False) -> Team:
-    """Close the team. A closed team can be read, but not changed until it is restored.
-
-    Clients opened with `open --detach` are ended, unless somebody is attached.
+    """Close the team, and refuse its landings. The clients of its agents are left as they are.
 
     Raises:
-        Conflict: A task is in progress, in review or landing, or an agent runs; *force* closes the team anyway.
+        Conflict: As for `close_with_clients`.
     """
     access = require(store, team_name, caller, "close-team")
     if not force:

@@ -206,7 +206,7 @@ COMMANDS = table(
         "close-team",
         _close,
         switch("--force", "Close the team even while work is going on."),
-        doc=closing.close,
+        doc=closing.close_with_clients,
         changes=False,
         words=words_of_closed,
         traits="moves",
