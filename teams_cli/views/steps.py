@@ -28,7 +28,7 @@ _EXAMPLE = """- id: a
   check: COMMAND  # must pass before it is completed
   planRequired: true  # you approve its owner's plan first
   reviewBy: NAME  # accepts it when it is done
-- {title: TITLE, blockedBy: [a], for: NAME}  # also after: [a], priority: high, touches: [FILE]
+- {title: TITLE, blockedBy: [a], for: NAME}  # more keys: after: [a], priority: high, touches: [FILE]
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
 _SIGNS_OF_ASKING = ("?", "\N{FULLWIDTH QUESTION MARK}", "please", "tell me", "let me know")
@@ -38,8 +38,7 @@ CLOSE = "teams close-team"
 LEADING = (
     "To lead, run `teams wait --needed`: it returns for plans to decide, questions, failures, stalls and when all is "
     "done (--completed N: also after N more tasks). Edit tasks with `teams update-task ID,ID --append TEXT` (or "
-    "--owner NAME, --blocked-by ID, --unblock ID); owners are notified. To finish: `teams request-shutdown NAME...`, "
-    "`teams close-team`"
+    "--owner NAME, --blocked-by ID, --unblock ID); owners are notified."
 )
 """The explanation for an agent that creates a team."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"
