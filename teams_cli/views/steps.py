@@ -28,7 +28,8 @@ _EXAMPLE = """- id: a
   check: COMMAND  # must pass before it is completed
   planRequired: true  # you approve its owner's plan first
   reviewBy: NAME  # accepts it when it is done
-- {title: TITLE, blockedBy: [a], for: NAME}  # more keys: after: [a], priority: high, touches: [FILE]
+- {title: TITLE, blockedBy: [a], for: NAME}
+# all other keys: after: [a], priority: high, touches: [FILE], require: [SKILL], checkIn: DIRECTORY, run: COMMAND
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
 _SIGNS_OF_ASKING = ("?", "\N{FULLWIDTH QUESTION MARK}", "please", "tell me", "let me know")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from teams_cli.workflows.roster import ListedTask
 from tests.support.cli import Cli, add_tasks
 from tests.tasks.conftest import told
 
@@ -110,6 +111,14 @@ def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> Non
     assert "task 1: title is missing; task 1: check-in is not a key here; task 2: title" in refused
     twice = b"- title: a\n  check: a\n  check: b\n"
     assert "the key check stands twice" in cli("create-task", "--from", "-", agent="lea", stdin=twice).stderr
+
+
+def test_a_new_leader_is_shown_every_key_of_a_list_of_tasks(cli: Cli) -> None:
+    example = cli("spawn-team", "beta", agent="lea").stdout.partition("<<'.'\n")[2].removesuffix(".\n")
+    keys = {field.alias or name for name, field in ListedTask.model_fields.items()} - {"prompt", "attempts", "each"}
+    assert {key for key in keys if f"{key}:" not in example} == set()
+    made = cli.ok("create-task", "--from", "-", "--team", "beta", agent="lea", stdin=example.encode())
+    assert [(task["title"], task["blockedBy"]) for task in made] == [("TITLE", []), ("TITLE", ["task-1"])]
 
 
 @pytest.mark.parametrize(
