@@ -7,7 +7,7 @@ import shlex
 import time
 from contextlib import suppress
 
-from teams_cli import environment, errors, extensions, processes, text
+from teams_cli import environment, errors, processes, text
 from teams_cli.agents import checkouts, work
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.trees import own_place, tree
@@ -16,21 +16,19 @@ from teams_cli.clock import length, parse_rfc3339
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
-from teams_cli.tasks import assigning, checks, editing, evidence, leases, tasks
-from teams_cli.tasks import changes as task_changes
+from teams_cli.tasks import assigning, changes, checks, leases
 from teams_cli.tasks.changes import Edit
-from teams_cli.tasks.checks import Check
-from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, TASK, Task
+from teams_cli.tasks.checks import Check, Workplace
+from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
 from teams_cli.teams import history, presence, settings, teams
-from teams_cli.teams.permission import Standing, require
+from teams_cli.teams.permission import Standing
 from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
     from teams_cli.agents.shell import ShellCommand
-    from teams_cli.teams.permission import Caller
 
 
 _MOST_LEFT = 50
@@ -41,100 +39,16 @@ _MOST_PAUSE = 15.0
 """The most seconds between two renewals of the claims while a check runs."""
 
 
-class Workplace:
-    """The directory and the environment in which a check runs. If *as_it_is* is set, the check includes uncommitted
-    files.
-    """
-
-    def __init__(self, directory: str, environ: Mapping[str, str], as_it_is: bool = False) -> None:
-        self.directory = directory
-        self.environ = environ
-        self.as_it_is = as_it_is
-
-
-def change_task(
-    store: Store,
-    team_name: str,
-    caller: Caller | None,
-    task_id: str,
-    edit: Edit,
-    place: Workplace,
-    files: Sequence[evidence.File] = (),
-) -> Task:
-    """Change a task as `changes.change_task` does. If *edit* completes the task, its check runs first, which may take
-    long.
-
-    The check runs in the owner's worktree, else in the directory that the task names, else in the checkout around the
-    caller, else in the checkout where the check was set.
-
-    Raises:
-        CheckFailed: The check failed. The task stays in progress, and the outcome is recorded there.
-        Conflict: Some files are not committed, so that they would not be checked. Also, once for each claim, if nobody
-            else has the work, or if the owner has not seen a change of the task.
-    """
-    if edit.status == "completed" or files:
-        standing = require(store, team_name, caller, "update-task", task_id)
-        task = tasks.get(store, team_name, task_id)
-        if task.status == "completed" and (after_landing := extensions.provided("a task after its landing")):
-            task = after_landing(store, standing.team, task)
-        edit.attaches_files = bool(files)
-        edit.refuse_invalid()
-        if edit.status == "completed" and (
-            task.status == IN_PROGRESS or _has_newer_commit(store, standing, task, place)
-        ):
-            _prepare_completion(store, standing, task, edit, place)
-        if files:
-            evidence.refuse_too_many(task, files)
-            task_changes.refuse_finishing(store, standing, task, edit)
-            edit.evidence = [evidence.keep(store, team_name, task.id, standing.name, file) for file in files]
-    return task_changes.change_task(store, team_name, caller, task_id, edit)
-
-
-def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> None:
-    """Refuse work that is not ready to be completed, and run its check. Add the outcome and the commit to the edit.
-
-    Raises:
-        CheckFailed, Conflict: As for `change_task`.
-    """
-    if task.owner == standing.name and not place.as_it_is:
-        task_changes.refuse_finishing(store, standing, task, edit)
-        editing.refuse_unseen(store, standing.team, task, standing.name, edit.options)
-        _refuse_unshared(store, standing, task, place.directory, edit.options)
-    if task.check is not None:
-        edit.checked = _check_or_refuse(store, standing, task, edit, place)
-        edit.claim = task.claim
-        if task.owner == standing.name:  # somebody may have edited the task while the check ran
-            now = tasks.get(store, standing.team.name, task.id)
-            editing.refuse_unseen(store, standing.team, now, standing.name, edit.options)
-    if task.review_by:
-        edit.submitted = edit.checked.commit if edit.checked else _current_commit(store, standing, place)
-
-
-def _has_newer_commit(store: Store, standing: Standing, task: Task, place: Workplace) -> bool:
-    """Whether the task is in review, the caller owns it, and the caller has another commit than the submitted one."""
-    if task.status != IN_REVIEW or task.owner != standing.name:
-        return False
-    return _current_commit(store, standing, place) not in (None, task.submitted)
-
-
-def _current_commit(store: Store, standing: Standing, place: Workplace) -> str | None:
-    """Return the commit of the caller's worktree, else of the checkout around the directory of *place*. None if there
-    is neither.
-    """
-    checkout = checkouts.at(checkouts.worktree_of(store, standing.team.name, standing.name) or place.directory)
-    return checkout.head if checkout else None
-
-
-def _check_or_refuse(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> Check:
+def check_or_refuse(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace, worktree: str) -> Check:
     """Run the check of the task and return its outcome. If the check fails, record its outcome on the task, with the
-    result that *edit* gives.
+    result that *edit* gives. *worktree* is that of the caller, or "".
 
     Raises:
         CheckFailed: The check failed.
+        Conflict: Some files are not committed, so that they would not be checked.
     """
-    task_changes.refuse_finishing(store, standing, task, edit)
-    worktree = checkouts.worktree_of(store, standing.team.name, standing.name)
-    check = _CheckRun(store, standing.team, task, standing.name, place).check(worktree or "")
+    changes.refuse_finishing(store, standing, task, edit)
+    check = _CheckRun(store, standing.team, task, standing.name, place).check(worktree)
     if not check.passed:
         result = checks.kept_result(task, standing.name) if edit.result is None else edit.result
         check = check.having(result=result, claim=task.claim if result else None)
@@ -254,52 +168,6 @@ class _CheckRun:
                 task=task.id,
             )
         return _LONG
-
-
-def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: str, options: str) -> None:
-    """Refuse to complete a task whose work nobody else can get.
-
-    Uncommitted files are refused once per claim. Commits that are neither on the main checkout's branch nor pushed are
-    refused once per agent. Tasks with a check and tasks of a workflow are exempt.
-
-    Raises:
-        Conflict: Nobody else can get the work. Repeating the command completes the task as it is.
-    """
-    top = environment.checkout_around(checkouts.worktree_of(store, standing.team.name, standing.name) or directory)
-    checkout = checkouts.at(top) if not (task.check or task.step) and environment.is_worktree(top) else None
-    if checkout is None or checkout.is_main:
-        return
-    then = f"then teams update-task {task.id} --status completed{options}"
-    team_name, name = standing.team.name, standing.name
-    if names := work.uncommitted(checkout):
-        if not presence.was_refused(store, team_name, name, f"{task.id}:{task.claim}"):
-            raise errors.Conflict(
-                f"{top} has uncommitted files: {text.listed(names)}; {task.id} is unchanged",
-                f"git add -A && git commit -m '{task.id}'; {then}",
-            )
-        return
-    is_unshared = _has_unshared_commits(standing, task, checkout)
-    if is_unshared and not presence.was_refused(store, team_name, name, "unshared"):
-        share = f"teams land {task.id}" if extensions.provided("land a completed task") else "git push"
-        raise errors.Conflict(
-            f"your commits are only on {checkout.branch or 'no branch'}; {task.id} is unchanged",
-            f"{share}; {then}",
-        )
-
-
-def _has_unshared_commits(standing: Standing, task: Task, checkout: Checkout) -> bool:
-    """Whether the commits of the checkout are neither on the main checkout's branch nor pushed, and no landing will
-    take them.
-    """
-    if task.review_by or task.landing or settings.lands_by_itself(standing.team):
-        return False
-    from teams_cli.agents import git, merging
-
-    target = checkouts.branch_of(checkout.main)
-    tip = merging.tip_of(checkout.main, target) if target else ""
-    if not tip or merging.holds(checkout.main, tip, checkout.head):
-        return False
-    return not git.output_of(checkout.top, "for-each-ref", "--count=1", "--contains", checkout.head, "refs/remotes")
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:

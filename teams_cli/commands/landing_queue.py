@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 
 from teams_cli import errors, extensions, text
 from teams_cli.commands.phrases import Table, age, clock_time, present
@@ -50,11 +49,13 @@ def note_completing(call: Call, task_id: str) -> None:
     The note stands in the record of the caller, whose next claim queues the landing. If the human accepts the task, it
     stands in the record of its owner.
     """
-    with suppress(errors.TeamsError):  # if the caller is refused, the change of the task says so
+    try:
         if lands_by_itself(call):
             task = tasks.get(call.store, call.team, task_id)
             if agent := _who_lands(call, task):
                 presence.note_completing(call.store, call.team, agent, task.id)
+    except errors.TeamsError:  # if the caller is refused, the change of the task says so
+        return
 
 
 def note_queued(call: Call, task: Task) -> None:
@@ -89,14 +90,15 @@ def lands_by_itself(call: Call) -> bool:
 
 def start(call: Call) -> bool:
     """Start the lander, which may have been killed, if landings are open, and return whether they are."""
-    with suppress(errors.TeamsError):  # the next look tries again
-        from teams_cli.tasks import landings
+    from teams_cli.tasks import landings
 
+    try:
         lander = extensions.provided("land the queue") if landings.open_ones(call.store, call.team) else None
         if lander:
             lander(call.store, call.team, call.environ)
-            return True
-    return False
+    except errors.TeamsError:  # the next look tries again
+        return False
+    return lander is not None
 
 
 def tending(call: Call) -> Callable[[Alarm], None]:

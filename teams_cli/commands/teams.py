@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 from teams_cli import errors, text
-from teams_cli.agents import logs
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.phrases import Table, ago, counts_of, present
@@ -14,7 +13,7 @@ from teams_cli.names import HUMAN
 from teams_cli.tasks import tasks
 from teams_cli.teams import presence, role_definitions, settings, teams
 from teams_cli.teams.teams import MEMBER, Team
-from teams_cli.views import conditions, steps
+from teams_cli.views import steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,6 +86,8 @@ def _join(
     if claim and call.known_caller.is_human:
         raise errors.WrongUsage("the human claims no tasks", "Join without --claim.")
     if wait is not None:
+        from teams_cli.views import conditions
+
         again = steps.join(team_name or "", call.given("agent"), claim)
         conditions.wait(call.store, call.team, [conditions.team_there(call.store, call.team, again)], wait, call.say)
     member, token = joining.join(call.store, call.team, call.caller, role, type, display, answer)
@@ -108,6 +109,8 @@ def _join(
 
 
 def _leave(call: Call) -> Any:
+    from teams_cli.agents import logs
+
     team = call.team
     released = joining.leave(call.store, team, call.caller, call.problems)
     call.try_to(lambda: logs.sweep(call.store, team))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from teams_cli import environment, errors, text
 from teams_cli.commands import landing_queue
@@ -14,6 +13,7 @@ from teams_cli.commands.task_documents import refuse_stopped, reviewer_in_words,
 from teams_cli.names import each_name
 from teams_cli.tasks import changes, checks, editing
 from teams_cli.tasks.tasks import FINISHED, IN_REVIEW, PRIORITIES, STATUSES, Task
+from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,20 +104,35 @@ def _notified(edit: changes.Edit, task: Task) -> dict[str, list[str]]:
 
 def _change_with_check(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
     """Change the task if it passes its check, and attach the files as evidence."""
-    from teams_cli.agents import checking, checkouts
-    from teams_cli.tasks import evidence
+    from teams_cli.agents import completing
 
     if edit.status == "completed":
         landing_queue.note_completing(call, task)
-    with suppress(errors.TeamsError):  # if the caller is refused, the change of the task says so
+    try:
         if not landing_queue.lands_by_itself(call):  # a task that lands has its conflicts in the answer
             call.notify_of_conflicts()
-    attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
-    directory = call.workplace
-    if not environment.checkout_around(directory):
-        directory = checkouts.seen_in(call.store, call.team, call.agent) or call.current_directory
-    workplace = checking.Workplace(directory, call.environ)
-    return checking.change_task(call.store, call.team, call.caller, task, edit, workplace, attached)
+    except errors.TeamsError:  # if the caller is refused, the change of the task says so
+        pass
+    attached = []
+    if files:
+        from teams_cli.tasks import evidence
+
+        attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
+    workplace = checks.Workplace(_directory_of_work(call), call.environ)
+    return completing.change_task(call.store, call.team, call.caller, task, edit, workplace, attached)
+
+
+def _directory_of_work(call: Call) -> str:
+    """Return the directory of the call if it is in a checkout; else the worktree in which the caller was last seen, or
+    the current directory.
+    """
+    if environment.checkout_around(call.workplace):
+        return call.workplace
+    if presence.load(call.store, call.team, call.agent).worktree:
+        from teams_cli.agents import checkouts
+
+        return checkouts.seen_in(call.store, call.team, call.agent) or call.current_directory
+    return call.current_directory
 
 
 def _note(call: Call, task: str, text: str) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from teams_cli import errors, names, text
 from teams_cli.membership import shutdowns
 from teams_cli.membership.shutdowns import refuse_return
@@ -376,6 +374,8 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
     before, team = update(store, team_name, TEAM, team_name, with_new_leader)
     if before is not team:
         history.note(store, team_name, standing.name, "team handed over", to=to)
-        with suppress(errors.TeamsError):  # the next search for work frees the tasks that remain assigned
+        try:
             assigning.free_all(store, team, to, f"{to} leads the team now")
+        except errors.TeamsError:  # the next search for work frees the tasks that remain assigned
+            pass
     return team

@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import FrameType
 
 from teams_cli import errors, processes
-from teams_cli.agents import checking, shell
+from teams_cli.agents import completing, shell
 from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.runs import orders, runs
@@ -24,7 +24,7 @@ from teams_cli.runs.runs import Run
 from teams_cli.store import opening, pace
 from teams_cli.store.pace import insist, paced
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import claims, tasks
+from teams_cli.tasks import checks, claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import config, presence, teams
 from teams_cli.teams.permission import Caller
@@ -202,9 +202,9 @@ class Worker:
 
     def _change(self, task: Task, edit: task_changes.Edit) -> bool:
         """Change the task. Return False if another worker has claimed the task meanwhile."""
-        workplace = checking.Workplace(self.directory, self.environ, as_it_is=True)
+        workplace = checks.Workplace(self.directory, self.environ, as_it_is=True)
         try:
-            insist(lambda: checking.change_task(self.store, self.team, self.caller, task.id, edit, workplace))
+            insist(lambda: completing.change_task(self.store, self.team, self.caller, task.id, edit, workplace))
         except errors.StaleClaim as problem:
             print(f"{task.id}: {problem.message}", file=sys.stderr)
             return False

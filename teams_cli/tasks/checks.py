@@ -11,6 +11,7 @@ from teams_cli.teams.permission import Standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from teams_cli.records.types import Count, Name, Text, Time, Word
@@ -22,6 +23,17 @@ _MAX_OUTPUT_SHOWN = 1200
 _KEYS_OF_KEPT_RESULT = ("result", "claim")
 CHECK_STALE = "check stale"
 """The history entry that says that a check ran on a commit other than the one that landed."""
+
+
+class Workplace:
+    """The directory and the environment in which a check runs. If *as_it_is* is set, the check includes uncommitted
+    files.
+    """
+
+    def __init__(self, directory: str, environ: Mapping[str, str], as_it_is: bool = False) -> None:
+        self.directory = directory
+        self.environ = environ
+        self.as_it_is = as_it_is
 
 
 class Check(Record):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from teams_cli import errors
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
@@ -150,10 +152,8 @@ def verify(team: Team, caller: Caller) -> None:
 
 
 def new_token() -> str:
-    """Return a secret of 32 bytes. It is shown only once."""
-    import secrets
-
-    return secrets.token_urlsafe(32)
+    """Return a secret of 32 random bytes as hexadecimal digits. It is shown only once."""
+    return os.urandom(32).hex()
 
 
 def hash_token(token: str) -> str:

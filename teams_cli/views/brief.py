@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from teams_cli import errors, text
 from teams_cli.membership import shutdowns
 from teams_cli.messages import events, inboxes, receipts
@@ -195,8 +193,10 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: Once
     """
     is_open = team.state != "closed"
     if team.member(name) and is_open:
-        with suppress(errors.TeamsError):  # if they can't be closed, they are shown as open
+        try:
             mail.close_settled(store, team.name, name)
+        except errors.TeamsError:  # if they can't be closed, they are shown as open
+            pass
     mailbox = inboxes.Mailbox(store, team.name, name)
     inbox, messages = mailbox.inbox, mailbox.open_messages()
     # Other mail asks for something, or tells of the end of a task, which is shown elsewhere in the brief.
@@ -291,5 +291,7 @@ def _note_looked(store: Store, team: str, name: str, position: int) -> None:
     """Record that the caller has seen the history up to *position*. If that can't be written, the caller will see the
     same entries again.
     """
-    with suppress(errors.TeamsError):
+    try:
         upsert(store, team, presence.AGENT.also_closed, name, Agent(agent=name), lambda a: a.having(looked_to=position))
+    except errors.TeamsError:
+        pass

@@ -6,8 +6,6 @@ Events come as messages: a plan, a shutdown, a lost claim, an edit, the end of a
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from teams_cli import errors
 from teams_cli.clock import length
 from teams_cli.messages import inboxes, notices
@@ -148,17 +146,21 @@ class Lookout:
         if not self._must_announce_wait:
             return
         self._must_announce_wait = False
-        with suppress(errors.TeamsError):  # the others take it for an agent that does not wait
+        try:
             if facts.works and not facts.held():
                 self._note_agent(waiting=True)
                 self._has_announced_wait = True
+        except errors.TeamsError:  # the others take it for an agent that does not wait
+            pass
 
     def end(self) -> None:
         """Record, for other agents, that the caller no longer waits."""
         if self._has_announced_wait:
-            with suppress(errors.TeamsError):
+            try:
                 self._note_agent(waiting=None)
                 self._has_announced_wait = False
+            except errors.TeamsError:
+                pass
 
     def _note_agent(self, **fields: Any) -> None:
         name, kind = self.caller.name, presence.AGENT.also_closed
@@ -180,8 +182,10 @@ class Lookout:
         if self._has_slept:
             return
         self._has_slept = True
-        with suppress(errors.TeamsError):
+        try:
             work.notify_of_blocked(self.store, self.team, self.caller.name)
+        except errors.TeamsError:
+            pass
         if say and (hint := standing.hint_if_alone(self.store, self.team, self.caller)):
             say(f"teams: {hint}")
 

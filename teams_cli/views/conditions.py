@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from teams_cli import errors, extensions
 from teams_cli.clock import length
 from teams_cli.messages import inboxes, notices
@@ -118,9 +116,11 @@ def _hint_after_timeout(conditions: Sequence[Condition]) -> str:
     """
     sentences = []
     for condition in conditions:
-        with suppress(errors.TeamsError):
+        try:
             if state := condition.state():
                 sentences.append(f"{state}.")
+        except errors.TeamsError:
+            pass
     return " ".join([*sentences, conditions[0].advice])
 
 
@@ -135,13 +135,15 @@ def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
 
         kinds.append(LANDING)
     subjects = [(kind, str(news[kind.name]["id"])) for kind in kinds if kind.name in news]
-    with suppress(errors.TeamsError):
+    try:
         owing = store.owing(team) if subjects else []
         for kind, key in subjects:
             if (kind.name, key) in owing:
                 notices.send_owed_by(store, team, kind, key)
             mailbox = inboxes.Mailbox(store, team, agent)
             mailbox.mark_read({m.number for m in mailbox.open_messages() if m.about == key and m.only_informs})
+    except errors.TeamsError:
+        pass
 
 
 def team_there(store: Store, team: str, again: str) -> Condition:
@@ -295,7 +297,7 @@ def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[
     waits longer. If nothing is left to do, both say only that.
     """
     state = ""
-    with suppress(errors.TeamsError):  # the end of the wait is reported all the same
+    try:
         team_now = teams.get(store, team)
         if team_now.member(caller.name) or team_now.leader == caller.name:
             step = work.when_idle(store, team_now, caller)
@@ -304,6 +306,8 @@ def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[
                 return settled, settled
         if held := work.held_task(store, team_now, caller.name):
             state = f"{held.why}: {held.step}."
+    except errors.TeamsError:  # the end of the wait is reported all the same
+        pass
     if not state and (line := standing.in_words(store, team, caller)):
         state = f"{line}."
     return state, f"{state} Keep waiting: {again}".lstrip()

@@ -347,12 +347,14 @@ def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
 
 
 def _close_read(store: Store, team: str, agent: str, is_done: Callable[[Message], bool]) -> None:
-    from teams_cli.messages import inboxes, reading
+    from teams_cli.messages import inboxes
 
     inbox = inboxes.load(store, team, agent)
     read = [entry for entry in inbox.open if entry.read_at]
     messages = inboxes.open_messages(store, team, inbox.having(open=read), []) if read else []
     if numbers := {message.number for message in messages if is_done(message)}:
+        from teams_cli.messages import reading
+
         reading.mark_handled(store, team, agent, numbers)
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.clock import seconds_since
-from teams_cli.membership import shutdowns
 from teams_cli.messages import events, messages
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.names import SYSTEM
-from teams_cli.questions import questions
 from teams_cli.store.contract import Store
-from teams_cli.tasks import dependencies, leases, plans, tasks
+from teams_cli.tasks import dependencies, leases, tasks
 from teams_cli.tasks.claims import may_claim
 from teams_cli.tasks.tasks import IN_PROGRESS, Task
 from teams_cli.teams import presence, teams
@@ -102,6 +100,8 @@ def plan_of(task: Task, all_plans: list[Plan]) -> tuple[str | None, str | None]:
             return "proposed", plan.id
     if not task.plan_required:
         return None, None
+    from teams_cli.tasks import plans
+
     approved = plans.newest_approved(all_plans, task.id)
     return (approved.status, approved.id) if approved else ("required", None)
 
@@ -111,8 +111,14 @@ def next_step(store: Store, team: Team, caller: Caller) -> str:
     or waits for another.
     """
     held = held_by(store, team.name, caller.name)
-    rows = rows_of(store, team, held, plans.all_of(store, team.name, [])) if held else []
-    return steps.work({"myTasks": rows}) or when_idle(store, team, caller)
+    step = steps.work({"myTasks": _rows_with_plans(store, team, held)}) if held else ""
+    return step or when_idle(store, team, caller)
+
+
+def _rows_with_plans(store: Store, team: Team, held: list[Task]) -> list[Document]:
+    from teams_cli.tasks import plans  # imported only for an agent that has a task
+
+    return rows_of(store, team, held, plans.all_of(store, team.name, []))
 
 
 def when_idle(store: Store, team: Team, caller: Caller) -> str:
@@ -182,7 +188,10 @@ def held_task(store: Store, team: Team, name: str) -> Held | None:
         return None
     if held[0].after and dependencies.open_predecessors(held[0], dependencies.stored(store, team.name)):
         return None
-    rows = rows_of(store, team, held, plans.all_of(store, team.name, []))
+    from teams_cli.membership import shutdowns
+    from teams_cli.questions import questions
+
+    rows = _rows_with_plans(store, team, held)
     step = steps.work({"myTasks": rows})
     if not step or steps.is_wait(step) or shutdowns.is_asked_to_end(store, team, name):
         return None
@@ -233,6 +242,8 @@ def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
     *awaits_shutdowns*, that a member agreed to shut down.
     """
 
+    from teams_cli.membership import shutdowns
+
     def asks_nothing(message: Message) -> bool:
         if message.from_ != SYSTEM:
             return False
@@ -250,6 +261,8 @@ def awaits_shutdowns(store: Store, team_name: str, name: str) -> bool:
     The requests are read before the team. An answer that arrives in between is either still to be delivered by the
     team, or in the mail, which is read later.
     """
+    from teams_cli.membership import shutdowns
+
     requests = [request for request, _ in store.scan(team_name, shutdowns.SHUTDOWN, []) if request.requested_by == name]
     team = teams.get(store, team_name)
     if any(owed.to == name and shutdowns.is_approval(owed.about) for owed in team.owed or ()):

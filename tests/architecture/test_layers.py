@@ -134,7 +134,8 @@ def test_everyday_commands_load_nothing_heavy(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "t", "u")
     cli.ok("send-message", "mia", "hi", agent="lea")
-    for words in ("send-message bob hi", "read-messages", "claim-task 1", "get-tasks"):
+    everyday = ("send-message bob hi", "read-messages", "get-tasks", "join-team --claim --wait 540", "brief")
+    for words in (*everyday, "update-task 1 --status completed --result r --next --wait 540", "show-task 2"):
         loaded = loaded_by(words.split(), cli.environ("mia"), [str(PACKAGE.parent)])
         assert not loaded & (HEAVY | SLOW), words
 

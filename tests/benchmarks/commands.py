@@ -73,6 +73,7 @@ READ = Case("read-messages", "a0", Place.put_inbox)
 CLAIM = Case("claim-task 5", "a1", lambda place: place.put_task(5))
 NEXT = Case("claim-task --next", "a1", lambda place: place.put_task(1))
 WAIT = Case("wait --timeout 0", "a0", Place.forget_told)
+COMPLETE = Case("update-task 8 --status completed --result r", "a1", Place.drop_sent, lambda place: place.claim_task(8))
 OVER = 3
 HOOK = Case(
     "",
@@ -87,6 +88,7 @@ START = {
     "claim-task": (CLAIM, EVERYDAY),
     "claim-task --next": (NEXT, EVERYDAY),
     "update-task": (Case("update-task 6 --description more", "lea", lambda place: place.put_task(6)), EVERYDAY),
+    "update-task --status completed": (COMPLETE, 2.25),
     "heartbeat": (Case("heartbeat", "a1"), EVERYDAY),
     "wait, for a task that is over": (Case(f"wait --task {OVER}", "a1"), 2.25),
     "wait, with a message": (WAIT._replace(first=lambda place: place.put_inbox(1)), 2.6),

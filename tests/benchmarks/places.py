@@ -13,7 +13,7 @@ from teams_cli.store.documents import encode
 from teams_cli.store.files import marks
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.retrying import update
-from teams_cli.tasks import tasks
+from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings
 from teams_cli.teams.permission import Caller
@@ -63,6 +63,11 @@ class Place:
         own = paths[FREE if status == "pending" else status]
         marks.make([own])
         marks.clear(paths.values(), kept=[own])
+
+    def claim_task(self, number: int) -> None:
+        """The task in progress by a1."""
+        self.put_task(number)
+        claims.claim(FileStore(str(self.root)), ALPHA, Caller("a1"), f"task-{number}")
 
     def _lengthen_history(self) -> None:
         entries = ({"at": NOW, "actor": "a7", "what": "status changed", "text": f"at {n}"} for n in range(self.count))

@@ -7,14 +7,13 @@ from itertools import combinations
 
 from teams_cli import errors
 from teams_cli.agents import checking, checkouts, git, merging, trees
-from teams_cli.agents.checking import Workplace
 from teams_cli.agents.regions import Snapshots
 from teams_cli.extensions.landing import outcomes
 from teams_cli.names import SYSTEM
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.tasks import landings, tasks
-from teams_cli.tasks.checks import Check
+from teams_cli.tasks.checks import Check, Workplace
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import FINISHED, TASK, Task
 from teams_cli.teams import history, settings, teams

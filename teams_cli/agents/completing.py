@@ -1,0 +1,164 @@
+"""Completing a task: its check passes first, and its work is where others can get it.
+
+Most tasks have no check, and most callers no worktree, so what these need is imported only where it is used.
+"""
+
+from __future__ import annotations
+
+from teams_cli import environment, errors, extensions, text
+from teams_cli.tasks import changes, editing, tasks
+from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
+from teams_cli.teams import presence, settings
+from teams_cli.teams.permission import Standing, require
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from teams_cli.agents.checkouts import Checkout
+    from teams_cli.store.contract import Store
+    from teams_cli.tasks import evidence
+    from teams_cli.tasks.changes import Edit
+    from teams_cli.tasks.checks import Workplace
+    from teams_cli.teams.permission import Caller
+
+
+def change_task(
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    task_id: str,
+    edit: Edit,
+    place: Workplace,
+    files: Sequence[evidence.File] = (),
+) -> Task:
+    """Change a task as `changes.change_task` does. If *edit* completes the task, its check runs first, which may take
+    long.
+
+    The check runs in the owner's worktree, else in the directory that the task names, else in the checkout around the
+    caller, else in the checkout where the check was set.
+
+    Raises:
+        CheckFailed: The check failed. The task stays in progress, and the outcome is recorded there.
+        Conflict: Some files are not committed, so that they would not be checked. Also, once for each claim, if nobody
+            else has the work, or if the owner has not seen a change of the task.
+    """
+    if edit.status == "completed" or files:
+        standing = require(store, team_name, caller, "update-task", task_id)
+        task = tasks.get(store, team_name, task_id)
+        if task.status == "completed" and (after_landing := extensions.provided("a task after its landing")):
+            task = after_landing(store, standing.team, task)
+        edit.attaches_files = bool(files)
+        edit.refuse_invalid()
+        if edit.status == "completed" and (
+            task.status == IN_PROGRESS or _has_newer_commit(store, standing, task, place)
+        ):
+            _prepare_completion(store, standing, task, edit, place)
+        if files:
+            from teams_cli.tasks import evidence
+
+            evidence.refuse_too_many(task, files)
+            changes.refuse_finishing(store, standing, task, edit)
+            edit.evidence = [evidence.keep(store, team_name, task.id, standing.name, file) for file in files]
+    return changes.change_task(store, team_name, caller, task_id, edit)
+
+
+def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> None:
+    """Refuse work that is not ready to be completed, and run its check. Add the outcome and the commit to the edit.
+
+    Raises:
+        CheckFailed, Conflict: As for `change_task`.
+    """
+    is_owner = task.owner == standing.name
+    if is_owner and not place.as_it_is:
+        changes.refuse_finishing(store, standing, task, edit)
+        editing.refuse_unseen(store, standing.team, task, standing.name, edit.options)
+        if not (task.check or task.step):
+            _refuse_unshared(store, standing, task, place.directory, edit.options)
+    if task.check is not None:
+        from teams_cli.agents import checking
+
+        worktree = worktree_of(store, standing.team.name, standing.name)
+        edit.checked = checking.check_or_refuse(store, standing, task, edit, place, worktree)
+        edit.claim = task.claim
+        if is_owner:  # somebody may have edited the task while the check ran
+            now = tasks.get(store, standing.team.name, task.id)
+            editing.refuse_unseen(store, standing.team, now, standing.name, edit.options)
+    if task.review_by:
+        edit.submitted = edit.checked.commit if edit.checked else _current_commit(store, standing, place)
+
+
+def worktree_of(store: Store, team: str, agent: str) -> str:
+    """Return the worktree that `teams` made for the agent, if it exists on this machine; else ""."""
+    if "session" not in store.holds(team, "session"):
+        return ""
+    from teams_cli.agents import checkouts
+
+    return checkouts.worktree_of(store, team, agent) or ""
+
+
+def _has_newer_commit(store: Store, standing: Standing, task: Task, place: Workplace) -> bool:
+    """Whether the task is in review, the caller owns it, and the caller has another commit than the submitted one."""
+    if task.status != IN_REVIEW or task.owner != standing.name:
+        return False
+    return _current_commit(store, standing, place) not in (None, task.submitted)
+
+
+def _current_commit(store: Store, standing: Standing, place: Workplace) -> str | None:
+    """Return the commit of the caller's worktree, else of the checkout around the directory of *place*. None if there
+    is neither.
+    """
+    from teams_cli.agents import checkouts
+
+    checkout = checkouts.at(worktree_of(store, standing.team.name, standing.name) or place.directory)
+    return checkout.head if checkout else None
+
+
+def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: str, options: str) -> None:
+    """Refuse to complete a task whose work nobody else can get.
+
+    Uncommitted files are refused once per claim. Commits that are neither on the main checkout's branch nor pushed are
+    refused once per agent.
+
+    Raises:
+        Conflict: Nobody else can get the work. Repeating the command completes the task as it is.
+    """
+    team_name, name = standing.team.name, standing.name
+    top = environment.checkout_around(worktree_of(store, team_name, name) or directory)
+    if not environment.is_worktree(top):
+        return
+    from teams_cli.agents import checkouts, work
+
+    checkout = checkouts.at(top)
+    if checkout is None or checkout.is_main:
+        return
+    then = f"then teams update-task {task.id} --status completed{options}"
+    if names := work.uncommitted(checkout):
+        if not presence.was_refused(store, team_name, name, f"{task.id}:{task.claim}"):
+            raise errors.Conflict(
+                f"{top} has uncommitted files: {text.listed(names)}; {task.id} is unchanged",
+                f"git add -A && git commit -m '{task.id}'; {then}",
+            )
+        return
+    is_unshared = _has_unshared_commits(standing, task, checkout)
+    if is_unshared and not presence.was_refused(store, team_name, name, "unshared"):
+        share = f"teams land {task.id}" if extensions.provided("land a completed task") else "git push"
+        raise errors.Conflict(
+            f"your commits are only on {checkout.branch or 'no branch'}; {task.id} is unchanged",
+            f"{share}; {then}",
+        )
+
+
+def _has_unshared_commits(standing: Standing, task: Task, checkout: Checkout) -> bool:
+    """Whether the commits of the checkout are neither on the main checkout's branch nor pushed, and no landing will
+    take them.
+    """
+    if task.review_by or task.landing or settings.lands_by_itself(standing.team):
+        return False
+    from teams_cli.agents import checkouts, git, merging
+
+    target = checkouts.branch_of(checkout.main)
+    tip = merging.tip_of(checkout.main, target) if target else ""
+    if not tip or merging.holds(checkout.main, tip, checkout.head):
+        return False
+    return not git.output_of(checkout.top, "for-each-ref", "--count=1", "--contains", checkout.head, "refs/remotes")
