@@ -66,7 +66,9 @@ class Parameter:
         self.metavar = self.metavar or ("" if self.flag else word.upper())
         self.name = self.name or word
         self.choices = tuple(self.choices)
-        self.type = float if self.duration else self.type
+        if self.duration:
+            self.type = float
+            self.least = self.least or 0
         self.default = () if self.many else False if self.flag else self.default
 
     def is_given(self, value: Any) -> bool:
@@ -331,13 +333,14 @@ class Command:
         """Split the values of parameters that take several ids. Return the parameter for one id, if it was given.
 
         Raises:
-            WrongUsage: A number is too small.
+            WrongUsage, InvalidValue: A number is too small, or NaN.
         """
         id_parameter: Parameter | None = None
         for parameter in self.own:
             name, value = parameter.name, values[parameter.name]
-            if parameter.least is not None and value is not None and value < parameter.least:
-                raise errors.WrongUsage(f"{value} is not a valid {name}", f"Give a number from {parameter.least}.")
+            if parameter.least is not None and value is not None and not value >= parameter.least:
+                refusal = errors.InvalidValue if parameter.duration else errors.WrongUsage
+                raise refusal(f"{value:g} is not a valid {parameter.shown}", f"Give a number from {parameter.least}.")
             if parameter.is_id and value and parameter.many:
                 values[name] = tuple(each_name(value))
             elif parameter.is_id and value and not parameter.listed and (parameter.positional or name == "task"):

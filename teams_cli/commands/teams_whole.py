@@ -67,8 +67,6 @@ Raises:
 
 
 def _prune(call: Call, older_than: float, yes: bool) -> Any:
-    if not older_than >= 0:
-        raise errors.InvalidValue(f"{older_than:g} is not a number of days", "Give a number from 0: --older-than 30")
     rows = pruning.closed_teams(call.store, call.caller, older_than, call.problems)
     expired = pruning.expired(call.store, call.caller, call.config)
     names = [row["team"] for row in rows if not row["kept"]] + [kept.ref for kept in expired]

@@ -45,9 +45,9 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
 
 
 def refuse_wait_alone(next: bool, wait: float | None) -> None:
-    """Raises WrongUsage: `--wait` stands without `--next`, or is negative."""
-    if wait is not None and not (next and wait >= 0):
-        raise errors.WrongUsage("--wait needs --next, and seconds from 0", "To wait for a task: teams wait --claim")
+    """Raises WrongUsage: `--wait` stands without `--next`."""
+    if wait is not None and not next:
+        raise errors.WrongUsage("--wait needs --next", "To wait for a task: teams wait --claim")
 
 
 def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: bool, wait: float | None) -> Any:

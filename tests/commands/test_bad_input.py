@@ -29,6 +29,7 @@ REFUSED = [
     ("get-tasks --limit 0", "bob", 2, "wrong_usage"),
     (f"get-tasks --limit {'9' * 5000}", "bob", 2, "wrong_usage"),
     ("read-messages --wait nan", "bob", 2, "invalid_value"),
+    ("propose-plan p --wait=-1", "bob", 2, "invalid_value"),
     ("read-messages --since yesterday", "bob", 2, "invalid_value"),
     ("show-task msg-1", "bob", 2, "invalid_value"),
     ("show-task ../task-1", "bob", 2, "invalid_value"),
