@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cli import COMMAND, TIMEOUT, make_team
+from teams_cli.agents.background import LANDER
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, make_team
+
+if TYPE_CHECKING:
+    from teams_cli.store.contract import Store
 
 CHECK = "test ! -e broken"
 
 
-def git(where: Path, *words: str) -> str:
-    """What git prints there."""
-    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+def git(where: Path, *words: str, ok: bool = True) -> str:
+    """What git prints there; where it is not to be *ok*, whatever becomes of it."""
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "gc.auto=0"]
     command = ["git", "-C", str(where), *identity, *words]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout.strip()
+    return subprocess.run(command, check=ok, capture_output=True, text=True, timeout=TIMEOUT).stdout.strip()
+
+
+@contextmanager
+def no_lander(store: Store) -> Iterator[None]:
+    """Nobody lands anything in the team meanwhile."""
+    held = LANDER.hold(store, ALPHA)
+    assert held is not None
+    try:
+        yield
+    finally:
+        os.close(held)
 
 
 class Shop:
@@ -57,6 +75,22 @@ class Shop:
 
     def create(self, title: str, *words: str) -> None:
         self.cli.ok("create-task", title, *words, agent="lea")
+
+    def set(self, key: str, value: str, agent: str = "lea") -> None:
+        self.cli.ok("set", key, value, agent=agent)
+
+    def begin(self, agent: str, *words: str, key: str = "1", file: str = "new", text: str = "1") -> None:
+        """Have the agent at work on a new task, with a commit of that file."""
+        self.create("t", *words)
+        self.ok(agent, "claim-task", key)
+        self.write(self.trees[agent], file, text)
+
+    def complete(self, agent: str, key: str = "1") -> str:
+        return self.ok(agent, "update-task", key, "--status", "completed")
+
+    def told(self, agent: str) -> list[str]:
+        """All that was ever written to the agent."""
+        return [one["message"] for one in self.cli.ok("read-messages", "--all", agent=agent)]
 
     def tip(self) -> str:
         return git(self.main, "rev-parse", "trunk")

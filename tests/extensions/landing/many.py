@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from teams_cli.tasks import landings
-from tests.extensions.landing.storm import AGENTS, CHECK, git, mend, red_tips, repository, write_part
+from tests.extensions.landing.storm import AGENTS, CHECK, mend, red_tips, repository, write_part
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.shop import git
 
 ROOT = Path(__file__).parents[3]
 STALE = 30

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from teams_cli.tasks import landings
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, make_team
+from tests.support.shop import git
 
 AGENTS = ("ann", "bob")
 PROGRAM = '''"""A shop."""
@@ -88,27 +89,11 @@ _PAIRS: dict[str, tuple[Steps, Steps]] = {
     "same line": (_line(5, "five\n"), _line(5, "FIVE\n")),
     "lines side by side": (_line(5, "five\n"), _line(6, "six\n")),
     "lines apart": (_line(5, "five\n"), _line(9, "nine\n")),
-    "far apart": (_line(2, "two\n"), _line(28, "x\n")),
     "the same change": (_line(5, "five\n"), _line(5, "five\n")),
     "line removed, line changed": (_line(5, ""), _line(5, "five\n")),
-    "lines removed": (_line(5, ""), _line(20, "")),
-    "added at the end": ({"notes.txt": TEXT + "ann\n"}, {"notes.txt": TEXT + "bob\n"}),
     "added at the same place": (_line(7, "line 7\nann\n"), _line(7, "line 7\nbob\n")),
-    "added at other places": (_line(7, "line 7\nann\n"), _line(17, "line 17\nbob\n")),
     "one function": (_edited(_SUM, f"{_SUM} + 1"), _edited(_SUM, f"int({_SUM})")),
     "two methods": (_edited(_SUM, f"int({_SUM})"), _edited("return total - ", "return total + 0 - ")),
-    "a method each": (
-        _edited("    def names", "    def count(self):\n        return len(self.items)\n\n    def names"),
-        _edited("    def names", "    def first(self):\n        return self.items[0]\n\n    def names"),
-    ),
-    "an argument more, another default": (
-        _edited("def receipt(basket)", "def receipt(basket, width)"),
-        _edited("def receipt(basket)", "def receipt(basket=None)"),
-    ),
-    "signature, body": (
-        _edited("def discount(total, rate)", "def discount(total, rate=0)"),
-        _edited("return total - total * rate // 100", "return total * (100 - rate) // 100"),
-    ),
     "function removed, function changed": (
         {"shop.py": PROGRAM[: PROGRAM.index("\n\ndef receipt")] + PROGRAM[PROGRAM.index("\n\ndef discount") :]},
         _edited('"\\n".join(lines)', '"; ".join(lines)'),
@@ -122,27 +107,13 @@ _PAIRS: dict[str, tuple[Steps, Steps]] = {
         _edited("self.items = []", "self.items = list()"),
     ),
     "two files": (_line(3, "three\n"), _edited(_SUM, f"int({_SUM})")),
-    "a file each": ({"a.txt": "ann\n"}, {"b.txt": "bob\n"}),
     "the same new file": ({"new.txt": "ann\n"}, {"new.txt": "bob\n"}),
     "the same new file, alike": ({"new.txt": "both\n"}, {"new.txt": "both\n"}),
     "file renamed, file changed": ({"notes.txt": None, "text.txt": TEXT}, _line(4, "four\n")),
     "file renamed twice": ({"notes.txt": None, "a.txt": TEXT}, {"notes.txt": None, "b.txt": TEXT}),
     "file removed, file changed": ({"notes.txt": None}, _line(4, "four\n")),
-    "file removed twice": ({"notes.txt": None}, {"notes.txt": None}),
     "file and directory": ({"new": "ann\n"}, {"new/file": "bob\n"}),
     "odd names": ({"a b": "1\n", "ü.txt": "ann\n"}, {"ü.txt": "bob\n", "c d": "2\n"}),
-    "imports": (
-        _edited('"""A shop."""\n', '"""A shop."""\n\nimport os\n'),
-        _edited('"""A shop."""\n', '"""A shop."""\n\nimport re\n'),
-    ),
-    "import, function": (
-        _edited('"""A shop."""\n', '"""A shop."""\n\nimport os\n'),
-        _edited("rate // 100", "rate / 100"),
-    ),
-    "white space": (
-        _edited("self.items = []", "self.items  = []"),
-        _edited("self.items = []", "self.items: list = []"),
-    ),
     "many places": (
         {"notes.txt": TEXT.replace("line 3\n", "3\n").replace("line 13\n", "13\n").replace("line 23\n", "23\n")},
         {"notes.txt": TEXT.replace("line 8\n", "8\n").replace("line 18\n", "18\n").replace("line 28\n", "28\n")},
@@ -152,7 +123,6 @@ _PAIRS: dict[str, tuple[Steps, Steps]] = {
         {"notes.txt": TEXT.replace("line 8\n", "8\n").replace("line 13\n", "XIII\n")},
     ),
     "everything anew": ({"notes.txt": "nothing\n"}, _line(15, "fifteen\n")),
-    "everything anew, another file": ({"notes.txt": "nothing\n"}, _edited("rate // 100", "rate / 100")),
     "renamed, and used anew": (
         {
             "shop.py": PROGRAM.replace("def discount", "def reduced"),
@@ -163,14 +133,6 @@ _PAIRS: dict[str, tuple[Steps, Steps]] = {
             "main.py": "import extra\n" + FILES["main.py"],
         },
     ),
-    "argument more, and called anew": (
-        {"shop.py": PROGRAM.replace("total, rate)", "total, rate, floor)"), "main.py": "import shop\n"},
-        {"extra.py": "import shop\nassert shop.discount(50, 10) == 45\n", "run.py": "import extra\n"},
-    ),
-    "removed, and used anew": (
-        {"shop.py": PROGRAM.replace("    def names(self):\n        return [name for name, _ in self.items]\n\n", "")},
-        {"main.py": FILES["main.py"] + "assert shop.Basket().names() == []\n"},
-    ),
     "other meaning, another file": (
         {
             "shop.py": PROGRAM.replace("rate // 100", "rate // 1000"),
@@ -180,10 +142,6 @@ _PAIRS: dict[str, tuple[Steps, Steps]] = {
             "extra.py": "import shop\nassert shop.discount(100, 50) == 50\n",
             "notes.txt": TEXT.replace("line 1\n", "1\n"),
         },
-    ),
-    "long lines": (
-        {"long.txt": "a" * 5000 + "\n", "notes.txt": TEXT.replace("line 9\n", "b" * 3000 + "\n")},
-        {"notes.txt": TEXT.replace("line 9\n", "c" * 3000 + "\n")},
     ),
     "without an end of line": ({"notes.txt": TEXT + "ann"}, {"notes.txt": TEXT + "bob"}),
 }
@@ -207,14 +165,6 @@ class Outcome(NamedTuple):
     characters: int
     red: int
     landed: int
-
-
-def git(where: Path, *words: str, ok: bool = True) -> str:
-    """What git prints there."""
-    who = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "gc.auto=0"]
-    done = subprocess.run(["git", "-C", str(where), *who, *words], capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 0 or not ok, (words, done.stdout, done.stderr)
-    return done.stdout.strip()
 
 
 class Scene:

@@ -24,6 +24,7 @@ from teams_cli.tasks import landings
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import PRIORITIES
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, add_tasks, make_team
+from tests.support.shop import git
 
 AGENTS = [f"agent{letter}" for letter in "ABCDEFGH"]
 PROMISES = ["red tips", "out of turn", "lost"]
@@ -43,14 +44,6 @@ exec {git} "$@"
 
 Where who asked was killed meanwhile, the parent is whatever takes in orphans, and may be what all of this runs in.
 """
-
-
-def git(where: Path, *words: str, ok: bool = True) -> str:
-    """What git prints there."""
-    who = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "gc.auto=0"]
-    done = subprocess.run(["git", "-C", str(where), *who, *words], capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 0 or not ok, (words, done.stdout, done.stderr)
-    return done.stdout.strip()
 
 
 def repository(place: Path, agents: Sequence[str] = AGENTS) -> Path:

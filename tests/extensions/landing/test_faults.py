@@ -6,16 +6,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from teams_cli.agents.background import LANDER
 from teams_cli.extensions.landing import lander
 from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import claims, landings, tasks
@@ -25,7 +21,8 @@ from tests.faults.judging import State, difference, ill, owing, state
 from tests.faults.lab import NONE, Answer, Fault, changes, command, warm
 from tests.faults.scenes import BOB, LEA
 from tests.faults.test_every_change import every, place
-from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
+from tests.support.cli import ALPHA, add_tasks, make_team
+from tests.support.shop import git, no_lander
 
 __all__ = ["place"]
 
@@ -33,13 +30,6 @@ pytestmark = pytest.mark.slow
 
 DATED = {f"GIT_{who}_DATE": "2026-01-02T03:04:05Z" for who in ("AUTHOR", "COMMITTER")}
 NAMED = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-
-
-def git(where: Path, *words: str) -> str:
-    """What git prints there."""
-    done = subprocess.run(["git", "-C", str(where), *words], capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 0, (words, done)
-    return done.stdout.strip()
 
 
 def landing_process(words: list[str]) -> int:
@@ -97,16 +87,6 @@ class Yard:
         for done in (self.land(), self.play("max", "whoami")):
             assert done.status == 0, done
 
-    @contextmanager
-    def without_lander(self) -> Iterator[None]:
-        """Nobody lands anything meanwhile."""
-        held = LANDER.hold(FileStore(str(self.root)), ALPHA)
-        assert held is not None
-        try:
-            yield
-        finally:
-            os.close(held)
-
     def landings(self) -> list[Landing]:
         return landings.all_of(FileStore(str(self.root)), ALPHA, [])
 
@@ -140,9 +120,13 @@ makes the same calls.
 """
 
 
+def told(fault: Fault, calls: list[str], answer: Answer) -> str:
+    return f"{fault.what} at call {fault.nth}, {calls[fault.nth - 1]}: {answer.status}: {answer.said}"
+
+
 def test_who_asks_for_a_landing(yard: Yard) -> None:
     def ask(fault: Fault = NONE) -> Answer:
-        with yard.without_lander():
+        with no_lander(FileStore(str(yard.root))):
             return yard.play("bob", *ASK, fault=fault)
 
     before, plain = yard.met(), ask()
@@ -154,7 +138,7 @@ def test_who_asks_for_a_landing(yard: Yard) -> None:
     for fault in every(plain.calls):
         yard.set_up()
         answer = ask(fault)
-        said = f"{fault.what} at call {fault.nth}, {plain.calls[fault.nth - 1]}: {answer.status}: {answer.said}"
+        said = told(fault, plain.calls, answer)
         met = yard.met()
         if answer.status == 0 and met != asked:
             wrong.append(f"{said}\nacknowledged, but\n{difference(met, asked)}")
@@ -169,7 +153,7 @@ def test_who_asks_for_a_landing(yard: Yard) -> None:
 def test_who_starts_the_lander(yard: Yard) -> None:
     """What fails behind the commit is told, and whoever waits has it land."""
     yard.set_up()
-    with yard.without_lander():
+    with no_lander(FileStore(str(yard.root))):
         other_lands = yard.play("bob", *ASK).calls
     yard.set_up()
     calls = yard.play("bob", *ASK).calls
@@ -181,7 +165,7 @@ def test_who_starts_the_lander(yard: Yard) -> None:
     for fault in faults:
         yard.set_up()
         answer = yard.play("bob", *ASK, fault=fault)
-        said = f"{fault.what} at call {fault.nth}, {calls[fault.nth - 1]}: {answer.status}: {answer.said}"
+        said = told(fault, calls, answer)
         assert yard.play("lea", "wait", "--landing", "1", "--timeout", "60").status == 0, said
         if answer.status not in (0, -9):
             wrong.append(said)
@@ -189,33 +173,29 @@ def test_who_starts_the_lander(yard: Yard) -> None:
     assert len(faults) > 5 and not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("who", ["owner", "reviewer", "human"])
-def test_who_is_killed_while_a_task_is_completed_has_it_landed_later(yard: Yard, who: str) -> None:
-    """By its next claim, whatever it was about to do."""
+@pytest.mark.parametrize("agent", ["bob", "max", "human"])
+def test_who_is_killed_while_a_task_is_completed_has_it_landed_later(yard: Yard, agent: str) -> None:
+    """Its owner, or who reviews it: by the next claim, whatever it was about to do."""
     store = FileStore(str(yard.root))
     settings.change(store, ALPHA, LEA, "landing", "completed")
-    agent, done = "bob", ("update-task", "1", "--status", "completed")
-    if who == "reviewer":
-        assert yard.play("lea", "update-task", "1", "--review-by", "max").status == 0
+    done = ["update-task", "1", "--status", "completed"]
+    if agent != "bob":
+        assert yard.play("lea", "update-task", "1", "--review-by", agent).status == 0
         assert yard.play("bob", *done).status == 0
-        agent, done = "max", ("review-task", "1", "--accept")
-    if who == "human":
-        assert yard.play("lea", "update-task", "1", "--review-by", "human").status == 0
-        assert yard.play("bob", *done).status == 0
-        agent, done = "human", ("review-task", "1", "--accept")
+        done = ["review-task", "1", "--accept"]
     yard.keep()
-    with yard.without_lander():
+    with no_lander(FileStore(str(yard.root))):
         plain = yard.play(agent, *done)
     assert plain.status == 0, plain
     wrong, completed = list[str](), 0
     for nth in changes(plain.calls):
         yard.set_up()
-        with yard.without_lander():
+        with no_lander(FileStore(str(yard.root))):
             assert yard.play(agent, *done, fault=Fault("kill", nth)).status == -9
             if tasks.get(store, ALPHA, "1").status != "completed":
                 continue
         completed += 1
-        again = yard.play("bob" if who == "human" else agent, "claim-task", "--next")
+        again = yard.play("bob" if agent == "human" else agent, "claim-task", "--next")
         yard.settle()
         if [one.state for one in yard.landings()] != ["landed"]:
             wrong.append(f"kill at call {nth}, {plain.calls[nth - 1]}: completed, and not landed: {again}")
@@ -234,7 +214,7 @@ def _of_end(yard: Yard, said: str, once: State) -> list[str]:
 
 
 def test_the_lander(yard: Yard) -> None:
-    with yard.without_lander():
+    with no_lander(FileStore(str(yard.root))):
         assert yard.play("bob", *ASK).status == 0
     yard.keep()
     plain = yard.land()
@@ -245,7 +225,7 @@ def test_the_lander(yard: Yard) -> None:
     for fault in every(plain.calls):
         yard.set_up()
         answer = yard.land(fault)
-        said = f"{fault.what} at call {fault.nth}, {plain.calls[fault.nth - 1]}: {answer.status}: {answer.said}"
+        said = told(fault, plain.calls, answer)
         yard.settle()
         met = yard.repository()
         if "Traceback" in answer.said:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from teams_cli.agents.background import LANDER
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams import teams
 from teams_cli.teams.config import Config
@@ -18,16 +17,18 @@ from teams_cli.teams.permission import Caller
 from teams_cli.views import board
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
 from tests.support.serving import serving
-from tests.support.shop import CHECK, Shop, git, shop
+from tests.support.shop import CHECK, Shop, git, no_lander, shop
 
 __all__ = ["shop"]
+
+BOTH = (("1", "bob"), ("2", "mia"))
 
 
 @pytest.mark.slow
 def test_who_claims_hears_that_its_worktree_is_behind_the_branch(shop: Shop) -> None:
     """It merges what landed before it begins, and not after a conflict."""
     shop.create("t")
-    shop.cli.ok("set", "landing", "completed", agent="lea")
+    shop.set("landing", "completed")
     assert "ahead of your worktree" not in shop.ok("bob", "claim-task", "1")
     shop.ok("bob", "release-task", "1")
     shop.write(shop.main, "new", "1")
@@ -41,16 +42,14 @@ def test_who_claims_hears_that_its_worktree_is_behind_the_branch(shop: Shop) -> 
 @pytest.mark.slow
 def test_a_trial_has_what_worktrees_need(shop: Shop) -> None:
     """What git ignores is copied, and the command prepares it; where that fails nothing is tried."""
-    shop.cli.ok("set", "worktree.copy", ".env", agent="lea")
-    shop.cli.ok("set", "worktree.setup", "cp .env ready", agent="lea")
+    shop.set("worktree.copy", ".env")
+    shop.set("worktree.setup", "cp .env ready")
     shop.write(shop.main, ".gitignore", ".env\nready\n")
     (shop.main / ".env").write_text("key")
-    shop.create("t")
-    shop.cli.ok("set", "landingCheck", "grep key ready", agent="lea")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "2")
+    shop.set("landingCheck", "grep key ready")
+    shop.begin("bob")
     assert shop.landed("bob", "1")["state"] == "landed"
-    shop.cli.ok("set", "worktree.setup", "false", agent="lea")
+    shop.set("worktree.setup", "false")
     shop.write(shop.trees["bob"], "newer", "2")
     landing = shop.landed("bob", "1")
     assert landing["state"] == "refused" and "worktree.setup failed" in landing["reason"]
@@ -59,27 +58,24 @@ def test_a_trial_has_what_worktrees_need(shop: Shop) -> None:
 @pytest.mark.slow
 def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
     """What touches nothing in common is checked once; of what is red then each is tried alone."""
-    shop.cli.ok("set", "landingTogether", "3", agent="lea")
+    shop.set("landingTogether", "3")
     log = shop.main.parent / "log"
-    shop.cli.ok("set", "landingCheck", f"echo x >>{log}; test ! -e red", agent="lea")
-    for number, agent in (("1", "bob"), ("2", "mia")):
-        shop.create("t")
-        shop.ok(agent, "claim-task", number)
-        shop.write(shop.trees[agent], agent, "2")
-    held = LANDER.hold(shop.cli.store(), ALPHA)
-    for number, agent in (("1", "bob"), ("2", "mia")):
-        shop.ok(agent, "land", number, "--no-wait")
-    os.close(held or 0)
-    states = [shop.over(key) for key in ("1", "2")]
-    assert states == ["landed", "landed"] and log.read_text() == "x\n"
+    shop.set("landingCheck", f"echo x >>{log}; test ! -e red")
+
+    def land_both() -> None:
+        with no_lander(shop.cli.store()):
+            for key, agent in BOTH:
+                shop.ok(agent, "land", key, "--no-wait")
+
+    for key, agent in BOTH:
+        shop.begin(agent, key=key, file=agent)
+    land_both()
+    assert [shop.over(key) for key in ("1", "2")] == ["landed", "landed"] and log.read_text() == "x\n"
     assert shop.cli.ok("get-landings", agent="lea")[-1]["merge"] == shop.tip()
     assert git(shop.main, "status", "--porcelain") == "" and (shop.main / "mia").exists()
     shop.write(shop.trees["bob"], "red", "2")
     shop.write(shop.trees["mia"], "mia", "3")
-    held = LANDER.hold(shop.cli.store(), ALPHA)
-    for number, agent in (("1", "bob"), ("2", "mia")):
-        shop.ok(agent, "land", number, "--no-wait")
-    os.close(held or 0)
+    land_both()
     assert [shop.over(key) for key in ("3", "4")] == ["red", "landed"]
     assert log.read_text() == "x\n" * 4 and not (shop.main / "red").exists()
 
@@ -87,14 +83,10 @@ def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
 @pytest.mark.slow
 def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
     """Said alone, checked, accepted; and that what landed is not what was checked."""
-    shop.create("t", "--check", CHECK)
-    shop.create("u", "--review-by", "mia")
-    shop.create("v")
-    for key in "123":
-        shop.ok("bob", "claim-task", key)
-        shop.write(shop.trees["bob"], f"new{key}", key)
+    for key, words in (("1", ["--check", CHECK]), ("2", ["--review-by", "mia"]), ("3", [])):
+        shop.begin("bob", *words, key=key, file=f"new{key}")
         shop.at("bob", "update-task", key, "--status", "completed")
-        shop.ok("bob", "update-task", key, "--status", "completed")  # once it is refused, as nobody has it
+        shop.complete("bob", key)  # once it is refused, as nobody has it
     shop.ok("mia", "review-task", "2", "--accept")
     lines = shop.cli("brief", agent="lea").stdout.splitlines()
     assert "completed: task-1 (bob, checked), task-3 (bob), task-2 (bob, accepted by mia)" in lines
@@ -106,32 +98,21 @@ def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
 
 
 def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
-    shop.create("t", "--check", CHECK)
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "2")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
+    """Where it lands when it is completed, what has nothing to land does not."""
+    shop.begin("bob", "--check", CHECK)
+    shop.complete("bob")
     landing = shop.landed("bob", "1")
     assert (landing["state"], landing["onto"], landing["merge"]) == ("landed", "trunk", shop.tip())
-    assert (shop.main / "new").read_text() == "2" and git(shop.main, "status", "--porcelain") == ""
-    assert shop.task()["landing"] == landing["id"]
+    assert (shop.main / "new").exists() and git(shop.main, "status", "--porcelain") == ""
     store = shop.cli.store()
     tables = board.rows(store, teams.get(store, ALPHA), Config(), 9, [])
     card, row = tables["tasks"]["task-1"], tables["landings"]["landing-1"]
     assert (card["checked"]["status"], card["landing"], row["state"]) == (0, "landing-1", "landed")
     assert row["merge"] == shop.tip() and "output" not in row["checked"]
-
-
-def test_completed_it_lands_by_itself(shop: Shop) -> None:
-    """Also from a worktree of the member's own making; what has nothing to land does not."""
-    shop.cli.ok("set", "landing", "completed", agent="lea")
-    shop.create("t")
+    shop.set("landing", "completed")
     shop.create("nothing")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "2")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
-    assert shop.over("1") == "landed" and (shop.main / "new").read_text() == "2"
     shop.ok("mia", "claim-task", "2")
-    shop.ok("mia", "update-task", "2", "--status", "completed")
+    shop.complete("mia", "2")
     assert len(shop.cli.ok("get-landings", agent="lea")) == 1
 
 
@@ -157,18 +138,20 @@ def test_over_http_the_work_is_where_its_owner_was_seen(shop: Shop) -> None:
         assert [one["state"] for one in server.get("/api/get-landings")] == ["landed"]
 
 
-def test_who_made_their_own_worktrees_are_told_that_these_conflict(shop: Shop) -> None:
-    for key, name in (("1", "bob"), ("2", "mia")):
-        shop.create("t", "--check", "true")
-        shop.ok(name, "claim-task", key)
-        shop.write(shop.trees[name], "file", name)
+def test_branches_that_conflict_are_told_to_both_unless_they_join_different_ones(shop: Shop) -> None:
+    git(shop.main, "branch", "release")
+    for key, name in BOTH:
+        shop.begin(name, "--check", "true", key=key, file="file", text=name)
     (found,) = shop.cli.ok("overlaps", agent="lea")
     assert found["agents"] == ["bob", "mia"] and found["branches"] == ["bobs", "mias"] and found["files"] == ["file"]
-    for key, name in (("1", "bob"), ("2", "mia")):
-        shop.ok(name, "update-task", key, "--status", "completed")
+    for key, name in BOTH:
+        shop.complete(name, key)
     for name, other in (("bob", "mia"), ("mia", "bob")):
-        found = shop.cli.ok("read-messages", "--all", agent=name)
-        assert [f"conflicts with {other}'s" in one["message"] for one in found].count(True) == 1
+        assert [f"conflicts with {other}'s" in text for text in shop.told(name)].count(True) == 1
+    shop.ok("bob", "land", "1", "--onto", "release", "--no-wait")
+    assert shop.cli.ok("overlaps", agent="lea") == []
+    shop.ok("mia", "land", "2", "--onto", "release", "--no-wait")
+    assert shop.over("2") == "conflict"
 
 
 EDITOR = """class Editor:
@@ -186,14 +169,12 @@ def main():
 
 def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop: Shop) -> None:
     """What is on the branch landed, and nothing else is called so; the answer needs no second command."""
-    shop.cli.ok("set", "landing", "completed", agent="lea")
+    shop.set("landing", "completed")
     shop.write(shop.main, "editor.py", EDITOR)
-    for key, name in (("1", "bob"), ("2", "mia")):
+    for key, name in BOTH:
         git(shop.trees[name], "merge", "-q", "trunk")
-        shop.create("t")
-        shop.ok(name, "claim-task", key)
-        shop.write(shop.trees[name], "editor.py", EDITOR.replace("return 2", f"return {name!r}"))
-    assert ", landed on trunk as " in shop.ok("bob", "update-task", "1", "--status", "completed")
+        shop.begin(name, key=key, file="editor.py", text=EDITOR.replace("return 2", f"return {name!r}"))
+    assert ", landed on trunk as " in shop.complete("bob")
     shop.ok("mia", "heartbeat")
     told = shop.ok("mia", "read-messages")
     assert 'your work conflicts with trunk (bob\'s task-1 "t", which landed) in editor.py Editor.edit' in told
@@ -206,14 +187,14 @@ def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop:
         git(shop.trees["mia"], "merge", "-q", "trunk")
     shop.write(shop.trees["mia"], "editor.py", EDITOR.replace("return 2", "return 'both'"))
     shop.write(shop.main, "editor.py", git(shop.main, "show", "trunk:editor.py") + "\n\nprint()\n")
-    assert ", landed on trunk as " in shop.ok("mia", "update-task", "2", "--status", "completed")
+    assert ", landed on trunk as " in shop.complete("mia", "2")
     assert "both" in git(shop.main, "show", "trunk:editor.py"), "what was resolved once is not met again"
 
 
 @pytest.mark.slow
 def test_nobody_is_done_while_a_completed_task_may_yet_be_queued(shop: Shop) -> None:
     """The task is completed before its landing is asked for, and that may come back."""
-    shop.cli.ok("set", "landing", "completed", agent="lea")
+    shop.set("landing", "completed")
     shop.create("t")
     shop.ok("bob", "claim-task", "1")
     change_task(shop.cli.store(), ALPHA, Caller("bob"), "1", Edit(status="completed"))
@@ -224,8 +205,8 @@ def test_nobody_is_done_while_a_completed_task_may_yet_be_queued(shop: Shop) -> 
 def test_changes_that_nobody_has_committed_are_compared_function_by_function(shop: Shop) -> None:
     """Those in one function conflict, and both are told where; who claims a task sees what is being changed."""
     shop.write(shop.main, "editor.py", EDITOR)
-    for name in ("bob", "mia"):
-        git(shop.trees[name], "merge", "-q", "trunk")
+    for tree in shop.trees.values():
+        git(tree, "merge", "-q", "trunk")
         shop.create("t")
     shop.create("Edit faster", "--touches", "editor.py:Editor")
     shop.create("Another main", "--touches", "editor.py:main")
@@ -252,14 +233,12 @@ def test_changes_that_nobody_has_committed_are_compared_function_by_function(sho
 @pytest.mark.parametrize("is_over", [False, True])
 def test_what_nobody_has_committed_is_compared_with_what_landed(shop: Shop, is_over: bool) -> None:
     """The agent hears of it before it commits, with the task that landed there, unless its own tasks are over."""
-    shop.cli.ok("set", "landing", "completed", agent="lea")
+    shop.set("landing", "completed")
     shop.write(shop.main, "editor.py", EDITOR)
-    git(shop.trees["bob"], "merge", "-q", "trunk")
-    git(shop.trees["mia"], "merge", "-q", "trunk")
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "editor.py", EDITOR.replace("return 2", "return 4"))
-    shop.ok("bob", "update-task", "1", "--status", "completed")
+    for tree in shop.trees.values():
+        git(tree, "merge", "-q", "trunk")
+    shop.begin("bob", file="editor.py", text=EDITOR.replace("return 2", "return 4"))
+    shop.complete("bob")
     assert shop.over("1") == "landed"
     if is_over:
         shop.create("u")
@@ -267,10 +246,8 @@ def test_what_nobody_has_committed_is_compared_with_what_landed(shop: Shop, is_o
         shop.ok("mia", "update-task", "2", "--status", "failed", "--reason", "no")
     (shop.trees["mia"] / "editor.py").write_text(EDITOR.replace("return 2", "return 5"))
     shop.ok("mia", "heartbeat")
-    told = shop.ok("mia", "read-messages", "--all")
-    where = "in editor.py Editor.edit (your line 6, "
-    warning = f'your work conflicts with trunk (bob\'s task-1 "t", which landed) {where}'
-    assert (warning in told) is not is_over
+    warning = 'conflicts with trunk (bob\'s task-1 "t", which landed) in editor.py Editor.edit (your line 6, '
+    assert (warning in shop.ok("mia", "read-messages", "--all")) is not is_over
     assert git(shop.trees["mia"], "status", "--porcelain") == "M editor.py"
 
 
@@ -288,7 +265,7 @@ def test_a_file_written_in_the_tick_of_the_index_is_compared(shop: Shop) -> None
 
 def test_no_command_is_run_that_an_agent_put_in_the_place_of_its_repository(shop: Shop) -> None:
     """It may edit the `.git` of its worktree, and have that lead to a repository with a filter."""
-    for key, name in (("1", "bob"), ("2", "mia")):
+    for key, name in BOTH:
         shop.create("t")
         shop.ok(name, "claim-task", key)
     tree, ran = shop.trees["bob"], shop.main.parent / "ran"
@@ -303,12 +280,24 @@ def test_no_command_is_run_that_an_agent_put_in_the_place_of_its_repository(shop
     assert not ran.exists()
 
 
-def test_a_git_that_was_ended_says_nothing(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That is no repository without a commit, and asking again is safe."""
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "1")
-    deadly = tmp_path / "bin" / "git"
+def test_what_keeps_a_branch_from_landing_is_said(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Uncommitted work in the worktree refuses the asking, in the main checkout the landing, and is not touched. A git
+    that was ended says nothing: that is no repository without a commit. What git can't move is not tried for ever:
+    behind the lock of one that was killed, or by a name that only leads to it.
+    """
+    shop.begin("bob")
+    (shop.trees["bob"] / "file").write_text("draft")
+    refused = shop.at("bob", "land", "1")
+    assert refused.returncode == 11 and "file" in refused.stderr
+    git(shop.trees["bob"], "checkout", "-q", "file")
+    (shop.main / "file").write_text("mine")
+    before = shop.tip()
+    landing = shop.landed("bob", "1")
+    assert landing["state"] == "refused" and "file" in landing["reason"]
+    assert shop.tip() == before and (shop.main / "file").read_text() == "mine"
+    assert ["landing-1 of task-1 (t) was refused" in one for one in shop.told("lea")].count(True) == 1
+    git(shop.main, "checkout", "-q", "file")
+    deadly = shop.main.parent / "bin" / "git"
     deadly.parent.mkdir()
     deadly.write_text("#!/bin/sh\nkill -9 $$\n")
     deadly.chmod(0o755)
@@ -316,15 +305,6 @@ def test_a_git_that_was_ended_says_nothing(shop: Shop, tmp_path: Path, monkeypat
         context.setenv("PATH", f"{deadly.parent}:{os.environ['PATH']}")
         refused = shop.at("bob", "land", "1")
     assert refused.returncode == 12 and "ended by signal 9" in refused.stderr
-    assert shop.landed("bob", "1")["state"] == "landed"
-
-
-@pytest.mark.slow
-def test_a_branch_that_git_can_not_move_is_said(shop: Shop) -> None:
-    """And not tried for ever: behind the lock of one that was killed, or by a name that only leads to it."""
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "1")
     refused = shop.at("bob", "land", "1", "--onto", "trunk~0")
     assert refused.returncode == 2 and "no branch 'trunk~0'" in refused.stderr, refused
     lock = shop.main / ".git/refs/heads/trunk.lock"
@@ -336,26 +316,10 @@ def test_a_branch_that_git_can_not_move_is_said(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_branches_that_join_different_ones_never_meet(shop: Shop) -> None:
-    git(shop.main, "branch", "release")
-    for key, name in (("1", "bob"), ("2", "mia")):
-        shop.create("t")
-        shop.ok(name, "claim-task", key)
-        shop.write(shop.trees[name], "file", name)
-    assert [one["files"] for one in shop.cli.ok("overlaps", agent="lea")] == [["file"]]
-    shop.ok("bob", "land", "1", "--onto", "release", "--no-wait")
-    assert shop.cli.ok("overlaps", agent="lea") == []
-    shop.ok("mia", "land", "2", "--onto", "release", "--no-wait")
-    assert shop.over("2") == "conflict"
-
-
-@pytest.mark.slow
 def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
     """Good alone, and not with what is there by now: the tip stays, and the owner has it again with the output."""
-    shop.create("t", "--check", "! grep 2 file || ! test -e new")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "2")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.begin("bob", "--check", "! grep 2 file || ! test -e new")
+    shop.complete("bob")
     shop.write(shop.main, "file", "2")
     before = shop.tip()
     landing = shop.landed("bob", "1")
@@ -366,43 +330,25 @@ def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
     assert "is red on trunk" in shop.ok("bob", "wait", "--timeout", "60")
 
 
-def test_what_conflicts_with_nothing_lands_first(shop: Shop) -> None:
-    held = LANDER.hold(shop.cli.store(), ALPHA)
-    for key, agent, name in (("1", "bob", "file"), ("2", "mia", "file"), ("3", "bob", "new")):
-        shop.create("t")
-        git(shop.trees[agent], "reset", "-q", "--hard", "trunk")
-        shop.ok(agent, "claim-task", key)
-        shop.write(shop.trees[agent], name, agent)
-        shop.ok(agent, "land", key, "--no-wait")
-    os.close(held or 0)
-    assert [shop.over(key) for key in "123"] == ["landed", "conflict", "landed"]
-    subjects = git(shop.main, "log", "--first-parent", "--format=%s", "trunk").splitlines()
-    assert subjects[:2] == ["Land task-1: t", "Land task-3: t"]
-
-
-@pytest.mark.slow
-def test_what_was_overtaken_three_times_is_next(shop: Shop) -> None:
-    """The first conflicts with the others, which go before it one by one; new ones don't for ever."""
-    held = LANDER.hold(shop.cli.store(), ALPHA)
-    for key in range(1, 8):
-        agent = "bob" if key in (1, 2) else "mia"
-        shop.create("t")
-        git(shop.trees[agent], "reset", "-q", "--hard", "trunk")
-        shop.ok(agent, "claim-task", str(key))
-        shop.write(shop.trees[agent], "file" if key <= 2 else f"new{key}", str(key) * 2)
-        shop.ok(agent, "land", str(key), "--no-wait")
-    os.close(held or 0)
+def test_what_conflicts_with_nothing_lands_first_unless_another_was_overtaken_three_times(shop: Shop) -> None:
+    """The first conflicts with the second, and the others go before it one by one; not for ever."""
+    with no_lander(shop.cli.store()):
+        for key in range(1, 8):
+            agent = "bob" if key in (1, 2) else "mia"
+            git(shop.trees[agent], "reset", "-q", "--hard", "trunk")
+            shop.begin(agent, key=str(key), file="file" if key <= 2 else f"new{key}", text=str(key) * 2)
+            shop.ok(agent, "land", str(key), "--no-wait")
     assert [shop.over(str(key)) for key in range(1, 8)] == ["landed", "conflict", *["landed"] * 5]
     subjects = git(shop.main, "log", "--first-parent", "--reverse", "--format=%s", "trunk").splitlines()[1:]
-    assert [subject.split(":")[0] for subject in subjects] == [f"Land task-{key}" for key in (3, 4, 5, 1, 6, 7)]
+    assert subjects == [f"Land task-{key}: t" for key in (3, 4, 5, 1, 6, 7)]
 
 
 def test_a_red_branch_is_repaired_by_one_task(shop: Shop) -> None:
-    shop.cli.ok("set", "landingCheck", CHECK, agent="lea")
+    shop.set("landingCheck", CHECK)
     shop.write(shop.main, "broken", "")
     shop.create("t")
     shop.create("u")
-    for key, agent in (("1", "bob"), ("2", "mia")):
+    for key, agent in BOTH:
         shop.ok(agent, "claim-task", key)
         shop.write(shop.trees[agent], agent, "2")
         landing = shop.landed(agent, key)
@@ -410,33 +356,13 @@ def test_a_red_branch_is_repaired_by_one_task(shop: Shop) -> None:
     assert len(shop.cli.ok("get-tasks", agent="lea")) == 3
 
 
-def test_uncommitted_work_is_said(shop: Shop) -> None:
-    """In the worktree it refuses the asking, in the main checkout the landing; neither is touched."""
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "2")
-    (shop.trees["bob"] / "file").write_text("draft")
-    refused = shop.at("bob", "land", "1")
-    assert refused.returncode == 11 and "file" in refused.stderr
-    git(shop.trees["bob"], "checkout", "-q", "file")
-    (shop.main / "file").write_text("mine")
-    before = shop.tip()
-    landing = shop.landed("bob", "1")
-    assert landing["state"] == "refused" and "file" in landing["reason"]
-    assert shop.tip() == before and (shop.main / "file").read_text() == "mine"
-    told = [one["message"] for one in shop.cli.ok("read-messages", "--all", agent="lea")]
-    assert ["landing-1 of task-1 (t) was refused" in one for one in told].count(True) == 1
-
-
 def test_a_closed_team_leaves_nothing_in_the_queue(shop: Shop) -> None:
-    shop.create("t", "--check", "sleep 60")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "2")
+    shop.begin("bob", "--check", "sleep 60")
     shop.ok("bob", "land", "1", "--no-wait")
     assert shop.cli("close-team", agent="lea").status == 11
     shop.cli.ok("close-team", "--force", agent="lea")
     assert [one["state"] for one in shop.cli.ok("get-landings", agent="lea")] == ["refused"]
-    assert ALPHA and git(shop.main, "log", "--oneline").count("\n") == 0
+    assert git(shop.main, "log", "--oneline").count("\n") == 0
 
 
 NOTHING_READ = """

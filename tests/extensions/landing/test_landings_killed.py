@@ -4,35 +4,20 @@ to be. The state that the killed one left is made step by step, while this proce
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from teams_cli.agents import merging
-from teams_cli.agents.background import LANDER
 from teams_cli.store.retrying import update
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import LANDING, Landing
 from tests.support.cli import ALPHA
-from tests.support.shop import CHECK, Shop, git, shop
+from tests.support.shop import CHECK, Shop, git, no_lander, shop
 
 pytestmark = pytest.mark.slow
 
 __all__ = ["shop"]
-
-
-@contextmanager
-def no_lander(shop: Shop) -> Iterator[None]:
-    """Nobody lands anything meanwhile."""
-    held = LANDER.hold(shop.cli.store(), ALPHA)
-    assert held is not None
-    try:
-        yield
-    finally:
-        os.close(held)
 
 
 def note(shop: Shop, key: str, **fields: Any) -> Landing:
@@ -52,11 +37,9 @@ def moved(shop: Shop, agent: str) -> str:
 @pytest.fixture
 def red(shop: Shop) -> Shop:
     """bob's landing was decided as red, and who decided it was killed before bob's task knew."""
-    shop.create("t", "--check", CHECK)
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "1")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
-    with no_lander(shop):
+    shop.begin("bob", "--check", CHECK)
+    shop.complete("bob")
+    with no_lander(shop.cli.store()):
         shop.ok("bob", "land", "1", "--no-wait")
         note(shop, "landing-1", state="red", reason="it does not fit", ended_at="2030-01-02T03:04:05Z")
     return shop
@@ -71,7 +54,7 @@ def test_who_waited_has_the_task_again(red: Shop) -> None:
 def test_completing_again_is_completing_what_is_there_now(red: Shop) -> None:
     """It is no "so already": the check is run on the commit that mends, and that lands."""
     red.write(red.trees["bob"], "new", "mended")
-    red.ok("bob", "update-task", "1", "--status", "completed")
+    red.complete("bob")
     task, head = red.task(), git(red.trees["bob"], "rev-parse", "HEAD")
     assert (task["status"], task["claim"], task["checked"]["commit"]) == ("completed", 2, head)
     assert red.landed("bob", "1")["head"] == head
@@ -80,10 +63,8 @@ def test_completing_again_is_completing_what_is_there_now(red: Shop) -> None:
 
 def test_the_checkout_goes_along_though_others_went_on(shop: Shop) -> None:
     """The branch was moved, and again by another's hand, before the checkout went along."""
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "1")
-    with no_lander(shop):
+    shop.begin("bob")
+    with no_lander(shop.cli.store()):
         shop.ok("bob", "land", "1", "--no-wait")
         moved(shop, "bob")
         git(shop.trees["mia"], "merge", "-q", "trunk")
@@ -96,12 +77,9 @@ def test_the_checkout_goes_along_though_others_went_on(shop: Shop) -> None:
 
 def test_what_moved_the_branch_is_ended_before_what_is_urgent(shop: Shop) -> None:
     """The checkout, which did not go along yet, is in nobody's way."""
-    shop.create("t")
-    shop.create("urgent", "--priority", "high")
-    for agent, key in (("bob", "1"), ("mia", "2")):
-        shop.ok(agent, "claim-task", key)
-        shop.write(shop.trees[agent], agent, "new")
-    with no_lander(shop):
+    shop.begin("bob", file="bob", text="new")
+    shop.begin("mia", "--priority", "high", key="2", file="mia", text="new")
+    with no_lander(shop.cli.store()):
         shop.ok("bob", "land", "1", "--no-wait")
         commit = moved(shop, "bob")
         shop.ok("mia", "land", "2", "--no-wait")

@@ -51,7 +51,7 @@ class Forge:
         gh.write_text(GH.format(place=place, url=URL))
         gh.chmod(0o755)
         monkeypatch.setenv("PATH", f"{gh.parent}:{os.environ['PATH']}")
-        shop.cli.ok("set", "landingVia", "pr", agent="human")
+        shop.set("landingVia", "pr", agent="human")
 
     def merge(self, shop: Shop) -> None:
         """Have it merged; who looks has that found out, beside."""
@@ -62,12 +62,11 @@ class Forge:
         raise AssertionError(shop.cli.ok("get-landings", agent="lea"))
 
 
-def asked_for(shop: Shop, place: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
+@pytest.fixture
+def forge(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
     """A forge, and bob's commit, of a task that he has."""
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "1")
-    return Forge(shop, place, monkeypatch)
+    shop.begin("bob")
+    return Forge(shop, tmp_path, monkeypatch)
 
 
 def outcome(shop: Shop) -> tuple[str, str | None]:
@@ -81,10 +80,8 @@ def outcome(shop: Shop) -> tuple[str, str | None]:
 def test_a_request_has_the_commits_and_the_branch_here_stays(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "new", "1")
-    shop.cli.ok("set", "landingVia", "pr", agent="human")
+    shop.begin("bob")
+    shop.set("landingVia", "pr", agent="human")
     landing = shop.landed("bob", "1")
     assert landing["state"] == "refused" and "By hand: git push" in landing["reason"]
     forge, before = Forge(shop, tmp_path, monkeypatch), shop.tip()
@@ -95,11 +92,8 @@ def test_a_request_has_the_commits_and_the_branch_here_stays(
     assert f"{URL} was merged" in str(shop.task()["notes"])
 
 
-def test_any_wait_hears_that_a_request_was_merged_meanwhile(
-    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_any_wait_hears_that_a_request_was_merged_meanwhile(shop: Shop, forge: Forge, tmp_path: Path) -> None:
     """A wait without options looks at the forge, too, again and again."""
-    forge = asked_for(shop, tmp_path, monkeypatch)
     shop.ok("bob", "land", "1")
     assert outcome(shop) == ("checking", URL)
     until(lambda: not running(shop.cli.root, "extensions.landing.lander"))
@@ -112,52 +106,39 @@ def test_any_wait_hears_that_a_request_was_merged_meanwhile(
     assert "was merged" in said or "landed" in said, said
 
 
-def test_what_was_opened_though_gh_failed_is_not_refused(
-    shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_opened_though_gh_failed_is_not_refused(shop: Shop, forge: Forge) -> None:
     """As when the connection broke behind it, or who opened it was killed then: it is found by its branch."""
-    forge = asked_for(shop, tmp_path, monkeypatch)
     forge.breaks.touch()
     shop.ok("bob", "land", "1")
     assert outcome(shop) == ("checking", URL)
     forge.merge(shop)
 
 
-@pytest.fixture
-def shared(tmp_path: Path, on_postgres: None) -> Shop:
-    """Where others write to the same store, so that a machine keeps what it opened."""
-    return Shop(tmp_path)
-
-
-def test_what_was_opened_is_not_refused_where_that_cant_be_noted(
-    shared: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("on_postgres")  # where a machine keeps what it opened, as others write there, too
+def test_what_was_opened_is_not_refused_where_that_cant_be_noted(shop: Shop, forge: Forge) -> None:
     """As on a full disk: it is in the store, and found by its branch."""
-    forge = asked_for(shared, tmp_path, monkeypatch)
-    trust.trust(shared.cli.store(), ALPHA, str(shared.main))
-    temporary = shared.cli.root / "tmp"
+    trust.trust(shop.cli.store(), ALPHA, str(shop.main))
+    temporary = shop.cli.root / "tmp"
     shutil.rmtree(temporary)
     temporary.touch()
-    shared.ok("bob", "land", "1")
-    assert outcome(shared) == ("checking", URL)
-    forge.merge(shared)
+    shop.ok("bob", "land", "1")
+    assert outcome(shop) == ("checking", URL)
+    forge.merge(shop)
 
 
+@pytest.mark.usefixtures("on_postgres")
 @pytest.mark.parametrize("pushed", ["bobs", "trunk"])
-def test_what_was_opened_before_machines_kept_that_is_taken_up(
-    shared: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pushed: str
-) -> None:
+def test_what_was_opened_before_machines_kept_that_is_taken_up(shop: Shop, forge: Forge, pushed: str) -> None:
     """If it is a request of the landing's branch and has its commit."""
-    forge = asked_for(shared, tmp_path, monkeypatch)
-    shared.ok("bob", "land", "1")
-    assert outcome(shared) == ("checking", URL)
-    landers = shared.cli.root / "landers" / ALPHA
+    shop.ok("bob", "land", "1")
+    assert outcome(shop) == ("checking", URL)
+    landers = shop.cli.root / "landers" / ALPHA
     (kept,) = until(lambda: [path for path in landers.iterdir() if path.read_text() == URL])  # behind the landing
-    until(lambda: not running(shared.cli.root, "extensions.landing.lander"))  # else one may look now, and keep it again
+    until(lambda: not running(shop.cli.root, "extensions.landing.lander"))  # else one may look now, and keep it again
     kept.unlink()
-    git(shared.main, "push", "-q", "--force", "origin", f"{pushed}:bobs")
+    git(shop.main, "push", "-q", "--force", "origin", f"{pushed}:bobs")
     if pushed == "bobs":
-        return forge.merge(shared)
+        return forge.merge(shop)
     forge.state.write_text("MERGED\n")
-    looked = subprocess.run(LANDER, env=shared.cli.environ("lea"), capture_output=True, text=True, timeout=TIMEOUT)
-    assert f"the pull request {URL} was not opened" in looked.stderr and outcome(shared) == ("checking", URL)
+    looked = subprocess.run(LANDER, env=shop.cli.environ("lea"), capture_output=True, text=True, timeout=TIMEOUT)
+    assert f"the pull request {URL} was not opened" in looked.stderr and outcome(shop) == ("checking", URL)

@@ -11,6 +11,7 @@ from tests.support.shop import Shop, git, shop
 __all__ = ["shop"]
 
 LINES = "".join(f"line {number}\n" for number in range(20))
+BOTH = LINES.replace("line 9\n", "line of both\n").replace("line 1\n", "line one\n")
 
 
 @pytest.fixture
@@ -39,9 +40,6 @@ def resolved(shop: Shop) -> Shop:
 
 def text_of_both(shop: Shop) -> str:
     return git(shop.main, "show", "trunk:text") + "\n"
-
-
-BOTH = LINES.replace("line 9\n", "line of both\n").replace("line 1\n", "line one\n")
 
 
 def test_the_merge_commit_is_used_though_the_tip_moved(resolved: Shop) -> None:
@@ -84,6 +82,6 @@ def test_another_conflict_is_resolved_by_its_owner(resolved: Shop) -> None:
 def test_a_resolution_that_no_reviewer_saw_is_not_used(resolved: Shop) -> None:
     resolved.cli.ok("update-task", "2", "--review-by", "mia", agent="lea")
     git(resolved.trees["bob"], "reset", "-q", "--hard", "first")
-    resolved.ok("bob", "update-task", "2", "--status", "completed")
+    resolved.complete("bob", "2")
     resolved.ok("mia", "review-task", "2", "--accept")
     assert resolved.landed("bob", "2")["state"] == "conflict"
