@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -26,10 +25,15 @@ def wire() -> Iterator[Wire]:
     made.close()
 
 
-def over(wire: Wire, address: str, tmp_path: Path, patience: float = 5.0) -> PostgresStore:
-    """The store at *address*, reached over the wire."""
-    place = f"postgresql://teams@127.0.0.1:{wire.port}/postgres?schema={schema_of(address)}"
-    return PostgresStore(place, str(tmp_path / "root"), patience=patience)
+def over(wire: Wire, store: PostgresStore, patience: float = 5.0) -> PostgresStore:
+    """The same store with a team, reached over the wire."""
+    make_team(store)
+    name = schema_of(store.variables["TEAMS_STORE"])
+    made = PostgresStore(
+        f"postgresql://teams@127.0.0.1:{wire.port}/postgres?schema={name}", store.root, patience=patience
+    )
+    assert made.teams() == ["alpha"]
+    return made
 
 
 CHANGES = {
@@ -51,11 +55,9 @@ def counts(store: PostgresStore) -> tuple[int, ...]:
 class TestBrokenConnections:
     @pytest.mark.parametrize("after", [False, True], ids=["before the server heard", "before the client heard"])
     @pytest.mark.parametrize("what", CHANGES)
-    def test_a_change_is_made_once(self, what, after, wire, store, address, tmp_path):
+    def test_a_change_is_made_once(self, what, after, wire, store):
         """Cut while committing, the client finds out on another connection whether it did, and only then repeats."""
-        make_team(store)
-        mine = over(wire, address, tmp_path)
-        assert mine.teams() == ["alpha"]
+        mine = over(wire, store)
         change, at = CHANGES[what]
         before = counts(store)
         wire.cut(at, after)
@@ -67,13 +69,9 @@ class TestBrokenConnections:
             assert store.get("alpha", TEAM, "alpha")[0].leader == "bob"
 
     @pytest.mark.parametrize("what", ["append", "replace"])
-    def test_a_look_whose_answer_is_lost_is_no_sign_that_the_change_was_made(
-        self, what, wire, store, address, tmp_path
-    ):
+    def test_a_look_whose_answer_is_lost_is_no_sign_that_the_change_was_made(self, what, wire, store):
         """The change never arrives; the answers to two looks whether it did are lost; then it is made."""
-        make_team(store)
-        mine = over(wire, address, tmp_path)
-        assert mine.teams() == ["alpha"]
+        mine = over(wire, store)
         change, at = CHANGES[what]
         before = counts(store)
         wire.cut(at, after=False)
@@ -84,10 +82,9 @@ class TestBrokenConnections:
         assert sum(counts(store)) - sum(before) == (what != "replace")
         assert store.get("alpha", TEAM, "alpha")[0].leader == ("bob" if what == "replace" else "ann")
 
-    def test_a_server_that_refuses_the_look_leaves_the_outcome_unknown(self, wire, store, address, tmp_path):
+    def test_a_server_that_refuses_the_look_leaves_the_outcome_unknown(self, wire, store, address):
         """That nothing was changed would be a guess."""
-        make_team(store)
-        mine = over(wire, address, tmp_path)
+        mine = over(wire, store)
         wire.cut(b"; COMMIT", after=True)
         table = f'"{schema_of(address)}".changes'
         assert server().psql(f"ALTER TABLE {table} ADD CHECK (team <> '') NOT VALID").returncode == 0
@@ -95,20 +92,17 @@ class TestBrokenConnections:
             send(mine, "bob", "hello")
         assert texts(store, "bob") == ["hello"]
 
-    def test_logins_whose_answer_is_lost_are_given_with_their_passwords(self, wire, store, address, tmp_path):
+    def test_logins_whose_answer_is_lost_are_given_with_their_passwords(self, wire, store):
         """They are shown this once."""
-        make_team(store)
-        mine = over(wire, address, tmp_path)
+        mine = over(wire, store)
         wire.cut(b"; COMMIT", after=True)
         assert list(mine.admit("alpha", {"bob": ""}, [])) == ["bob"]
         assert wire.cuts == 1
 
     @pytest.mark.parametrize("after", [False, True])
-    def test_what_can_not_be_found_out_is_unknown(self, after, wire, store, address, tmp_path):
+    def test_what_can_not_be_found_out_is_unknown(self, after, wire, store):
         """It was made or not; asking again, under the same uid, tells."""
-        make_team(store)
-        mine = over(wire, address, tmp_path, patience=0.3)
-        assert mine.teams() == ["alpha"]
+        mine = over(wire, store, patience=0.3)
         wire.cut(b"; COMMIT", after, for_good=True)
         with pytest.raises(OutcomeUnknown) as unknown:
             send(mine, "bob", "hello", uid="u")
@@ -118,21 +112,17 @@ class TestBrokenConnections:
         assert send(mine, "bob", "hello", uid="u").number == 1
         assert texts(store, "bob") == ["hello"]
 
-    def test_a_server_that_is_not_there_is_busy_and_nothing_changed(self, wire, store, address, tmp_path):
-        make_team(store)
-        mine = over(wire, address, tmp_path, patience=0.3)
-        assert mine.teams() == ["alpha"]
+    def test_a_server_that_is_not_there_is_busy_and_nothing_changed(self, wire, store):
+        mine = over(wire, store, patience=0.3)
         wire.cut(b"BEGIN", after=False, for_good=True)
         with pytest.raises(Busy) as busy:
             send(mine, "bob", "hello")
         assert type(busy.value) is Busy
         assert texts(store, "bob") == []
 
-    def test_who_goes_away_in_the_middle_wedges_nobody(self, wire, store, address, tmp_path):
+    def test_who_goes_away_in_the_middle_wedges_nobody(self, wire, store):
         """It holds the number of the next message; the server takes that from it after some seconds."""
-        make_team(store)
-        mine = over(wire, address, tmp_path, patience=60)
-        assert mine.teams() == ["alpha"]
+        mine = over(wire, store, patience=60)
         wire.freeze_at = b"; COMMIT"
         stuck = threading.Thread(target=send, args=[mine, "bob", "of the one"], daemon=True)
         stuck.start()
@@ -142,9 +132,8 @@ class TestBrokenConnections:
         stuck.join(60)
         assert sorted(texts(store, "bob")) == ["of the one", "of the other"]
 
-    def test_a_watch_goes_on_after_the_connection_broke(self, wire, store, address, tmp_path):
-        make_team(store)
-        watch = over(wire, address, tmp_path).watch("alpha")
+    def test_a_watch_goes_on_after_the_connection_broke(self, wire, store):
+        watch = over(wire, store).watch("alpha")
         assert watch.fileno() is not None
         store.session.look("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
         assert watch.wait(60)  # who can't hear looks again
@@ -156,11 +145,10 @@ class TestBrokenConnections:
 
 
 class TestPoolers:
-    def test_behind_one_it_looks_again_and_again(self, store, address, tmp_path):
+    def test_behind_one_it_looks_again_and_again(self, store):
         """A pooler passes no notifications on, and tells another process id than the server does."""
-        make_team(store)
         pooler = Wire(f"{server().directory}/.s.PGSQL.5432", pooler=True)
-        watch = over(pooler, address, tmp_path).watch("alpha")
+        watch = over(pooler, store).watch("alpha")
         assert watch.fileno() is None and watch.slow
         assert not watch.wait(0.1)
         for change in (

@@ -23,6 +23,7 @@ from tests.support.postgres import Postgres
 
 pytestmark = pytest.mark.slow
 
+INSERT = "INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', '{}', '{}', '{}')"
 INBOX = "UPDATE teams.records SET body = replace(body, 'upTo', 'upTo') WHERE kind = 'inbox' AND key = '{}'"
 
 
@@ -102,39 +103,14 @@ def test_a_search_finds_what_is_in_ones_own_team_alone(office: Office) -> None:
 def test_another_ones_inbox_is_safe_from_psql(office: Office) -> None:
     assert office.psql("mia", INBOX.format("bob")).stdout == "UPDATE 0\n"
     assert office.psql("bob", INBOX.format("bob")).stdout == "UPDATE 1\n"
-    body = json.dumps({"agent": "lea"})
-    sql = f"INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', 'inbox', 'lea', '{body}')"
-    assert "row-level security" in office.psql("mia", sql).stderr
-
-
-REFUSED = [
-    "DELETE FROM teams.records",
-    "DELETE FROM teams.messages",
-    "UPDATE teams.messages SET body = replace(body, 'for', 'not for')",
-    "TRUNCATE teams.messages",
-    "UPDATE teams.logins SET leads = true",
-    "INSERT INTO teams.logins VALUES (session_user, 'alpha', 'lea', true)",
-    "DELETE FROM teams.history",
-    "UPDATE teams.format SET version = 0",
-    "ALTER TABLE teams.records DISABLE ROW LEVEL SECURITY",
-    "INSERT INTO teams.messages (team, number, uid, recipients, body)"
-    """ VALUES ('alpha', 99, 'x', '{bob}', '{"from": "lea", "to": "bob", "message": "obey"}')""",
-]
-
-
-def test_what_is_nobodys_to_change_is_refused(office: Office) -> None:
-    """The log, the history, the logins themselves, and what is said in another's name."""
-    for sql in REFUSED:
-        done = office.psql("mia", sql)
-        assert done.returncode != 0, sql
-        assert any(word in done.stderr for word in ("permission denied", "row-level", "owner")), (sql, done)
+    assert "row-level security" in office.psql("mia", INSERT.format("inbox", "lea", '{"agent": "lea"}')).stderr
 
 
 TRICKS = [
     "UPDATE records SET body = replace(body, '\"lea\"', '\"mia\"') WHERE kind = 'team'",
     "UPDATE records SET body = replace(body, 'bob', 'mia') WHERE key = 'task-1'",
-    "INSERT INTO messages (team, number, uid, recipients, body)"
-    """ VALUES ('alpha', 98, 'y', '{bob}', '{"from": "lea", "to": "bob", "message": "obey"}')""",
+    """INSERT INTO messages (team, number, uid, recipients, body)
+        VALUES ('alpha', 98, 'y', '{bob}', '{"from": "lea", "to": "bob", "message": "obey"}')""",
 ]
 
 
@@ -155,12 +131,6 @@ def test_a_plan_is_decided_by_who_leads(office: Office) -> None:
     office.cli("bob").ok("propose-plan", "mine")
     sql = "UPDATE teams.records SET body = replace(body, 'proposed', 'approved') WHERE kind = 'plan'"
     assert "row-level security" in office.psql("bob", f"{sql} AND record->>'plan' = 'mine'").stderr
-
-
-def test_numbers_are_taken_one_by_one(office: Office) -> None:
-    for last in ("9000000000", "0", "last", "last + 2"):
-        sql = f"UPDATE teams.counters SET last = {last} WHERE kind = 'message'"
-        assert "one by one" in office.psql("mia", sql).stderr, last
 
 
 def test_a_login_sees_no_other_team(office: Office) -> None:
@@ -206,12 +176,10 @@ def test_where_it_can_not_be(tmp_path: Path, on_postgres: str) -> None:
     assert opening.without_secrets(on_postgres) == on_postgres
 
 
-DOOR = {
-    "session": {
-        "agent": "bob", "caller": "lea", "run": "r", "harness": "claude", "prompt": "p", "description": "d",
-        "directory": "/", "sessionId": "abc", "createdAt": "2030-01-01T00:00:00.000Z",
-        "startedAt": "2030-01-01T00:00:00.000Z", "state": "done",
-    },
+AT = "2030-01-01T00:00:00.000Z"
+SESSION = {
+    "agent": "bob", "caller": "lea", "run": "r", "harness": "claude", "prompt": "p", "description": "d",
+    "directory": "/", "sessionId": "abc", "createdAt": AT, "startedAt": AT, "state": "done",
 }  # fmt: skip
 
 
@@ -232,15 +200,14 @@ def settled(office: Office) -> Office:
     office.cli("eve").ok("claim-task", number)
     office.cli("eve").ok("update-task", number, "--status", "completed", "--result", "eve did it")
     office.cli("eve").ok("propose-plan", "eve's plan")
-    for name, session in (("bob", {**DOOR["session"]}), ("eve", {**DOOR["session"], "agent": "eve"})):
-        body = json.dumps(session)
-        sql = f"INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', 'session', '{name}', '{body}')"
+    for name in ("bob", "eve"):
+        sql = INSERT.format("session", name, json.dumps({**SESSION, "agent": name}))
         assert office.server.psql(sql).returncode == 0
     asked = {
         "id": "ask-1", "teamName": "alpha", "from": "mia", "question": "A or B?", "mode": "agents",
-        "status": "collecting", "to": ["bob", "eve", "human"], "createdAt": "2030-01-01T00:00:00.000Z", "timeout": 60,
+        "status": "collecting", "to": ["bob", "eve", "human"], "createdAt": AT, "timeout": 60,
         "expiresAt": "2090-01-01T00:00:00.000Z",
-        "answers": [{"responder": "human", "content": "take A", "isHuman": True, "at": "2030-01-01T00:00:00.000Z"}],
+        "answers": [{"responder": "human", "content": "take A", "isHuman": True, "at": AT}],
     }  # fmt: skip
     assert office.server.psql(INSERT.format("question", "ask-1", json.dumps(asked))).returncode == 0
     assert office.server.psql("INSERT INTO teams.counters VALUES ('alpha', 'question', 1)").returncode == 0
@@ -248,8 +215,8 @@ def settled(office: Office) -> Office:
     return office
 
 
-ANSWER = '[{"responder": "human", "content": "take A", "isHuman": true, "at": "2030-01-01T00:00:00.000Z"}, %s]'
-MINE = '{"responder": "bob", "content": "%s", "isHuman": %s, "at": "2030-01-01T00:00:00.000Z"}'
+ANSWER = f'[{{"responder": "human", "content": "take A", "isHuman": true, "at": "{AT}"}}, %s]'
+MINE = f'{{"responder": "bob", "content": "%s", "isHuman": %s, "at": "{AT}"}}'
 FORGERIES = {
     "what is run": change("sessionId", '"--dangerously-skip-permissions"', "kind = 'session' AND key = 'bob'"),
     "where it is run": change("directory", '"/tmp"', "kind = 'session' AND key = 'bob'"),
@@ -282,24 +249,6 @@ def test_a_login_changes_nothing_that_is_not_its_members_to_change(settled: Offi
     assert settled.server.psql(all_records).stdout == before
 
 
-ALLOWED = {
-    "its own answer": change("answers", ANSWER % (MINE % ("B", "false")), "key = 'ask-1'"),
-    "what is going on in its own session": change("state", '"paused"', "kind = 'session' AND key = 'bob'"),
-    "its answer to the request": change("status", '"rejected"', "kind = 'shutdown'"),
-}
-
-
-def test_a_message_under_the_number_that_was_given_is_stored(settled: Office) -> None:
-    done = settled.psql("bob", f"BEGIN; {TAKEN.format('last', 'last', 'last')}; ROLLBACK")
-    assert "INSERT 0 1" in done.stdout, done
-
-
-def test_a_login_changes_what_is_its_members_to_change(settled: Office) -> None:
-    for what, sql in ALLOWED.items():
-        done = settled.psql("bob", f"BEGIN; {sql}; ROLLBACK")
-        assert "UPDATE 1" in done.stdout, (what, done)
-
-
 TAKEN = (
     "WITH n AS (UPDATE teams.counters SET last = last + 1 WHERE kind = 'message' RETURNING last)"
     " INSERT INTO teams.messages (team, number, uid, recipients, body)"
@@ -307,43 +256,63 @@ TAKEN = (
     """ format('{{"from": "bob", "to": "eve", "message": "hi", "id": "msg-%s", "number": %s}}', {}, {})::text FROM n"""
 )
 """A message under a number that the server gave: as what it is stored, and what it says of itself."""
-INSERT = "INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', '{}', '{}', '{}')"
 NEXT = "(SELECT last + 1 FROM teams.counters WHERE kind = '{}')"
-WEDGES = {
-    "the next message": "INSERT INTO teams.messages (team, number, uid, recipients, body) VALUES ('alpha', "
-    + NEXT.format("message")
-    + """, 'w', '{eve}', '{"from": "bob", "to": "eve", "message": "hi"}')""",
-    "a message ahead of its number": TAKEN.format("last + 1", "last", "last"),
-    "a message that says another number": TAKEN.format("last", "last", "last + 1"),
-    "a message under another's id": TAKEN.format("last", "last + 1", "last"),
-    "the next task": "INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', 'task', 'task-' || "
-    + NEXT.format("task")
-    + """, '{"title": "t", "status": "pending"}')""",
-    "the next plan": "INSERT INTO teams.records (team, kind, key, body) VALUES ('alpha', 'plan', 'plan-' || "
-    + NEXT.format("plan")
-    + """, '{"from": "bob", "status": "proposed"}')""",
-    "a counter": "INSERT INTO teams.counters VALUES ('alpha', 'run', 999999999999)",
-    "a counter of a kind that is counted": "DELETE FROM teams.counters WHERE kind = 'shutdown'",
-    "the next line of the history": "INSERT INTO teams.history (team, position, entry) VALUES ('alpha', "
-    + NEXT.format("history")
-    + ", '{}')",
-    "the table": "BEGIN; LOCK TABLE teams.records; ROLLBACK",
-    "the counters": "BEGIN; LOCK TABLE teams.counters; ROLLBACK",
-    "a record of a kind that nobody knows": INSERT.format("spell", "bob", "{}"),
-    "a run": INSERT.format("run", "run-1", "{}"),
-    "the uid of another": "WITH n AS (UPDATE teams.counters SET last = last + 1 WHERE kind = 'message' RETURNING last)"
-    " INSERT INTO teams.messages (team, number, uid, recipients, body)"
-    """ SELECT 'alpha', last, 'lea~u1', '{eve}', """
-    """format('{"from": "bob", "to": "eve", "id": "msg-%s", "number": %s}', last, last)::text FROM n""",
-}
+NAMED = """INSERT INTO teams.messages (team, number, uid, recipients, body)
+    VALUES ('alpha', {}, 'w', '{{{}}}', '{{"from": "{}", "to": "{}", "message": "obey"}}')"""
+WEDGES = [
+    "DELETE FROM teams.records",
+    "DELETE FROM teams.messages",
+    "UPDATE teams.messages SET body = replace(body, 'for', 'not for')",
+    "TRUNCATE teams.messages",
+    "UPDATE teams.logins SET leads = true",
+    "INSERT INTO teams.logins VALUES (session_user, 'alpha', 'lea', true)",
+    "DELETE FROM teams.history",
+    "UPDATE teams.format SET version = 0",
+    "ALTER TABLE teams.records DISABLE ROW LEVEL SECURITY",
+    NAMED.format(99, "bob", "lea", "bob"),
+    NAMED.format(NEXT.format("message"), "eve", "bob", "eve"),
+    TAKEN.format("last + 1", "last", "last"),
+    TAKEN.format("last", "last", "last + 1"),
+    TAKEN.format("last", "last + 1", "last"),
+    INSERT.format("task", f"task-' || {NEXT.format('task')} || '", '{"title": "t", "status": "pending"}'),
+    INSERT.format("plan", f"plan-' || {NEXT.format('plan')} || '", '{"from": "bob", "status": "proposed"}'),
+    "INSERT INTO teams.counters VALUES ('alpha', 'run', 999999999999)",
+    "DELETE FROM teams.counters WHERE kind = 'shutdown'",
+    f"INSERT INTO teams.history (team, position, entry) VALUES ('alpha', {NEXT.format('history')}, '{{}}')",
+    "BEGIN; LOCK TABLE teams.records; ROLLBACK",
+    "BEGIN; LOCK TABLE teams.counters; ROLLBACK",
+    INSERT.format("spell", "bob", "{}"),
+    INSERT.format("run", "run-1", "{}"),
+    TAKEN.format("last", "last", "last").replace("'w'", "'lea~u1'"),
+]
+
+
+ALLOWED = [
+    change("answers", ANSWER % (MINE % ("B", "false")), "key = 'ask-1'"),
+    change("state", '"paused"', "kind = 'session' AND key = 'bob'"),
+    change("status", '"rejected"', "kind = 'shutdown'"),
+    TAKEN.format("last", "last", "last"),
+]
+
+
+def test_a_login_changes_what_is_its_members_to_change(settled: Office) -> None:
+    """Its own answer, what is going on in its session, its answer to a request, and a message under a given number."""
+    for sql in ALLOWED:
+        done = settled.psql("bob", f"BEGIN; {sql}; ROLLBACK")
+        assert "UPDATE 1" in done.stdout or "INSERT 0 1" in done.stdout, (sql, done)
 
 
 def test_no_login_takes_what_all_go_on_from(settled: Office) -> None:
-    """A number that is taken, or a lock on a table, would stop everybody."""
-    for what, sql in WEDGES.items():
+    """The log, the history, the logins themselves, what is said in another's name; a number that is taken, or a lock on
+    a table, would stop everybody.
+    """
+    for last in ("9000000000", "0", "last", "last + 2"):
+        sql = f"UPDATE teams.counters SET last = {last} WHERE kind = 'message'"
+        assert "one by one" in settled.psql("mia", sql).stderr, last
+    for sql in WEDGES:
         done = settled.psql("bob", sql)
-        assert "ERROR" in done.stderr, (what, done)
-        assert "permission" in done.stderr or "row-level" in done.stderr or "HINT" not in done.stderr, (what, done)
+        assert "ERROR" in done.stderr, (sql, done)
+        assert "permission" in done.stderr or "row-level" in done.stderr or "HINT" not in done.stderr, (sql, done)
     assert settled.cli("eve").ok("send-message", "lea", "on")["from"] == "eve"
     settled.lead("create-task", "on")
     assert settled.cli("eve")("announce", "on").status == 0

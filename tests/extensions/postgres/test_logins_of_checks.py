@@ -11,6 +11,7 @@ import pytest
 
 from teams_cli.extensions.landing import pull_requests
 from tests.extensions.postgres.test_logins import INSERT, Office, change, office
+from tests.support.shop import git
 from tests.support.waits import until
 
 __all__ = ["office"]
@@ -21,26 +22,37 @@ pytestmark = pytest.mark.slow
 class Checked:
     """The team, and the task *key* of it, which is worked on in *tree*."""
 
-    def __init__(self, office: Office, tree: Path, key: str) -> None:
+    def __init__(self, office: Office, tree: Path) -> None:
         self.office = office
         self.tree = tree
-        self.key = key
+        self.key = self.claimed("checked", "--check", "true", "--review-by", "mia")
+
+    def claimed(self, title: str, *words: str) -> str:
+        """A new task in bob's hands."""
+        key = str(self.office.lead("create-task", title, *words)["id"])
+        self.office.cli("bob").ok("claim-task", key)
+        return key
+
+    def forge(self, said: str) -> str:
+        """Why a landing is refused that bob's login asks for with psql."""
+        asked = self.office.psql("bob", said).stdout.split()[0]
+        landing = self.office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
+        assert landing["state"] == "refused", landing
+        return str(landing["reason"])
 
 
 @pytest.fixture(scope="module")
 def checked(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Checked:
     """The team with a task that has a check and a review, in bob's hands, in a checkout on a branch of its own."""
     tree = tmp_path_factory.mktemp("tree")
-    commit = "commit -q -m new --allow-empty"
-    for words in ("init -q -b main", commit, "switch -q -c work", commit):
-        subprocess.run(["git", *GIT, *words.split()], cwd=tree, check=True, timeout=60)
-    number = office.lead("create-task", "checked", "--check", "true", "--review-by", "mia")["id"]
-    office.cli("bob").ok("claim-task", str(number))
+    for words in ("init -q -b main", COMMIT, "switch -q -c work", COMMIT):
+        git(tree, *words.split())
+    made = Checked(office, tree)
     office.lead("create-task", "free")
-    return Checked(office, tree, str(number))
+    return made
 
 
-GIT = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+COMMIT = "commit -q -m new --allow-empty"
 OF_CHECKS = {
     "its own review": change("status", '"completed"', "record->>'title' = 'checked'"),
     "its check": change("check", '"echo"', "record->>'title' = 'checked'"),
@@ -95,14 +107,11 @@ def test_with_its_login_one_completes_hands_in_asks_and_reviews(
     landing = bob.ok("land", key, "--onto", "main")
     taken = f"kind = 'landing' AND key = '{landing['id']}'"
     assert "ERROR" in checked.office.psql("bob", change("state", '"landed"', taken)).stderr
-    assert (
-        checked.office.lead("wait", "--landing", str(landing["id"]), "--timeout", "60")["landing"]["state"] == "landed"
-    )
+    waited = checked.office.lead("wait", "--landing", str(landing["id"]), "--timeout", "60")["landing"]
+    assert waited["state"] == "landed"
     assert checked.office.lead("show-task", key)["landing"] == landing["id"]
     for field, value, why in FORGED:
-        forged = checked.office.psql("bob", FORGED_LANDING.format(field, value, landing["id"])).stdout.split()[0]
-        waited = checked.office.lead("wait", "--landing", forged, "--timeout", "60")
-        assert waited["landing"]["state"] == "refused" and why in waited["landing"]["reason"]
+        assert why in checked.forge(FORGED_LANDING.format(field, value, landing["id"]))
 
 
 def test_what_a_login_says_of_places_is_no_reason_to_land_from_there(
@@ -110,14 +119,11 @@ def test_what_a_login_says_of_places_is_no_reason_to_land_from_there(
 ) -> None:
     """Who leads lands what is in the repository that it is in, or that it landed from; not whatever git finds there."""
     office, foreign = checked.office, tmp_path / "foreign"
-    for words in ("init -q -b main", "commit -q -m new --allow-empty", "branch own", "worktree add -q ../own own"):
-        foreign.mkdir(exist_ok=True)
-        subprocess.run(["git", *GIT, *words.split()], cwd=foreign, check=True, timeout=60)
-    subprocess.run(
-        ["git", *GIT, "commit", "-q", "-m", "n", "--allow-empty"], cwd=tmp_path / "own", check=True, timeout=60
-    )
-    key = str(office.lead("create-task", "from elsewhere")["id"])
-    office.cli("bob").ok("claim-task", key)
+    foreign.mkdir()
+    for words in ("init -q -b main", COMMIT, "branch own", "worktree add -q ../own own"):
+        git(foreign, *words.split())
+    git(tmp_path / "own", *COMMIT.split())
+    key = checked.claimed("from elsewhere")
     seen = f"""record || '{{"worktree": "{tmp_path / "own"}", "host": null}}'"""
     told = office.psql(
         "bob", f"UPDATE teams.records SET body = ({seen})::text WHERE kind = 'agent' AND key = 'bob' RETURNING key"
@@ -134,53 +140,43 @@ def test_what_a_login_asks_for_is_pushed_to_no_branch_that_has_it_not(
     checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the machine of who leads would push to any branch what that login alone may not."""
-    office, far = checked.office, tmp_path / "far"
+    far = tmp_path / "far"
     monkeypatch.chdir(checked.tree)
-    key = str(office.lead("create-task", "to be pushed")["id"])
-    office.cli("bob").ok("claim-task", key)
-    commit = ["git", *GIT, "commit", "-q", "-m", "more", "--allow-empty"]
-    subprocess.run(commit, cwd=checked.tree, check=True, timeout=60)
-    landing = office.cli("bob").ok("land", key, "--onto", "main", "--no-wait")
-    subprocess.run(commit, cwd=checked.tree, check=True, timeout=60)
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checked.tree, capture_output=True, text=True, timeout=60)
-    subprocess.run(["git", "init", "-q", "--bare", str(far)], check=True, timeout=60)
-    subprocess.run(["git", "remote", "add", "origin", str(far)], cwd=checked.tree, check=True, timeout=60)
-    subprocess.run(["git", "branch", "release", "main"], cwd=checked.tree, check=True, timeout=60)
+    key = checked.claimed("to be pushed")
+    git(checked.tree, *COMMIT.split())
+    landing = checked.office.cli("bob").ok("land", key, "--onto", "main", "--no-wait")
+    git(checked.tree, *COMMIT.split())
+    git(tmp_path, "init", "-q", "--bare", str(far))
+    git(checked.tree, "remote", "add", "origin", str(far))
+    git(checked.tree, "branch", "release", "main")
+    head = git(checked.tree, "rev-parse", "HEAD")
     forged = FORGED_LANDING.format("via", "pr", landing["id"]).replace(
-        "'state',", f"'branch', 'main', 'onto', 'release', 'head', '{head.stdout.strip()}', 'state',"
+        "'state',", f"'branch', 'main', 'onto', 'release', 'head', '{head}', 'state',"
     )
-    asked = office.psql("bob", forged).stdout.split()[0]
-    waited = office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
-    assert waited["state"] == "refused" and "the person set" in waited["reason"]
-    there = subprocess.run(["git", "branch", "--format=%(refname:short)"], cwd=far, capture_output=True, timeout=60)
-    assert there.stdout == b""
+    assert "the person set" in checked.forge(forged)
+    assert git(far, "branch") == ""
 
 
 def test_what_a_login_asks_for_lands_as_it_was_reviewed(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else its word were enough for what nobody looked at."""
     office = checked.office
     monkeypatch.chdir(checked.tree)
-    key = str(office.lead("create-task", "to be reviewed", "--review-by", "mia")["id"])
-    office.cli("bob").ok("claim-task", key)
-    commit = ["git", *GIT, "commit", "-q", "-m", "unseen", "--allow-empty"]
-    subprocess.run(commit, cwd=checked.tree, check=True, timeout=60)
+    key = checked.claimed("to be reviewed", "--review-by", "mia")
+    git(checked.tree, *COMMIT.split())
     office.cli("bob").ok("update-task", key, "--status", "completed")
     office.cli("mia").ok("review-task", key, "--accept")
     landing = office.cli("bob").ok("land", key, "--onto", "main", "--no-wait")
     forged = FORGED_LANDING.format("head", added(checked.tree, "unseen"), landing["id"])
     for claim in ("", "'claim', 99, "):  # of another claim it is no more reviewed
-        asked = office.psql("bob", forged.replace("'state',", f"{claim}'state',")).stdout.split()[0]
-        waited = office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
-        assert waited["state"] == "refused" and "was not reviewed" in waited["reason"]
+        assert "was not reviewed" in checked.forge(forged.replace("'state',", f"{claim}'state',"))
 
 
 def added(tree: Path, name: str) -> str:
     """The commit that adds a file of that name there."""
     (tree / name).write_text(name)
-    for words in (["add", name], [*GIT, "commit", "-q", "-m", name]):
-        subprocess.run(["git", *words], cwd=tree, check=True, timeout=60)
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tree, capture_output=True, text=True, timeout=60)
-    return head.stdout.strip()
+    git(tree, "add", name)
+    git(tree, "commit", "-q", "-m", name)
+    return git(tree, "rev-parse", "HEAD")
 
 
 HANDED_IN = """UPDATE teams.records SET label = 'in_review', body =
@@ -195,12 +191,10 @@ def test_what_a_login_hands_in_for_a_review_is_a_commit_or_nothing(
     office, precious = checked.office, tmp_path / "precious"
     precious.write_text("mine")
     monkeypatch.chdir(checked.tree)
-    other = str(office.lead("create-task", "to land")["id"])
-    office.cli("bob").ok("claim-task", other)
+    other = checked.claimed("to land")
     added(checked.tree, f"seen-{len(what)}")
     template = office.cli("bob").ok("land", other, "--onto", "main", "--no-wait")["id"]
-    key = str(office.lead("create-task", "handed in", "--review-by", "mia")["id"])
-    office.cli("bob").ok("claim-task", key)
+    key = checked.claimed("handed in", "--review-by", "mia")
     submitted = f', "submitted": "{what.format(precious)}"' if what else ""
     assert office.psql("bob", HANDED_IN.format(submitted, key)).stdout.startswith(key)
     office.cli("mia").ok("review-task", key, "--accept")
@@ -208,10 +202,8 @@ def test_what_a_login_hands_in_for_a_review_is_a_commit_or_nothing(
     answer = office.cli("bob")("land", key, "--onto", "main")
     assert answer.status == 11 and ("was reviewed at" if what else "no commit of") in answer.stderr, answer
     forged = FORGED_LANDING.format("head", head, template).replace("'state',", f"'task', '{key}', 'state',")
-    asked = office.psql("bob", forged).stdout.split()[0]
-    waited = office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
-    assert (waited["state"], precious.read_text()) == ("refused", "mine"), waited
-    assert ("was not reviewed" if what else "no commit of") in waited["reason"]
+    assert ("was not reviewed" if what else "no commit of") in checked.forge(forged)
+    assert precious.read_text() == "mine"
 
 
 HOSTILE = (
@@ -239,17 +231,15 @@ def test_this_machine_asks_about_no_pull_requests_but_those_that_it_opened(
     checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`gh` would take an option for one, and say to a host of its choice who you are."""
-    office, asked, key = checked.office, tmp_path / "asked", ""
+    office, asked = checked.office, tmp_path / "asked"
     monkeypatch.chdir(checked.tree)
     office.tokens["max"] = office.owner.ok("join-team", "--role", "task-manager", agent="max")["token"]
     office.addresses |= office.lead("set-up-roles")["addresses"]
-    key = str(office.lead("create-task", "by a request")["id"])
-    office.cli("bob").ok("claim-task", key)
-    for words in ("commit -q -m request --allow-empty", f"init -q --bare {tmp_path / 'origin'}"):
-        subprocess.run(["git", *GIT, *words.split()], cwd=checked.tree, check=True, timeout=60)
-    subprocess.run(["git", "remote", "remove", "origin"], cwd=checked.tree, timeout=60)
-    origin = ["git", "remote", "add", "origin", str(tmp_path / "origin")]
-    subprocess.run(origin, cwd=checked.tree, check=True, timeout=60)
+    key = checked.claimed("by a request")
+    git(checked.tree, *COMMIT.split())
+    git(tmp_path, "init", "-q", "--bare", "origin")
+    git(checked.tree, "remote", "remove", "origin", ok=False)
+    git(checked.tree, "remote", "add", "origin", str(tmp_path / "origin"))
     gh = tmp_path / "gh"
     gh.write_text(GH.format(REQUEST, asked))
     gh.chmod(0o755)

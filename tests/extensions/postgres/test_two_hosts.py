@@ -59,12 +59,6 @@ def test_agents_are_reached_across_machines(two: tuple[Machine, Machine, Postgre
     assert alpha.ok("stop-agent", "ann", agent="lea", team=ALPHA)["outcome"] == "stopped"
 
 
-def seated(machine: Machine) -> dict[str, Any]:
-    rows = machine.ok("list-agents", team=ALPHA, agent="lea")["agents"]
-    found: dict[str, Any] = next(row for row in rows if row["name"] == "agentA")
-    return found
-
-
 def session(machine: Machine, name: str) -> dict[str, Any]:
     rows = machine.ok("list-agents", team=ALPHA, agent="lea")["agents"]
     found: dict[str, Any] = next(row for row in rows if row["name"] == name)["session"]
