@@ -6,16 +6,32 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.extensions.http.clients import BUSY, message
-from tests.support.agents import end_all, ended, place, session, team_of_agents
+from tests.support.agents import BUSY, detach, end_all, ended, go, is_busy, place, session, team_of_agents
 from tests.support.cli import TIMEOUT, Cli, make_team
-from tests.support.serving import Server, serving
-from tests.support.waits import until
+from tests.support.serving import Reply, Server, serving
 
 LISTENS = f"test $TEAMS_RESUME && cat >>$D/given || {{ {BUSY} }}"
+
+
+def message(server: Server, to: str, body: Any, query: str = "") -> Reply:
+    return server.ask("POST", f"/api/agents/{to}/message{query}", body)
+
+
+def listening(cli: Cli, agent: str) -> None:
+    """Start an agent that works, and has what comes in its next turn."""
+    (place(cli) / "ready").unlink(missing_ok=True)
+    detach(cli, agent, LISTENS)
+    is_busy(cli)
+
+
+def given(cli: Cli) -> list[dict[str, Any]]:
+    """The messages that its next turn was given."""
+    found: list[dict[str, Any]] = json.loads((place(cli) / "given").read_text())
+    return found
 
 
 @pytest.mark.slow
@@ -27,8 +43,7 @@ def test_the_seven_steps_of_janus(tmp_path: Path) -> None:
     try:
         with serving(cli) as server:
             # 1. two agents, of which one works in a turn of its own
-            cli.ok("run-agent", LISTENS, "--agent-id", "puppet", "--detach", agent="lea")
-            until((place(cli) / "busy").exists)
+            listening(cli, "puppet")
             # 2. both are listed
             rows = {row["name"]: row for row in server.get("/api/agents")}
             assert rows["puppet"]["status"] == "active" and rows["janus"]["status"] == "idle"
@@ -39,8 +54,7 @@ def test_the_seven_steps_of_janus(tmp_path: Path) -> None:
             assert (sent.status, sent.json) == (200, expected)
             # 4. the running turn ended for it, and it is the next
             assert ended(cli, "puppet").turns == 2
-            given = json.loads((place(cli) / "given").read_text())
-            assert [(m["from"], m["message"]) for m in given] == [("janus", said["message"])]
+            assert [(m["from"], m["message"]) for m in given(cli)] == [("janus", said["message"])]
             # 6. an agent that there is not
             missing = message(server, "muppet", {"message": "hello", "sender": "janus"})
             assert missing.status == 404 and missing.json["delivered"] is False
@@ -58,8 +72,7 @@ def test_the_seven_steps_of_janus(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) -> None:
     """It is in the inbox either way; the team's setting says what happens when nobody does, also at the shell."""
-    cli.ok("run-agent", LISTENS, "--agent-id", "zoe", "--detach", agent="lea")
-    until((place(cli) / "busy").exists)
+    listening(cli, "zoe")
     told = {"message": "true", "sender": "bob"}
     assert message(server, "zoe", told).json["interrupted"] is False
     assert message(server, "zoe", told, "?interrupt=false").json["interrupted"] is False
@@ -68,11 +81,8 @@ def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) ->
     assert message(server, "zoe", told, "?interrupt=false").json["interrupted"] is False
     assert message(server, "zoe", told).json["interrupted"] is True
     assert ended(cli, "zoe").turns == 2
-    given = json.loads((place(cli) / "given").read_text())
-    assert [m["number"] for m in given] == [1, 2, 3, 4]
-    (place(cli) / "busy").unlink()
-    cli.ok("run-agent", LISTENS, "--agent-id", "eve", "--detach", agent="lea")
-    until((place(cli) / "busy").exists)
+    assert [m["number"] for m in given(cli)] == [1, 2, 3, 4]
+    listening(cli, "eve")
     cli.ok("send-message", "eve", "true", agent="bob")
     assert ended(cli, "eve").turns == 2
     assert message(server, "mia", told).json["interrupted"] is False
@@ -83,8 +93,7 @@ def test_who_may_not_interrupt(cli: Cli, server: Server) -> None:
     """Is refused if it asks for it, and nothing is stored; what only the setting asks for waits instead."""
     cli.ok("define-role", "quiet", "--deny", "interject", agent="lea")
     cli.ok("join-team", "--role", "quiet", agent="eve")
-    cli.ok("run-agent", LISTENS, "--agent-id", "zoe", "--detach", agent="lea")
-    until((place(cli) / "busy").exists)
+    listening(cli, "zoe")
     told = {"message": "x", "sender": "eve"}
     refused = message(server, "zoe", told, "?interrupt=true")
     assert (refused.status, refused.json["code"]) == (403, "not_allowed")
@@ -92,19 +101,13 @@ def test_who_may_not_interrupt(cli: Cli, server: Server) -> None:
     cli.ok("set", "delivery", "interject", agent="lea")
     assert message(server, "zoe", told).json["interrupted"] is False and session(cli, "zoe").turns == 1
     assert [m["from"] for m in cli.ok("read-messages", "--peek", agent="zoe")] == ["eve"]
-    (place(cli) / "go").touch()
+    go(cli)
     assert ended(cli, "zoe").turns == 2
 
 
 def test_messages_that_are_not_delivered(cli: Cli, server: Server) -> None:
     incomplete = {"delivered": False, "error": "Missing message or sender"}
-    for body in (
-        {},
-        {"message": "x"},
-        {"sender": "bob"},
-        {"message": " ", "sender": "bob"},
-        {"message": 1, "sender": 2},
-    ):
+    for body in ({"message": "x"}, {"sender": "bob"}, {"message": " ", "sender": "bob"}, {"message": 1, "sender": 2}):
         reply = message(server, "mia", body)
         assert (reply.status, reply.json) == (400, incomplete)
     reply = message(server, "bob", {"message": "x", "sender": "bob"})

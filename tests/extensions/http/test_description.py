@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from teams_cli.extensions.http import openapi, refusals
-from tests.support.cli import make_team
-from tests.support.serving import Server, serving
+from tests.support.serving import Server
 
 FOUND = openapi.document()
 OPERATIONS = [operation for path in FOUND["paths"].values() for operation in path.values()]
@@ -32,12 +30,6 @@ with AuthenticatedClient(base_url=sys.argv[1], token=sys.argv[2]) as client:
     assert isinstance(refused, Error) and refused.error.code == "task_claimed", refused
     print([task.title for task in get_tasks.sync(client=client)])
 """
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    with serving(make_team(tmp_path / "root", "bob", "mia")) as server:
-        yield server
 
 
 def test_it_is_valid() -> None:
@@ -66,7 +58,7 @@ def test_hints_speak_of_requests() -> None:
         assert refusals.in_requests(said) == meant
 
 
-def test_a_refusal_tells_what_to_request(server: Server, tmp_path: Path) -> None:
+def test_a_refusal_tells_what_to_request(server: Server) -> None:
     hint = server.ask("GET", "/api/show-task?task=99").json["error"]["hint"]
     assert "/api/get-tasks" in hint and "teams " not in hint
     for_people = server.ask("GET", "/api/show-task?task=99", Prefer="hints=shell").json["error"]["hint"]
@@ -85,13 +77,6 @@ def test_a_client_made_from_it_works(server: Server, tmp_path: Path) -> None:
     assert made.returncode == 0, made.stdout.decode() + made.stderr.decode()
     (tmp_path / "use.py").write_text(SCRIPT)
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    used = subprocess.run(
-        [sys.executable, "use.py", server.url, server.token],
-        cwd=tmp_path,
-        env=environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert used.returncode == 0, used.stderr
-    assert used.stdout == "['Write the parser']\n"
+    words = [sys.executable, "use.py", server.url, server.token]
+    used = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120)
+    assert used.stdout == "['Write the parser']\n", used.stderr

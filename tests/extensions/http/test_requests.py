@@ -116,13 +116,8 @@ def test_who_may_ask(cli: Cli, server: Server) -> None:
     def post(**headers: str) -> tuple[int, str]:
         return server.ask("POST", "/api/send-message?as=bob", body, **headers).refusal
 
-    for host in (
-        f"evil.example:{server.port}",
-        "127.0.0.1",
-        "127.0.0.1:1",
-        f"[::1]:{server.port}",
-        f"127.1:{server.port}",
-    ):
+    port = server.port
+    for host in (f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1", f"[::1]:{port}", f"127.1:{port}"):
         assert post(Host=host) == server.ask("GET", "/", Host=host).refusal == (421, "wrong_host")
     for origin in ("http://evil.example", "null", "http://localhost:1", own + "0", own.replace("http", "https")):
         assert post(Origin=origin) == server.ask("GET", "/api/board", Origin=origin).refusal == (403, "foreign_origin")
@@ -174,11 +169,7 @@ def test_bodies_that_are_refused(cli: Cli, server: Server) -> None:
 
 
 def test_what_is_no_http_is_refused(server: Server) -> None:
-    for data in (
-        b"\x16\x03\x01\x00\x05hello\r\n\r\n",
-        b"GET / HTTP/1.1\r\n\r\n",
-        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
-    ):
+    for data in (b"\x16\x03\x01\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n"):
         with server.connect() as connection:
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
@@ -250,9 +241,7 @@ def test_the_board(cli: Cli, server: Server) -> None:
     assert [plan["status"] for plan in board["plans"]] == ["proposed"]
     assert [q["question"] for q in board["questions"]] == ["why?"] and board["questions"][0]["expiresAt"]
     assert [s["agent"] for s in board["shutdowns"]] == ["mia"]
-    assert [(m["from"], m["to"]) for m in board["messages"]] == [
-        ("system", who) for who in ("lea", "lea", "lea", "mia")
-    ]
+    assert [(m["from"], m["to"]) for m in board["messages"]] == [("system", who) for who in ["lea"] * 3 + ["mia"]]
     again = ["pending"]
     moves = {"task-1": again, "task-2": again, "task-3": again, "task-4": again, "task-5": ["cancelled"]}
     assert board["moves"] == moves

@@ -64,21 +64,17 @@ def test_the_server_is_found_and_forgotten(cli: Cli) -> None:
     assert second.end(signal.SIGINT) == 130 and not path.exists()
 
 
-def test_a_second_server_is_refused(cli: Cli, server: Server) -> None:
-    """It would tell clients another address; the first goes on."""
+def test_a_second_server_is_refused_and_the_board_of_the_first_opened(cli: Cli, server: Server, tmp_path: Path) -> None:
+    """It would tell clients another address. What is opened has the token, so that it can change something."""
     answer = cli("serve", "--json", "--port", "0")
     assert answer.status == 11 and answer.error["code"] == "conflict" and server.url in answer.error["message"]
-    assert server.get("/api/agents") and json.loads((cli.root / "server.json").read_text())["pid"] == server.pid
-
-
-def test_the_board_of_a_server_that_runs_is_opened(cli: Cli, server: Server, tmp_path: Path) -> None:
-    """With the token, so that what is opened can change something; that server goes on."""
     opened, browser = tmp_path / "opened", tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\necho "$1" >{opened}\n')
     browser.chmod(0o700)
     answer = cli("serve", "--open", "--json", BROWSER=f"{browser} %s")
     assert (answer.status, json.loads(answer.stdout)["pid"]) == (0, server.pid)
-    assert opened.read_text() == f"{server.url}/#token={server.token}\n" and server.get("/api/agents")
+    assert opened.read_text() == f"{server.url}/#token={server.token}\n"
+    assert server.get("/api/agents") and json.loads((cli.root / "server.json").read_text())["pid"] == server.pid
 
 
 @pytest.mark.slow

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from teams_cli.clock import parse_rfc3339
 from tests.extensions.http.board.page import Page, open_browser
-from tests.extensions.http.board.serving import Serving
 from tests.extensions.http.test_board_rows import large_team
 from tests.support.agents import end_all, team_of_agents
+from tests.support.serving import Server
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -51,14 +51,14 @@ def main() -> None:
         large_team(cli, TASKS, MESSAGES)
         browser = open_browser(Path(directory) / "home")
         browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _CARDS})
-        server = Serving(cli)
+        server = Server(cli)
         try:
             print(f"{TASKS:,} tasks, {MESSAGES:,} messages; median, worst of {rounds}, s")
             _show("first cards", [_opened(browser, server) for _ in range(rounds)], FIRST)
             _show("a change shown", [_changed(cli, browser, number) for number in range(rounds)], SHOWN)
         finally:
             browser.quit()
-            server.stop()
+            server.end()
             end_all(cli.root)
 
 
@@ -67,7 +67,7 @@ def _show(what: str, seconds: list[float], limit: float) -> None:
     print(f"  {what:<16}{middle:8.2f}{max(seconds):8.2f}   at most {limit} {'ok' if middle <= limit else 'MISSED'}")
 
 
-def _opened(browser: Chrome, server: Serving) -> float:
+def _opened(browser: Chrome, server: Server) -> float:
     """From going there to the first cards."""
     page = Page(browser)
     page.open(server.url, server.token)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.extensions.http.board.serving import Serving
 from tests.support.agents import end_all, team_of_agents
 from tests.support.cli import Cli
+from tests.support.serving import Server
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
@@ -44,14 +44,7 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
 
 
 @pytest.fixture
-def server(cli: Cli) -> Iterator[Serving]:
-    made = Serving(cli)
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def page(browser: Chrome, server: Serving) -> Iterator[Page]:
+def page(browser: Chrome, server: Server) -> Iterator[Page]:
     """The board, opened by the address that `teams serve` prints; the browser has nothing to complain of."""
     from tests.extensions.http.board.page import Page
 

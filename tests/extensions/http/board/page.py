@@ -19,6 +19,8 @@ from tests.support.waits import until
 
 CHROMIUM = os.environ.get("TEAMS_CHROMIUM", "/usr/bin/chromium")  # read now: tests don't see such variables
 DRIVER = os.environ.get("TEAMS_CHROMEDRIVER", "/usr/bin/chromedriver")
+ESCAPES = "\x1b[2J\x1b]0;title\x07 \u202egnp.exe \x9b31m \u200bend"
+"""Not to be taken for more than text."""
 TOP = Path(__file__).parents[4]
 AXE = os.environ.get("TEAMS_AXE", f"{TOP}/.browser/node_modules/axe-core/axe.min.js")
 PICTURES = TOP / "build" / "board"

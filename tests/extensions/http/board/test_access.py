@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.support.cli import add_tasks
-
-if TYPE_CHECKING:
-    from tests.extensions.http.board.page import Page
-    from tests.extensions.http.board.serving import Serving
-    from tests.support.cli import Cli
+from tests.extensions.http.board.page import Page
+from tests.support.cli import Cli, add_tasks
+from tests.support.serving import Server, serving
 
 pytestmark = pytest.mark.browser
 
 
-def test_without_a_token_the_board_only_shows(cli: Cli, server: Serving, page: Page) -> None:
+def test_without_a_token_the_board_only_shows(cli: Cli, server: Server, page: Page) -> None:
     add_tasks(cli, "One")
     cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
     page.open(server.url)
@@ -41,22 +36,21 @@ def test_without_a_token_the_board_only_shows(cli: Cli, server: Serving, page: P
     assert server.token not in page.browser.current_url
 
 
-def test_a_private_server_shows_nothing_without_the_token(cli: Cli, server: Serving, page: Page) -> None:
+def test_a_private_server_shows_nothing_without_the_token(cli: Cli, server: Server, page: Page) -> None:
     add_tasks(cli, "Secret")
-    server.stop()
-    server.words = ("--private",)
-    server.start("0")
-    page.open(server.url, live=False)
-    page.reads("#banner", "the token is missing")
-    assert page.all(".card") == []
-    page.click("#access", "Read only")
-    page.type("dialog input[name=token]", server.token)
-    page.click("dialog button.primary")
-    page.reads("#card-task-1", "Secret")
-    page.reads("#connection", "Live")
+    server.end()
+    with serving(cli, "--private") as private:
+        page.open(private.url, live=False)
+        page.reads("#banner", "the token is missing")
+        assert page.all(".card") == []
+        page.click("#access", "Read only")
+        page.type("dialog input[name=token]", private.token)
+        page.click("dialog button.primary")
+        page.reads("#card-task-1", "Secret")
+        page.reads("#connection", "Live")
 
 
-def test_another_team_is_chosen_and_named_in_the_address(cli: Cli, server: Serving, page: Page) -> None:
+def test_another_team_is_chosen_and_named_in_the_address(cli: Cli, server: Server, page: Page) -> None:
     cli.ok("spawn-team", "beta", agent="ben", team="")
     cli.ok("create-task", "Of the other team", agent="ben", team="beta")
     add_tasks(cli, "Of the first team")
@@ -80,7 +74,7 @@ def test_another_team_is_chosen_and_named_in_the_address(cli: Cli, server: Servi
     page.reads("#card-task-1", "Of the first team")
 
 
-def test_in_a_secure_team_the_person_has_a_token_too(cli: Cli, server: Serving, page: Page) -> None:
+def test_in_a_secure_team_the_person_has_a_token_too(cli: Cli, server: Server, page: Page) -> None:
     tokens = cli.ok("spawn-team", "vault", "--secure", agent="ben", team="")
     page.open(server.url, server.token, query="?team=vault")
     page.type("#composer textarea", "Is this safe?")

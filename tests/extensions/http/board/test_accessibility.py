@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.extensions.http.board.texts import ESCAPES
-from tests.support.cli import ALPHA, add_tasks
-
-if TYPE_CHECKING:
-    from tests.extensions.http.board.page import Page
-    from tests.extensions.http.board.serving import Serving
-    from tests.support.cli import Cli
+from tests.extensions.http.board.page import ESCAPES, Page
+from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.serving import Server
 
 pytestmark = pytest.mark.browser
 
@@ -42,7 +36,7 @@ VIEWS = {"light": (1440, 900), "phone-dark": (360, 740), "tablet": (820, 1100)}
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_nobody_is_kept_out(cli: Cli, server: Serving, page: Page, name: str) -> None:
+def test_nobody_is_kept_out(cli: Cli, server: Server, page: Page, name: str) -> None:
     """No serious barrier that axe knows, nothing wider than the window, in every light and at every width."""
     width, height = VIEWS[name]
     crowded(cli, page)

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+import signal
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.extensions.http.board.texts import ESCAPES
+from tests.extensions.http.board.page import ESCAPES, Page
 from tests.support.agents import ended, marked, outputs_to, place, session
-from tests.support.cli import TIMEOUT, add_tasks
+from tests.support.cli import TIMEOUT, Cli, add_tasks
+from tests.support.serving import Server, serving
 from tests.support.waits import until
-
-if TYPE_CHECKING:
-    from tests.extensions.http.board.page import Page
-    from tests.extensions.http.board.serving import Serving
-    from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser
 
 INJECTION = "<script>window.ran = true</script><img src=x onerror='window.ran = true'><b>bold</b>"
 
 
-def test_a_question_is_answered_in_place(cli: Cli, page: Page) -> None:
+def test_a_question_is_answered_in_place_or_skipped(cli: Cli, page: Page) -> None:
     asking = cli.start("ask-others", "Which engine first?\nFiles or memory?", "--human", "--json", agent="bob")
     page.reads(".ask.question .said", "Which engine first?\nFiles or memory?")
     assert page.text(".ask.question h3") == "bob asks"
@@ -39,6 +35,15 @@ def test_a_question_is_answered_in_place(cli: Cli, page: Page) -> None:
     assert found["responses"] == [{"responder_id": "human", "content": "files first", "is_human": True}]
     page.gone(".ask")
     page.reads("#waiting-none", "Nothing waits for you")
+    cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
+    page.click(".ask.question button", "Skip")
+    page.reads(".undo", "bob's ask-2 is skipped")
+    page.click(".undo button")
+    page.one(".ask.question textarea")
+    assert cli.ok("show-question", "2")["status"] == "pending"
+    page.click(".ask.question button", "Skip")
+    page.gone(".ask.question")
+    until(lambda: cli.ok("show-question", "2")["status"] != "pending")
 
 
 @pytest.mark.parametrize(("choice", "status"), [("Allow once", 0), ("Deny", 13)])
@@ -84,11 +89,15 @@ def test_a_task_is_dragged_where_it_may_go(cli: Cli, page: Page) -> None:
     assert cli.ok("show-task", "1")["status"] == "pending"
     page.drag("#card-task-1", ".column[data-status=cancelled]")
     page.until(lambda: page.tasks_in("cancelled") == ["task-1"])
+    page.reads(".undo", "task-1 is cancelled.")
+    page.picture("undo")
     assert cli.ok("show-task", "1")["status"] == "cancelled"
+    page.click(".undo button")
+    page.until(lambda: page.tasks_in("pending") == ["task-1"])
     page.drag("#card-task-2", ".column[data-status=pending]")
     page.type("dialog input[name=reason]", "more urgent things")
     page.click("dialog button.danger", "Release")
-    page.until(lambda: page.tasks_in("pending") == ["task-2"])
+    page.until(lambda: page.tasks_in("pending") == ["task-1", "task-2"])
     assert cli.ok("show-task", "2")["notes"][-1]["reason"] == "more urgent things"
 
 
@@ -112,6 +121,8 @@ def test_a_task_is_moved_by_keyboard_alone(cli: Cli, page: Page) -> None:
     page.keys(Keys.ARROW_DOWN, Keys.ENTER)
     page.until(lambda: page.tasks_in("cancelled") == ["task-2"])
     assert cli.ok("show-task", "2")["status"] == "cancelled"
+    page.keys("z")
+    page.until(lambda: page.tasks_in("cancelled") == [])
 
 
 def test_a_task_is_created_edited_and_made_to_wait(cli: Cli, page: Page) -> None:
@@ -127,12 +138,8 @@ def test_a_task_is_created_edited_and_made_to_wait(cli: Cli, page: Page) -> None
     page.click("dialog button.primary")
     page.reads("#card-task-2 .waits", "task-1")
     made = cli.ok("show-task", "2")
-    assert (made["title"], made["priority"], made["require"], made["blockedBy"]) == (
-        "Second",
-        "high",
-        ["sql", "docs"],
-        ["task-1"],
-    )
+    assert (made["title"], made["priority"]) == ("Second", "high")
+    assert (made["require"], made["blockedBy"]) == (["sql", "docs"], ["task-1"])
     page.click("#card-task-2 .open")
     page.click("dialog button", "Edit…")
     page.type("dialog input[name=title]", "Second, better")
@@ -192,14 +199,18 @@ def test_what_agents_write_is_text_and_never_runs(cli: Cli, page: Page) -> None:
 
 
 def test_messages_are_written_answered_and_followed_in_threads(cli: Cli, page: Page) -> None:
-    page.choose("#composer select", "bob")
+    """A reply goes to who it answers alone, and to everybody only what is chosen to, each time."""
     page.type("#composer textarea", "Which engine do you use?")
-    page.click("#composer button", "Send")
+    page.click("#composer [type=submit]")
+    assert page.run("return document.querySelector('#composer select').validity.valueMissing") is True
+    page.choose("#composer select", "bob")
+    page.click("#composer [type=submit]", "Send")
     page.reads("#stream", "Which engine do you use?")
     assert page.one("#composer textarea").get_attribute("value") == ""
     cli.ok("reply", "1", "Files.", agent="bob")
     page.click("#stream .message button", "Reply")
     page.reads(".answering", "Answering bob, msg-2: Files.")
+    page.reads("#composer [type=submit]", "Send to bob")
     page.type("#composer textarea", "Good.")
     page.chord(Keys.CONTROL, Keys.ENTER)
     page.until(lambda: len(page.all("#stream .quote")) == 2)
@@ -207,12 +218,19 @@ def test_messages_are_written_answered_and_followed_in_threads(cli: Cli, page: P
     assert (sent["message"].splitlines()[0], sent["type"], sent["replyTo"]) == ("Good.", "reply", "msg-2")
     page.choose("#composer select", "all")
     page.type("#composer textarea", "Everybody, please commit.")
-    page.click("#composer button", "Send")
+    page.click("#composer [type=submit]")
     page.reads("#stream .message.broadcast", "Everybody, please commit.")
+    page.until(lambda: page.one("#composer select").get_attribute("value") == "", "all are chosen anew each time")
     page.click("#stream button", "Thread, 3 messages")
     page.reads("#thread-bar", "Thread of msg-1, 3 messages")
     assert "please commit" not in page.text("#stream")
     page.picture("thread")
+    page.reads(".answering", "Writing to bob")  # it is answered: what follows is a letter of its own
+    page.type("#composer textarea", "One more thing.")
+    page.click("#composer [type=submit]")
+    until(lambda: cli.ok("read-messages", "--all", agent="bob")[-1]["message"] == "One more thing.")
+    assert cli.ok("read-messages", "--all", agent="bob")[-1]["to"] == "bob"
+    assert [one["message"] for one in cli.ok("read-messages", "--all", agent="mia")] == ["Everybody, please commit."]
     page.click("#thread-bar button")
     page.reads("#stream", "please commit")
 
@@ -247,10 +265,10 @@ def test_an_agent_is_looked_at_interjected_paused_and_stopped(cli: Cli, page: Pa
     assert outputs_to(cli, "lea")[-1][0] == "liv"
 
 
-def test_the_page_goes_on_after_the_server_was_killed(cli: Cli, server: Serving, page: Page) -> None:
+def test_the_page_goes_on_after_the_server_was_killed(cli: Cli, server: Server, page: Page) -> None:
     add_tasks(cli, "Before")
     page.one("#card-task-1")
-    server.kill()
+    server.end(signal.SIGKILL)
     page.reads("#connection", "Reconnecting")
     page.reads("#banner", "can't be reached")
     page.picture("disconnected")
@@ -259,19 +277,19 @@ def test_the_page_goes_on_after_the_server_was_killed(cli: Cli, server: Serving,
     page.click("dialog button.primary")
     page.reads("dialog [role=alert]", "can't be reached")
     cli.ok("create-task", "Meanwhile", agent="lea")
-    server.start()
-    page.until(lambda: page.text("#connection") == "Live")
-    page.one("#card-task-2")
-    assert not page.one("#tasks").text.count("Typed while")
-    page.click("dialog button.primary")
-    page.reads("dialog [role=alert]", "token")  # each start of the server has its own
-    page.run("location.hash = arguments[0]", f"token={server.token}")
-    page.until(lambda: page.text("#access") == "Token")
-    page.click("dialog button.primary")
-    page.reads("#card-task-3", "Typed while the server is away")
-    cli.ok("announce", "after the restart", agent="bob")
-    page.reads("#agent-list", "after the restart")
-    page.until(lambda: not page.one("body").text.count("can't be reached"))
+    with serving(cli, port=server.port) as again:
+        page.until(lambda: page.text("#connection") == "Live")
+        page.one("#card-task-2")
+        assert not page.one("#tasks").text.count("Typed while")
+        page.click("dialog button.primary")
+        page.reads("dialog [role=alert]", "token")  # each start of the server has its own
+        page.run("location.hash = arguments[0]", f"token={again.token}")
+        page.until(lambda: page.text("#access") == "Token")
+        page.click("dialog button.primary")
+        page.reads("#card-task-3", "Typed while the server is away")
+        cli.ok("announce", "after the restart", agent="bob")
+        page.reads("#agent-list", "after the restart")
+        page.until(lambda: not page.one("body").text.count("can't be reached"))
 
 
 def test_many_tasks_are_on_few_cards(cli: Cli, page: Page) -> None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.support.cli import ALPHA, add_tasks
+from tests.extensions.http.board.page import Page
+from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.serving import Server
 from tests.support.waits import until
 from tests.support.workflow_runs import write_workflow
-
-if TYPE_CHECKING:
-    from tests.extensions.http.board.page import Page
-    from tests.extensions.http.board.serving import Serving
-    from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser
 
@@ -48,6 +43,7 @@ def test_the_line_on_top_tells_the_course_and_each_part_of_it_filters(cli: Cli, 
 
 
 def test_what_failed_says_why_and_is_opened_again(cli: Cli, page: Page) -> None:
+    """Or no longer blocks another, which is taken back."""
     stuck(cli)
     page.reads("#card-task-3 .reason", "The shop\nis closed")
     page.reads("#card-task-3 .holds", "blocks 2 tasks")
@@ -57,16 +53,6 @@ def test_what_failed_says_why_and_is_opened_again(cli: Cli, page: Page) -> None:
     page.reads(".ask.failed", "by zoe, blocks 2 tasks")
     assert page.browser.title.startswith("(1) ")
     page.picture("failed-task")
-    page.click(".ask.failed button", "Open again")
-    page.gone(".ask.failed")
-    assert cli.ok("show-task", "3")["status"] == "pending"
-    page.one("#card-task-4 .chip:not(.failed)")
-    cli.ok("claim-task", "3", agent="bob")
-    page.one("#card-task-4 .chip.in_progress")
-
-
-def test_a_blocker_is_dropped_and_put_back(cli: Cli, page: Page) -> None:
-    stuck(cli)
     page.click(".ask.failed button", "Remove the blocker")
     until(lambda: cli.ok("show-task", "4")["blocked"] is False)
     page.reads(".undo", "task-4 is no longer blocked by task-3")
@@ -75,6 +61,12 @@ def test_a_blocker_is_dropped_and_put_back(cli: Cli, page: Page) -> None:
     until(lambda: cli.ok("show-task", "4")["blockedBy"] == ["task-3"])
     page.gone(".undo")
     page.reads("#course", "1 failed, blocks 2")
+    page.click(".ask.failed button", "Open again")
+    page.gone(".ask.failed")
+    assert cli.ok("show-task", "3")["status"] == "pending"
+    page.one("#card-task-4 .chip:not(.failed)")
+    cli.ok("claim-task", "3", agent="bob")
+    page.one("#card-task-4 .chip.in_progress")
 
 
 def test_letters_are_answered_or_done_where_they_wait(cli: Cli, page: Page) -> None:
@@ -92,69 +84,6 @@ def test_letters_are_answered_or_done_where_they_wait(cli: Cli, page: Page) -> N
     assert cli.ok("read-messages", agent="human") == []
 
 
-def test_a_reply_in_a_thread_goes_to_who_it_answers_alone(cli: Cli, page: Page) -> None:
-    cli.ok("send-message", "human", "Which engine?", agent="bob")
-    cli.ok("reply", "1", "Files. Why?", agent="human")
-    cli.ok("reply", "2", "It is slow.", agent="bob")
-    page.click("#stream button", "Thread, 3 messages")
-    page.reads(".answering", "Answering bob, msg-3")
-    page.reads("#composer [type=submit]", "Send to bob")
-    page.type("#composer textarea", "I see.")
-    page.click("#composer [type=submit]")
-    page.reads("#stream", "I see.")
-    (last,) = [m for m in cli.ok("read-messages", "--all", agent="bob") if m["message"] == "I see."]
-    assert (last["to"], last["type"], last["replyTo"]) == ("bob", "reply", "msg-3")
-    page.click("#thread-bar button")
-    page.click("#stream button", "Thread, 4 messages")
-    page.reads(".answering", "Writing to bob")  # it is answered: what follows is a letter of its own
-    page.type("#composer textarea", "One more thing.")
-    page.click("#composer [type=submit]")
-    until(
-        lambda: (
-            [m["to"] for m in cli.ok("read-messages", "--all", agent="bob") if m["message"] == "One more thing."]
-            == ["bob"]
-        )
-    )
-    assert cli.ok("read-messages", "--all", agent="mia") == []
-
-
-def test_only_an_explicit_choice_goes_to_everybody(cli: Cli, page: Page) -> None:
-    page.type("#composer textarea", "To whom?")
-    page.click("#composer [type=submit]")
-    assert page.run("return document.querySelector('#composer select').validity.valueMissing") is True
-    page.choose("#composer select", "all")
-    page.click("#composer [type=submit]")
-    page.reads("#stream .message.broadcast", "To whom?")
-    page.until(lambda: page.one("#composer select").get_attribute("value") == "", "all are chosen anew each time")
-
-
-def test_cancelling_can_be_undone(cli: Cli, page: Page) -> None:
-    add_tasks(cli, "One", "Two")
-    page.drag("#card-task-1", ".column[data-status=cancelled]")
-    page.reads(".undo", "task-1 is cancelled.")
-    page.picture("undo")
-    page.click(".undo button")
-    page.until(lambda: page.tasks_in("cancelled") == [])
-    assert cli.ok("show-task", "1")["status"] == "pending"
-    page.one("#card-task-2 .open").send_keys(Keys.ESCAPE)
-    page.chord(Keys.SHIFT, Keys.ARROW_RIGHT)
-    page.until(lambda: page.tasks_in("cancelled") == ["task-2"])
-    page.keys("z")
-    page.until(lambda: page.tasks_in("cancelled") == [])
-
-
-def test_a_skip_waits_and_can_be_taken_back(cli: Cli, page: Page) -> None:
-    cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
-    page.click(".ask.question button", "Skip")
-    page.reads(".undo", "bob's ask-1 is skipped")
-    page.click(".undo button")
-    page.one(".ask.question textarea")
-    assert cli.ok("show-question", "1")["status"] == "pending"
-    page.click(".ask.question button", "Skip")
-    page.gone(".ask.question")
-    until(lambda: cli.ok("show-question", "1")["status"] != "pending")
-
-
 def test_agents_in_trouble_look_so(cli: Cli, page: Page) -> None:
     cli.ok("run-agent", "echo no luck >&2; exit 3", "--agent-id", "kim", "--detach", agent="lea")
     page.reads(".agent.trouble-failed .state", "failed")
@@ -165,7 +94,7 @@ def test_agents_in_trouble_look_so(cli: Cli, page: Page) -> None:
     page.picture("agents-in-trouble")
 
 
-def test_everything_has_a_link(cli: Cli, server: Serving, page: Page) -> None:
+def test_everything_has_a_link(cli: Cli, server: Server, page: Page) -> None:
     stuck(cli)
     cli.ok("send-message", "mia", "A letter to link to", agent="bob")
     cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,14 +11,11 @@ from teams_cli.clients.output import Tokens
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import TASK
 from teams_cli.teams import presence, teams
+from tests.extensions.http.board.page import Page
 from tests.extensions.http.board.test_views import LOOKS
-from tests.support.cli import ALPHA
+from tests.support.cli import ALPHA, Cli
+from tests.support.serving import Server
 from tests.support.waits import until
-
-if TYPE_CHECKING:
-    from tests.extensions.http.board.page import Page
-    from tests.extensions.http.board.serving import Serving
-    from tests.support.cli import Cli
 
 pytestmark = pytest.mark.browser
 
@@ -112,7 +108,7 @@ def test_reviews_are_ended_where_they_are_seen(cli: Cli, page: Page, tmp_path: P
     page.gone(".column[data-status=in_review]:not([hidden])")
 
 
-def test_checks_are_told_with_what_they_printed(cli: Cli, page: Page, tmp_path: Path) -> None:
+def test_checks_and_the_landing_queue_are_told_with_what_they_printed(cli: Cli, page: Page, tmp_path: Path) -> None:
     proven(cli, tmp_path)
     page.click("#tab-checks")
     page.reads("#view-checks [role=status]", "1 failed, 1 not run yet, 2 passed")
@@ -121,18 +117,13 @@ def test_checks_are_told_with_what_they_printed(cli: Cli, page: Page, tmp_path: 
     page.reads("[data-check=task-3] .output", "counted 3 of 4")
     page.click("[data-check=task-3] .chip")
     page.reads("dialog .facts", "failed, exit status 1")
-
-
-def test_the_landing_queue_is_followed(cli: Cli, page: Page, tmp_path: Path) -> None:
-    proven(cli, tmp_path)
+    page.click("dialog .close")
     landed(cli)
     cli.ok("announce", "landing", agent="bob")
     page.click("#tab-landings")
     page.reads("#view-landings [role=status]", "1 checking, 1 queued, 1 conflict, 1 red, 1 refused, 1 landed")
-    assert [row.get_attribute("data-landing") for row in page.all("#view-landings .row")][:2] == [
-        "landing-5",
-        "landing-6",
-    ]
+    rows = [row.get_attribute("data-landing") for row in page.all("#view-landings .row")]
+    assert rows[:2] == ["landing-5", "landing-6"]
     page.reads("[data-landing=landing-2]", "2 failed, 7 passed")
     page.reads("[data-landing=landing-3]", "Conflicts: src/app.py")
     page.reads("[data-landing=landing-4]", "uncommitted changes")
@@ -156,7 +147,7 @@ def test_what_was_taken_is_told_and_the_budget_raised(cli: Cli, page: Page) -> N
 
 @pytest.mark.parametrize(("light", "width", "height"), LOOKS)
 def test_every_view_is_open_to_all_at_every_size(
-    cli: Cli, server: Serving, page: Page, tmp_path: Path, light: str, width: int, height: int
+    cli: Cli, server: Server, page: Page, tmp_path: Path, light: str, width: int, height: int
 ) -> None:
     proven(cli, tmp_path)
     landed(cli)

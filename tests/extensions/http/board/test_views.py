@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from selenium.webdriver.common.keys import Keys
 
 from teams_cli.store.documents import encode
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
+from tests.extensions.http.board.page import Page
 from tests.extensions.http.board.test_course import stuck
-from tests.support.cli import ALPHA, add_tasks
-
-if TYPE_CHECKING:
-    from tests.extensions.http.board.page import Page
-    from tests.support.cli import Cli
+from tests.support.cli import ALPHA, Cli, add_tasks
 
 pytestmark = pytest.mark.browser
 
@@ -29,6 +24,7 @@ def drawn(page: Page) -> dict[str, str]:
 
 
 def test_what_waits_for_what_is_drawn_and_follows_the_work(cli: Cli, page: Page) -> None:
+    """The graph is used by keyboard, and read as a table."""
     stuck(cli)
     add_tasks(cli, "Sweep", blocked_by=["task-2"])
     add_tasks(cli, "Celebrate", blocked_by=["task-6"])
@@ -50,14 +46,7 @@ def test_what_waits_for_what_is_drawn_and_follows_the_work(cli: Cli, page: Page)
     page.until(lambda: drawn(page).get("task-6") == "node ready critical")
     cli.ok("create-task", "Sleep", "--blocked-by", "task-7", agent="lea")
     page.until(lambda: drawn(page).get("task-8") == "node blocked critical")
-
-
-def test_the_graph_is_used_by_keyboard_and_read_as_a_table(cli: Cli, page: Page) -> None:
-    stuck(cli)
-    page.click("#tab-graph")
-    page.until(lambda: len(drawn(page)) == 3)
-    page.run("document.querySelector('.node[tabindex=\"0\"]').focus()")
-    assert page.focused().startswith("task-3")
+    page.run("document.querySelector('.node[data-task=task-3]').focus()")
     page.keys(Keys.ARROW_RIGHT)
     page.until(lambda: page.focused().startswith("task-4"))
     page.keys(Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ENTER)
