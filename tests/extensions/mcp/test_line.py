@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from tests.support.agents import end_all, keepers, team_of_agents, unread
-from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks
 from tests.support.mcp_client import Line
 from tests.support.seated_client import SeatedClient
 
@@ -19,13 +19,10 @@ pytestmark = pytest.mark.slow
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, NO_RESOURCE = -32700, -32600, -32601, -32602, -32002
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob")
-
-
 def test_it_says_what_it_is_and_what_it_is_for(cli: Cli) -> None:
     with Line(cli, "bob") as line:
+        line.send("server/discover")  # a probe for the newest protocol, before the handshake of an older one
+        assert line.read()["error"]["code"] == METHOD_NOT_FOUND
         hello = line.hello()
         assert hello["serverInfo"]["name"] == "teams" and hello["protocolVersion"] == "2025-11-25"
         assert "claim_task" in hello["instructions"]
@@ -33,13 +30,6 @@ def test_it_says_what_it_is_and_what_it_is_for(cli: Cli) -> None:
         assert hello["capabilities"]["resources"]["subscribe"] is True
         assert line.end() == ([], "")
         assert line.process.returncode == 0
-
-
-def test_a_probe_for_the_newest_protocol_does_not_keep_an_older_client_from_its_handshake(cli: Cli) -> None:
-    with Line(cli, "bob") as line:
-        line.send("server/discover")
-        assert line.read()["error"]["code"] == METHOD_NOT_FOUND
-        assert line.hello()["serverInfo"]["name"] == "teams"
 
 
 GARBAGE: list[tuple[bytes, int, int | str | None]] = [
@@ -123,7 +113,8 @@ def test_it_ends_with_its_client(cli: Cli) -> None:
     assert unread(cli, "bob") == [1]
 
 
-def test_a_client_that_reads_nothing_does_not_keep_it_alive(cli: Cli) -> None:
+def test_it_ends_though_nobody_reads_or_calls_wait(cli: Cli) -> None:
+    """With a client that reads nothing, and by a signal while calls wait."""
     add_tasks(cli, *("title " * 30 for _ in range(50)))
     with Line(cli, "bob") as line:
         line.hello()
@@ -132,9 +123,6 @@ def test_a_client_that_reads_nothing_does_not_keep_it_alive(cli: Cli) -> None:
         line.process.stdin.close()
         assert line.process.wait(TIMEOUT) == 0
         line.process.stdin = None
-
-
-def test_a_signal_ends_it_while_calls_wait(cli: Cli) -> None:
     with Line(cli, "bob") as line:
         line.hello()
         line.use("wait", message=True)
@@ -158,7 +146,8 @@ def test_too_many_calls_at_once_are_refused_and_the_others_go_on(cli: Cli) -> No
         assert {tuple(answer["result"]["structuredContent"]["unread"]) for answer in answered} == {("msg-1",)}
 
 
-def test_agents_started_through_it_write_nothing_to_the_line(tmp_path: Path) -> None:
+def test_agents_started_through_it_write_nothing_to_the_line_and_outlive_it(tmp_path: Path) -> None:
+    """They do not descend from it: OpenCode ends all that does, when it ends."""
     cli = team_of_agents(tmp_path, "bob")
     try:
         with Line(cli, "bob") as line:
@@ -166,25 +155,13 @@ def test_agents_started_through_it_write_nothing_to_the_line(tmp_path: Path) -> 
             spawned = line.use("spawn", prompt="echo loud; echo louder >&2", agent_id="ben", wait=True)
             answer = line.read()
             assert answer["id"] == spawned and answer["result"]["structuredContent"]["output"] == "loud\n"
-            assert line.end() == ([], "")
-    finally:
-        end_all(cli.root)
-
-
-def test_an_agent_does_not_descend_from_the_server_that_started_it(tmp_path: Path) -> None:
-    """OpenCode ends all that does, when it ends."""
-    cli = team_of_agents(tmp_path, "bob")
-    try:
-        with Line(cli, "bob") as line:
-            line.hello()
             line.use("spawn", prompt="$T read-messages --wait 60", agent_id="ann")
             assert "error" not in line.read()["result"]["structuredContent"]
-            (pid,) = keepers(cli.root)
-            above = []
-            while pid > 1:
-                pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-                above.append(pid)
+            above = keepers(cli.root)[-1:]
+            while above[-1] > 1:
+                above.append(int(Path(f"/proc/{above[-1]}/stat").read_text().rpartition(")")[2].split()[1]))
             assert line.process.pid not in above
+            assert line.end() == ([], "")
     finally:
         end_all(cli.root)
 

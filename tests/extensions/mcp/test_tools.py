@@ -31,7 +31,7 @@ def listed_bytes(tools: list[Any]) -> int:
 
 @pytest.mark.slow
 async def test_each_role_is_offered_what_it_may_use(cli: Cli) -> None:
-    """In few words: models read the list with every request, also that they may ask."""
+    """In few words: models read the list with every request, also that they may ask. It changes with the role."""
     cli.ok("set", "broadcast", "agents", agent="lea")
     cli.ok("set", "broadcast_sensitivity", "high", agent="lea")
     for agent, some, none in (("bob", OF_MEMBERS, OF_LEADERS), ("lea", OF_LEADERS, OF_MEMBERS)):
@@ -44,6 +44,14 @@ async def test_each_role_is_offered_what_it_may_use(cli: Cli) -> None:
     async with client_of(cli, "mia", *_DAILY_LIST) as client:
         found = set(await names(client))
         assert found >= {"create_task", "claim_task"} and "broadcast" not in found
+    heard: list[Any] = []
+    async with client_of(cli, "bob", *_DAILY_LIST, heard=heard) as client:
+        assert "claim_task" in await names(client)
+        cli.ok("hand-over", "bob", agent="lea")
+        await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
+        changed = await names(client)
+        assert "claim_task" not in changed and "create_task" in changed
+        await call(client, "create_task", title="lead")
 
 
 @pytest.mark.parametrize("era", EITHER)
@@ -84,7 +92,7 @@ async def test_where_questions_are_on_the_tool_for_them_is_in_the_first_list(cli
 
 @pytest.mark.slow
 async def test_all_tools_are_all_that_programs_may_request(cli: Cli) -> None:
-    """Each with the schema of its command; together, the roles see every one."""
+    """Each with the schema of its command, a title and what it may do; together, the roles see every one."""
     found = {}
     for agent in ("lea", "bob", "mia", "human"):
         async with client_of(cli, agent, "--tools", "all") as client:
@@ -94,7 +102,12 @@ async def test_all_tools_are_all_that_programs_may_request(cli: Cli) -> None:
     for name, command in commands.items():
         told = set(found[name].input_schema["properties"])
         assert told == {parameter.key for parameter in requests.parameters(command)}
+        assert found[name].title and found[name].annotations
         assert "teams " + command.name not in (found[name].description or "")
+    says = {name: tool.annotations for name, tool in found.items()}
+    assert says["get_tasks"].read_only_hint and says["update_task"].destructive_hint is True
+    assert (says["wait"].read_only_hint, says["wait"].destructive_hint) == (None, False)
+    assert says["claim_task"].destructive_hint is False
 
 
 async def test_without_an_identity_one_can_look_and_join(cli: Cli) -> None:
@@ -145,18 +158,6 @@ async def test_tools_are_called_as_in_opencode_teams(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_when_the_role_changes_other_tools_are_offered(cli: Cli) -> None:
-    heard: list[Any] = []
-    async with client_of(cli, "bob", heard=heard) as client:
-        assert "claim_task" in await names(client)
-        cli.ok("hand-over", "bob", agent="lea")
-        await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
-        found = await names(client)
-        assert "claim_task" not in found and "create_task" in found
-        await call(client, "create_task", title="lead")
-
-
-@pytest.mark.slow
 async def test_agents_list_and_write_to_each_other(cli: Cli) -> None:
     async with client_of(cli, "bob") as bob, client_of(cli, "mia") as mia:
         found = await call(bob, "list_agents")
@@ -187,7 +188,9 @@ UNDELIVERABLE: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_what_is_not_delivered_says_why_and_to_whom_it_could_be(cli: Cli) -> None:
+async def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> None:
+    """What is not delivered says why, and to whom it could be."""
+    add_tasks(cli, "one", "two")
     async with client_of(cli, "bob") as client:
         for arguments, error in UNDELIVERABLE:
             result = await client.call_tool("send_to_agent", arguments)
@@ -195,12 +198,6 @@ async def test_what_is_not_delivered_says_why_and_to_whom_it_could_be(cli: Cli) 
             assert result.is_error and said["delivered"] is False and said["hint"]
             assert said["error"] == error and said["available"] == ["lea", "mia"]
             assert json.loads(result.content[0].text) == said
-    assert cli.ok("read-messages", agent="mia") == []
-
-
-async def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> None:
-    add_tasks(cli, "one", "two")
-    async with client_of(cli, "bob") as client:
         assert await refusal(client, "claim_task", task=7) == {
             "code": "task_not_found",
             "message": "team alpha has no task task-7",
@@ -218,6 +215,7 @@ async def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> Non
         assert (claimed["owner"], claimed["status"]) == ("bob", "in_progress")
         done = await call(client, "update_task", task="#1", status="completed", result="12 lines")
         assert done["result"] == "12 lines"
+    assert cli.ok("read-messages", agent="mia") == []
 
 
 @pytest.mark.slow

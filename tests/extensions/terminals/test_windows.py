@@ -34,7 +34,6 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
 
 
 TMUX = shutil.which("tmux") or ""
-with_tmux = pytest.mark.skipif(not TMUX, reason="there is no tmux on PATH")
 
 
 def wrapped(cli: Cli) -> Terminal:
@@ -50,63 +49,52 @@ def ring(cli: Cli) -> None:
     assert doorbells.ring(bindings.terminal_file(str(cli.root), ALPHA, "ann", "bell"))
 
 
-@with_tmux
+def tmux(cli: Cli, *words: str) -> str:
+    """What tmux prints."""
+    done = subprocess.run([TMUX, *words], env=cli.environ("human"), check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.mark.skipif(not TMUX, reason="there is no tmux on PATH")
 def test_a_detached_client_has_a_window_of_its_team(cli: Cli) -> None:
+    """Which closes with the team, if nobody looks at it."""
     for name in ("ann", "cyd"):
         assert cli.ok("open", "claude", "--detach", "--agent-id", name, agent="human")["agent"] == name
-    listed = [TMUX, "list-windows", "-t", "=teams-alpha", "-F", "#{window_name}"]
-    done = subprocess.run(listed, env=cli.environ("human"), capture_output=True, text=True)
-    assert done.stdout.split() == ["ann", "cyd"]
-    assert (
-        not list((cli.root / "terminals").rglob("*.open"))
-        or wait(lambda: not list((cli.root / "terminals").rglob("*.open"))) is None
-    )
+    assert tmux(cli, "list-windows", "-t", "=teams-alpha", "-F", "#{window_name}").split() == ["ann", "cyd"]
+    wait(lambda: not list((cli.root / "terminals").rglob("*.open")))
     terminal = Terminal(cli, "attach", "cyd")
     terminal.until("of cyd kept")
     terminal.type("hello\n")
     terminal.until("said: hello")
-    detaching = [TMUX, "detach-client", "-s", "=teams-alpha"]
-    subprocess.run(detaching, env=cli.environ("human"), check=True)
+    tmux(cli, "detach-client", "-s", "=teams-alpha")
     assert terminal.end() == 0
     assert cli("attach", "dan", agent="human").status == 10
+    tmux(cli, "new-window", "-t", "=teams-alpha:", "-n", "mine")
+    assert cli.ok("close-team", agent="lea")["endedClients"] == ["ann", "cyd"]
+    left = tmux(cli, "list-windows", "-t", "=teams-alpha", "-F", "#{window_name}").split()
+    assert left == ["mine"], "a window that its person opened there stays"
 
 
 def test_the_wrapper_types_its_line_once_for_an_idle_client(cli: Cli) -> None:
-    terminal = wrapped(cli)
-    ring(cli)
-    terminal.until("said: [teams] You have messages")
-    ring(cli)
-    terminal.read(4)
-    assert terminal.text.count("said: [teams]") == 1, "the client did not work since"
-    terminal.type("work\rrest\r")
-    terminal.until("said: rest")
-    ring(cli)
-    wait(lambda: terminal.read(0.1) is None and terminal.text.count("said: [teams]") == 2)
-    terminal.type("bye\r")
-    assert terminal.end() == 7
-
-
-def test_the_wrapper_types_nothing_beside_a_person(cli: Cli) -> None:
-    terminal = wrapped(cli)
-    terminal.type("half a line")
-    terminal.until("half a line")
-    ring(cli)
-    terminal.read(4)
-    assert "[teams]" not in terminal.text
-    terminal.type("\r")
-    terminal.until("said: [teams] You have messages")
-    terminal.type("bye\r")
-    assert terminal.end() == 7
-
-
-def test_the_wrapper_types_nothing_while_the_client_draws(cli: Cli) -> None:
-    """One that starts says that it is idle before it takes keys."""
+    """Not while the client draws: one that starts says that it is idle before it takes keys. Nor beside a person."""
     terminal = wrapped(cli)
     terminal.type("draw\r")
     terminal.until("said: draw")
     ring(cli)
     terminal.until("said: [teams] You have messages")
     assert terminal.text.index("drawn") < terminal.text.index("[teams]")
+    ring(cli)
+    terminal.read(4)
+    assert terminal.text.count("said: [teams]") == 1, "the client did not work since"
+    terminal.type("work\rrest\r")
+    terminal.until("said: rest")
+    terminal.type("half a line")
+    terminal.until("half a line")
+    ring(cli)
+    terminal.read(4)
+    assert terminal.text.count("[teams]") == 2, "what was typed, and what was said of it"
+    terminal.type("\r")
+    wait(lambda: terminal.read(0.1) is None and terminal.text.count("said: [teams]") == 2)
     terminal.type("bye\r")
     assert terminal.end() == 7
 
@@ -188,13 +176,3 @@ def test_who_waits_for_the_turn_to_end_may_give_up(cli: Cli) -> None:
     terminal.end()
     assert session(cli).pause_asked is None and session(cli).state == "running"
     cli.ok("stop-agent", "ann", agent="lea")
-
-
-@with_tmux
-def test_windows_at_which_nobody_looks_close_with_the_team(cli: Cli) -> None:
-    cli.ok("open", "claude", "--detach", "--agent-id", "ann", agent="human")
-    subprocess.run([TMUX, "new-window", "-t", "=teams-alpha:", "-n", "mine"], env=cli.environ("human"), check=True)
-    assert cli.ok("close-team", agent="lea")["endedClients"] == ["ann"]
-    listed = [TMUX, "list-windows", "-t", "=teams-alpha", "-F", "#{window_name}"]
-    done = subprocess.run(listed, env=cli.environ("human"), capture_output=True, text=True)
-    assert done.stdout.split() == ["mine"], "a window that its person opened there stays"
