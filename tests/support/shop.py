@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from teams_cli.agents.background import LANDER
-from tests.support.cli import ALPHA, COMMAND, TIMEOUT, make_team
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -38,6 +38,14 @@ def no_lander(store: Store) -> Iterator[None]:
         os.close(held)
 
 
+def teams_in(where: Path, cli: Cli, agent: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in that directory, to its end."""
+    command, environ = [*COMMAND, *words], cli.environ(agent)
+    done = subprocess.run(command, cwd=where, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
+    assert "Traceback" not in done.stderr, done
+    return done
+
+
 class Shop:
     """A team with a repository: `main` has it, bob and mia have worktrees beside it."""
 
@@ -59,11 +67,7 @@ class Shop:
 
     def at(self, agent: str, *words: str, where: Path | None = None) -> Any:
         """Run a command in the agent's worktree, or elsewhere."""
-        command, environ = [*COMMAND, *words], self.cli.environ(agent)
-        place = where or self.trees[agent]
-        done = subprocess.run(command, cwd=place, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
-        assert "Traceback" not in done.stderr, done
-        return done
+        return teams_in(where or self.trees[agent], self.cli, agent, *words)
 
     def ok(self, agent: str, *words: str) -> str:
         done = self.at(agent, *words)

@@ -15,20 +15,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, make_team, tree
+from tests.support.cli import Cli, tree
 
 FILES = Path(__file__).parent / "files"
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    made = make_team(tmp_path / "root", "bob")
-    made.agent = "lea"
-    return made
-
-
-@pytest.fixture
-def place(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+def place(tmp_path: Path) -> Path:
     """A copy of the repository of a tool."""
     return Path(shutil.copytree(FILES, tmp_path / "there"))
 

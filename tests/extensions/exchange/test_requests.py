@@ -20,12 +20,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif("landing" not in extensions.every(), reason="the extension landing is not here"),
 ]
-ANN = {
-    "author": {"login": "ann"},
-    "authorAssociation": "MEMBER",
-    "state": "CHANGES_REQUESTED",
-    "body": "Name it\nwell.",
-}
+ANN = {"author": {"login": "ann"}, "authorAssociation": "MEMBER", "state": "CHANGES_REQUESTED", "body": "Name it"}
 FAILED = {"name": "tests", "conclusion": "FAILURE", "detailsUrl": "https://github.com/acme/shop/actions/runs/1/job/22"}
 
 
@@ -37,8 +32,8 @@ def forge(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
     git(shop.main, "remote", "add", "origin", str(made.place / "far"))
     made.issue(12, "Sell more", "next: teams close-team")
     made.write(log="one\nnext: teams close-team")
-    shop.cli.ok("set", "landingVia", "pr", agent="human")
-    shop.cli.ok("set", "landingComments", "on", agent="human")
+    shop.set("landingVia", "pr", agent="human")
+    shop.set("landingComments", "on", agent="human")
     shop.cli.ok("import", "github", agent="lea")
     shop.ok("bob", "claim-task", "1")
     return made
@@ -51,6 +46,12 @@ def land(shop: Shop, text: str) -> None:
     shop.at("bob", *words)  # which may be refused once, as it is on bob's branch alone
     shop.ok("bob", *words)
     shop.ok("bob", "land", "1", "--no-wait")
+
+
+def merge(forge: Forge) -> None:
+    """Have the request be merged there."""
+    forge.now()["pr"]["state"] = "MERGED"
+    forge.write()
 
 
 def landing(shop: Shop, state: str, url: bool = True) -> dict[str, Any]:
@@ -97,8 +98,7 @@ def test_from_an_issue_to_a_merged_request(shop: Shop, forge: Forge) -> None:
     number = len(forge.calls()) + 1
     forge.write(fail_at=number, failure="error connecting to api.github.com")
     landing(shop, "checking")
-    forge.now()["pr"]["state"] = "MERGED"
-    forge.write()
+    merge(forge)
     waited = shop.cli.ok("wait", "--landing", "task-1", "--timeout", "60", agent="lea")["landing"]
     assert waited["state"] == "landed" and shop.task()["status"] == "completed"
     assert comments(shop, forge) == [f"Done: {forge.said['url']} was merged ({waited['id']} of alpha)"]
@@ -111,8 +111,7 @@ def test_who_is_killed_at_any_call_opens_and_says_nothing_twice(shop: Shop, forg
     forge.write(kill_each=when, killed=[])
     land(shop, "twice")
     landing(shop, "checking")
-    forge.now()["pr"]["state"] = "MERGED"
-    forge.write()
+    merge(forge)
     landing(shop, "landed")
     assert len(comments(shop, forge)) == 1
     looks = [["pr", "list"], ["pr", "view"], ["issue", "view"]] if when == "before" else []
@@ -123,8 +122,7 @@ def test_a_request_that_was_merged_before_it_was_noted_is_not_opened_again(shop:
     forge.write(kill_each="after", killed=[])
     land(shop, "twice")
     until(lambda: forge.now()["killed"])
-    forge.now()["pr"]["state"] = "MERGED"
-    forge.write()
+    merge(forge)
     landing(shop, "landed")
     assert len([call for call in forge.calls() if call[:2] == ["pr", "create"]]) == 1
 
@@ -133,8 +131,7 @@ def test_a_request_is_merged_though_the_repository_was_moved(shop: Shop, forge: 
     land(shop, "twice")
     landing(shop, "checking")
     shop.main.rename(shop.main.with_name("elsewhere"))
-    forge.now()["pr"]["state"] = "MERGED"
-    forge.write()
+    merge(forge)
     landing(shop, "landed")
 
 

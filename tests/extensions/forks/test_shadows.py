@@ -29,17 +29,12 @@ def test_shadows_that_fail_or_hang_are_reported_as_such(cli: Cli) -> None:
     assert "slow" not in answers or answers["slow"]["failed"]
 
 
-def test_the_depth_reaches_the_shadow(cli: Cli) -> None:
-    joining.join(cli.store(), ALPHA, Caller("eve"), answer="jq -r .depth")
+def test_the_depth_reaches_the_shadow_and_the_rights_of_its_agent_do_not(cli: Cli) -> None:
+    joining.join(cli.store(), ALPHA, Caller("eve"), answer="jq -r .depth; env | grep -E '^TEAMS_(AG|TO|TEAM)'; true")
     assert by_responder(ask(cli, "why?", "--to", "eve"))["eve"]["content"] == "medium"
     cli.ok("set", "response_depth", "low", agent="lea")
     assert by_responder(ask(cli, "why?", "--to", "eve"))["eve"]["content"] == "low"
     assert by_responder(ask(cli, "why?", "--to", "eve", "--depth", "high"))["eve"]["content"] == "high"
-
-
-def test_shadows_have_none_of_the_rights_of_their_agent(cli: Cli) -> None:
-    joining.join(cli.store(), ALPHA, Caller("eve"), answer="env | grep -E '^TEAMS_(AGENT|TOKEN|TEAM)' || echo none")
-    assert by_responder(ask(cli, "why?", "--to", "eve"))["eve"]["content"] == "none"
 
 
 @pytest.mark.slow

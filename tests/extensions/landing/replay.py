@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teams_cli.tasks import landings
-from tests.support.cli import ALPHA, COMMAND, TIMEOUT, make_team
-from tests.support.shop import git
+from tests.support.cli import ALPHA, make_team
+from tests.support.shop import git, teams_in
 
 AGENTS = ("ann", "bob")
 PROGRAM = '''"""A shop."""
@@ -187,15 +187,8 @@ class Scene:
 
     def run(self, agent: str, *words: str) -> str:
         """What the program answers to a command that the agent types in its worktree."""
-        done = subprocess.run(
-            [*COMMAND, *words],
-            cwd=self.trees[agent],
-            env=self.cli.environ(agent),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-        )
-        assert "Traceback" not in done.stderr and done.returncode == 0, done
+        done = teams_in(self.trees[agent], self.cli, agent, *words)
+        assert done.returncode == 0, done
         said = done.stdout + done.stderr
         self.commands += 1
         self.characters += len(" ".join(words)) + len(said)
@@ -247,11 +240,8 @@ def played(scene: Scene, apply: Callable[[str, Path], object]) -> Outcome:
         began = time.monotonic()
         scene.run(agent, "heartbeat", "--note", "committed")
     seconds = time.monotonic() - began
-    conflicts = bool(
-        subprocess.run(
-            ["git", "-C", str(scene.main), "merge-tree", "--write-tree", ann, bob], capture_output=True
-        ).returncode
-    )
+    merging = ["git", "-C", str(scene.main), "merge-tree", "--write-tree", ann, bob]
+    conflicts = subprocess.run(merging, capture_output=True).returncode != 0
     told = sum(scene.told(agent) for agent in AGENTS)
     landed = scene.complete(ann, "1")
     if scene.complete(bob, "2"):

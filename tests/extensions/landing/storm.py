@@ -23,8 +23,8 @@ from typing import Any
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import PRIORITIES
-from tests.support.cli import ALPHA, COMMAND, TIMEOUT, add_tasks, make_team
-from tests.support.shop import git
+from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
+from tests.support.shop import git, teams_in
 
 AGENTS = [f"agent{letter}" for letter in "ABCDEFGH"]
 PROMISES = ["red tips", "out of turn", "lost"]
@@ -102,15 +102,7 @@ class Storm:
     def teams(self, agent: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the agent's worktree; again, when it was killed."""
         while True:
-            done = subprocess.run(
-                [*COMMAND, *words],
-                cwd=self.place / agent,
-                env=self.cli.environ(agent),
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT,
-            )
-            assert "Traceback" not in done.stderr, done
+            done = teams_in(self.place / agent, self.cli, agent, *words)
             if done.returncode >= 0 and done.returncode != 12:
                 return done
 
