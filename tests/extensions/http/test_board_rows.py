@@ -73,6 +73,7 @@ def test_a_page_that_comes_back_to_another_server_gets_the_whole(cli: Cli) -> No
 
 
 def test_a_failed_task_says_why_and_what_it_holds_up(cli: Cli, server: Server) -> None:
+    """It is told however old it is, as what was given up and still holds up others."""
     add_tasks(cli, "One")
     add_tasks(cli, "Two", blocked_by=["task-1"])
     add_tasks(cli, "Three", blocked_by=["task-2"])
@@ -83,6 +84,13 @@ def test_a_failed_task_says_why_and_what_it_holds_up(cli: Cli, server: Server) -
     assert (tasks["task-2"]["blockers"], tasks["task-2"]["heldUp"]) == ({"task-1": "failed"}, True)
     assert (tasks["task-3"]["blockers"], tasks["task-3"]["heldUp"]) == ({"task-2": "pending"}, True)
     assert [span[::3] for span in tasks["task-1"]["work"]] == [["bob", "failed"]]
+    cli.ok("update-task", "2", "--status", "cancelled", agent="human")
+    add_tasks(cli, "Done since", "Done since")
+    for number in ("4", "5"):
+        cli.ok("claim-task", number, agent="bob")
+        cli.ok("update-task", number, "--status", "completed", agent="bob")
+    shown = list(server.get("/api/board/rows?finished=1")["rows"]["tasks"])
+    assert shown == ["task-1", "task-2", "task-3", "task-5"]
 
 
 def test_what_being_done_rests_on_is_told(cli: Cli, server: Server) -> None:
@@ -102,17 +110,6 @@ def test_what_being_done_rests_on_is_told(cli: Cli, server: Server) -> None:
     cli.ok("review-task", "1", "--reject", "no", agent="human")
     rejected = server.get("/api/board/rows")["rows"]["tasks"]["task-1"]
     assert (rejected["reviewed"]["reason"], len(rejected["work"])) == ("no", 2)
-
-
-def test_what_failed_or_holds_up_is_told_however_old_it_is(cli: Cli, server: Server) -> None:
-    add_tasks(cli, "Failed long ago", "Given up long ago", "Done since", "Done since")
-    add_tasks(cli, "Waits", blocked_by=["task-2"])
-    cli.ok("update-task", "2", "--status", "cancelled", agent="human")
-    for number, status in (("1", "failed"), ("3", "completed"), ("4", "completed")):
-        cli.ok("claim-task", number, agent="bob")
-        cli.ok("update-task", number, "--status", status, agent="bob")
-    shown = list(server.get("/api/board/rows?finished=1")["rows"]["tasks"])
-    assert shown == ["task-1", "task-2", "task-4", "task-5"]
 
 
 def test_messages_are_paged_and_long_ones_cut(cli: Cli, server: Server) -> None:

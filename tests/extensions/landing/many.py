@@ -27,6 +27,7 @@ from typing import Any
 
 from teams_cli.tasks import landings
 from tests.extensions.landing.storm import AGENTS, CHECK, mend, red_tips, repository, write_part
+from tests.support.agents import running
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
 from tests.support.shop import git
 
@@ -187,11 +188,8 @@ class Many:
     def _lander(self) -> int | None:
         """Return the process that lands now, waiting some seconds for one; None if there is none."""
         for _ in range(200):
-            for path in Path("/proc").glob("[0-9]*"):
-                with suppress(OSError):
-                    is_lander = b"extensions.landing.lander" in (path / "cmdline").read_bytes()
-                    if is_lander and os.fsencode(self.cli.root) in (path / "environ").read_bytes():
-                        return int(path.name)
+            if found := running(self.cli.root, "extensions.landing.lander"):
+                return found[0]
             time.sleep(0.05)
         return None
 
@@ -248,7 +246,7 @@ def by_hand(place: Path, agents: int, tasks: int, seed: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run it and print the table."""
+    """Run it, and print what came out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", type=int, default=8, choices=range(1, len(AGENTS) + 1))
     parser.add_argument("--tasks", type=int, default=60)
@@ -266,14 +264,8 @@ def main() -> int:
             "with teams": Many(place / "teams", *size, options.kills, options.seed).run(),
             "by hand": by_hand(place / "hand", *size, options.seed),
         }
-    names = dict.fromkeys(name for each in found.values() for name in each)
-    print(f"{'':20}{'with teams':>26}{'by hand':>12}")
-    for name in names:
-        row = [each.get(name, "") for each in found.values()]
-        cells = [f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row]
-        print(f"{name:20}{cells[0]:>26}{cells[1]:>12}")
-    rates = [f"{each['landed'] / each['minutes']:.1f}" for each in found.values()]
-    print(f"{'landings a minute':20}{rates[0]:>26}{rates[1]:>12}")
+    for how, each in found.items():
+        print(f"{how}: {each['landed'] / each['minutes']:.1f} landings a minute; {each}")
     outcome = found["with teams"]
     return bool(outcome["lost"] or outcome["red tips"] or outcome["landed"] != options.tasks)
 

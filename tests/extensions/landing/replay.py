@@ -14,7 +14,6 @@ import argparse
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -155,14 +154,11 @@ def pairs() -> Iterator[Pair]:
 
 class Outcome(NamedTuple):
     """What came of a pair: whether the two conflict, how many agents were told so before the second completed its task,
-    how many seconds after the change, what both of them typed and read, and how many tips were red.
+    how many tips were red, and how many of the two landed.
     """
 
     conflicts: bool
     told: int
-    seconds: float
-    commands: int
-    characters: int
     red: int
     landed: int
 
@@ -183,19 +179,15 @@ class Scene:
         if check:
             self.cli.ok("set", "landingCheck", check, agent="lea")
         self.check = check
-        self.commands = self.characters = 0
 
     def run(self, agent: str, *words: str) -> str:
         """What the program answers to a command that the agent types in its worktree."""
         done = teams_in(self.trees[agent], self.cli, agent, *words)
         assert done.returncode == 0, done
-        said = done.stdout + done.stderr
-        self.commands += 1
-        self.characters += len(" ".join(words)) + len(said)
-        return said
+        return done.stdout + done.stderr
 
     def told(self, agent: str) -> bool:
-        """Whether the agent was told of a conflict, which costs it nothing here."""
+        """Whether the agent was told of a conflict."""
         found = self.cli.ok("read-messages", "--all", "--peek", agent=agent)
         return any("your work conflicts with" in message["message"] for message in found)
 
@@ -237,15 +229,13 @@ def played(scene: Scene, apply: Callable[[str, Path], object]) -> Outcome:
         apply(agent, scene.trees[agent])
         git(scene.trees[agent], "add", "--all")
         git(scene.trees[agent], "commit", "-q", "-m", f"feature of {agent}")
-        began = time.monotonic()
         scene.run(agent, "heartbeat", "--note", "committed")
-    seconds = time.monotonic() - began
     merging = ["git", "-C", str(scene.main), "merge-tree", "--write-tree", ann, bob]
     conflicts = subprocess.run(merging, capture_output=True).returncode != 0
     told = sum(scene.told(agent) for agent in AGENTS)
     landed = scene.complete(ann, "1")
     if scene.complete(bob, "2"):
-        return Outcome(conflicts, told, seconds, scene.commands, scene.characters, scene.red(), landed + 1)
+        return Outcome(conflicts, told, scene.red(), landed + 1)
     tree = scene.trees[bob]
     git(tree, "merge", "-q", "-X", "ours", "main", ok=False)
     for name in git(tree, "diff", "--name-only", "--diff-filter=U", "-z").split("\0"):
@@ -254,7 +244,7 @@ def played(scene: Scene, apply: Callable[[str, Path], object]) -> Outcome:
     git(tree, "add", "--all")
     git(tree, "commit", "-q", "--allow-empty", "-m", "merged", ok=False)
     landed += scene.complete(bob, "2")
-    return Outcome(conflicts, told, seconds, scene.commands, scene.characters, scene.red(), landed)
+    return Outcome(conflicts, told, scene.red(), landed)
 
 
 def play(pair: Pair, place: Path) -> Outcome:
@@ -305,9 +295,6 @@ def main() -> int:
     print(f"pairs {len(every)}, conflicting {len(conflicting)}")
     print(f"conflicts told to both before the second completed: {sum(one.told == 2 for one in conflicting)}")
     print(f"false alarms: {sum(bool(one.told) for one in every if not one.conflicts)}")
-    print(f"seconds until told, at most: {max([one.seconds for one in conflicting], default=0):.1f}")
-    print(f"commands an agent: {sum(one.commands for one in every) / 2 / len(every):.1f}")
-    print(f"characters an agent: {sum(one.characters for one in every) / 2 / len(every):.0f}")
     print(f"red tips: {sum(one.red for one in every)}; landed {sum(one.landed for one in every)} of {2 * len(every)}")
     return any(map(wrong, every))
 

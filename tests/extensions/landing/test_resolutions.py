@@ -42,30 +42,25 @@ def text_of_both(shop: Shop) -> str:
     return git(shop.main, "show", "trunk:text") + "\n"
 
 
-def test_the_merge_commit_is_used_though_the_tip_moved(resolved: Shop) -> None:
-    assert resolved.landed("bob", "2")["state"] == "landed" and text_of_both(resolved) == BOTH
+REWRITTEN = {
+    "merged": [],
+    "as after a rebase": ["reset -q --hard first", "commit -q --amend -m reworded"],
+    "squashed": ["reset -q --soft began", "commit -q -m squashed"],
+}
 
 
-@pytest.mark.slow
-def test_commits_that_were_rewritten_without_the_merge_land(resolved: Shop) -> None:
-    """As after a rebase or an amended commit: it is the same conflict again, which is resolved in the same way."""
-    git(resolved.trees["bob"], "reset", "-q", "--hard", "first")
-    git(resolved.trees["bob"], "commit", "-q", "--amend", "-m", "reworded")
+@pytest.mark.parametrize("how", ["merged", *(pytest.param(how, marks=pytest.mark.slow) for how in [*REWRITTEN][1:])])
+def test_what_was_resolved_once_lands_though_the_tip_moved(resolved: Shop, how: str) -> None:
+    """Without the merge it is the same conflict again, which is resolved in the same way; what it changes further
+    counts as well.
+    """
+    for words in REWRITTEN[how]:
+        git(resolved.trees["bob"], *words.split())
     resolved.write(resolved.trees["bob"], "new", "1")
     head = git(resolved.trees["bob"], "rev-parse", "HEAD")
     assert resolved.landed("bob", "2")["state"] == "landed" and text_of_both(resolved) == BOTH
     assert git(resolved.main, "rev-parse", "trunk^2") == head
     assert (resolved.main / "new").exists() and git(resolved.main, "status", "--porcelain") == ""
-
-
-@pytest.mark.slow
-def test_a_squashed_branch_has_what_it_merged(resolved: Shop) -> None:
-    """Its files are those of the merge; what it changes further counts as well."""
-    git(resolved.trees["bob"], "reset", "-q", "--soft", "began")
-    git(resolved.trees["bob"], "commit", "-q", "-m", "squashed")
-    resolved.write(resolved.trees["bob"], "new", "1")
-    assert resolved.landed("bob", "2")["state"] == "landed" and text_of_both(resolved) == BOTH
-    assert (resolved.main / "new").exists()
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from teams_cli.extensions.postgres.watches import HostWatch
 from tests.conftest import server
 from tests.store.kinds import TASK, Task, make_team, send, texts
 from tests.support import pgbouncer
+from tests.support.agents import running
 from tests.support.pgbouncer import PgBouncer
 from tests.support.postgres import Postgres, schema_of
 from tests.support.waits import until
@@ -72,21 +73,8 @@ class Machine:
         for process in self.begun:
             process.kill()
             process.wait(PATIENCE)
-        for pid in pids_of(self.root):
+        for pid in running(self.root, "extensions.postgres.watcher"):
             os.kill(pid, signal.SIGKILL)
-
-
-def pids_of(root: Path) -> Iterator[int]:
-    """The watchers that were started in a root."""
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = Path("/proc", name, "cmdline").read_bytes()
-            if b"postgres.watcher" in words and f"TEAMS_HOME={root}".encode() in Path(
-                "/proc", name, "environ"
-            ).read_bytes().split(b"\0"):
-                yield int(name)
-        except OSError:
-            continue
 
 
 def settle(watch: HostWatch) -> None:

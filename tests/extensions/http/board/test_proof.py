@@ -12,9 +12,7 @@ from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import TASK
 from teams_cli.teams import presence, teams
 from tests.extensions.http.board.page import Page
-from tests.extensions.http.board.test_views import LOOKS
 from tests.support.cli import ALPHA, Cli
-from tests.support.serving import Server
 from tests.support.waits import until
 
 pytestmark = pytest.mark.browser
@@ -143,24 +141,3 @@ def test_what_was_taken_is_told_and_the_budget_raised(cli: Cli, page: Page) -> N
     page.click("dialog button[type=submit]")
     page.reads(".budget", "90,000 of 200,000 tokens, 45 %")
     until(lambda: cli.ok("usage")["budgets"][0]["limit"] == 200_000)
-
-
-@pytest.mark.parametrize(("light", "width", "height"), LOOKS)
-def test_every_view_is_open_to_all_at_every_size(
-    cli: Cli, server: Server, page: Page, tmp_path: Path, light: str, width: int, height: int
-) -> None:
-    proven(cli, tmp_path)
-    landed(cli)
-    spent(cli)
-    cli.ok("share", "api", "GET /users gives a list", agent="bob")
-    cli.ok("create-task", "Blocked", "--blocked-by", "3", agent="lea")
-    ready = {"board": ".card", "graph": ".node", "timeline": ".bar", "activity": ".activity li", "landings": ".row"}
-    ready |= {"checks": ".row", "reviews": ".row", "usage": "td", "pages": ".page"}
-    for view, shown in ready.items():
-        page.open(server.url, server.token, query=f"?team={ALPHA}&view={view}", width=width, height=height)
-        page.emulate(prefers_color_scheme=light, prefers_reduced_motion="reduce")
-        page.until(lambda view=view, shown=shown: page.all(f"#view-{view} {shown}"), shown)
-        page.reads("#asks", "task-1 by bob")
-        assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0, view
-        page.picture(f"{view}-{width}-{light}")
-        assert page.barriers() == [], view

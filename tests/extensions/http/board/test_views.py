@@ -124,7 +124,3 @@ def test_what_an_agent_did_today_is_told(cli: Cli, page: Page) -> None:
     page.reads(".activity", "at the next wall")
     page.click(".activity .chip", "task-1")
     page.reads("dialog h2", "task-1")
-
-
-LOOKS = [("light", 1920, 1080), ("dark", 820, 1100), ("dark", 360, 740)]
-"""Lights and sizes that between them have every layout."""
