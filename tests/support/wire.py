@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import threading
 import time
@@ -16,8 +15,7 @@ class Wire:
     """Forwards connections on a loopback port to a server's socket, until it is told to do otherwise.
 
     When a client says what `cut` was told, the connection is cut: before the server hears it, or after it answered and
-    before the client hears that; the next ones work again unless *for_good*. With `fray`, connections break after a
-    number of bytes that chance gives each, in the middle of whatever is said. As a *pooler* it tells clients another
+    before the client hears that; the next ones work again unless *for_good*. As a *pooler* it tells clients another
     process id than that of the server's process, as poolers do.
     """
 
@@ -33,8 +31,6 @@ class Wire:
         self.heard: list[bytes] = []
         """What clients said so far; `lose_at` cuts the connection when so much was said, for good."""
         self.lose_at = 0
-        self._chance: random.Random | None = None
-        self._longest = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         self._ends: list[socket.socket] = []
@@ -44,10 +40,6 @@ class Wire:
         """Cut the connection on which this is said next, once those cuts are made that were told before."""
         self.plans.append((at, after))
         self.for_good = for_good
-
-    def fray(self, chance: random.Random, longest: int) -> None:
-        """From now on, let each new connection break once up to *longest* bytes went one way or the other."""
-        self._chance, self._longest = chance, longest
 
     def hold(self, at: bytes) -> None:
         """Let whoever says this next stand still before, as if its process was stopped, until it may `go_on`."""
@@ -62,8 +54,8 @@ class Wire:
         self._let_go.set()
 
     def mend(self) -> None:
-        """Let connections be made again, and none break."""
-        self.for_good, self._chance = False, None
+        """Let connections be made again."""
+        self.for_good = False
 
     def close(self) -> None:
         self._listener.close()
@@ -82,33 +74,10 @@ class Wire:
             server = socket.socket(socket.AF_UNIX)
             server.connect(self.path)
             self._ends += [client, server]
-            if self._chance is not None:
-                left = [self._bears(self._chance)]
-                for source, target in ((client, server), (server, client)):
-                    threading.Thread(target=self._pass_until, args=[source, target, left], daemon=True).start()
-                continue
             gate = threading.Event()
             gate.set()
             threading.Thread(target=self._up, args=[client, server, gate], daemon=True).start()
             threading.Thread(target=self._down, args=[client, server, gate], daemon=True).start()
-
-    def _bears(self, chance: random.Random) -> int:
-        """After how many bytes a connection breaks: half of them in the first that is said, as early as any other."""
-        return chance.randrange(1, 2500) if chance.random() < 0.5 else int(self._longest ** chance.uniform(0.5, 1))
-
-    def _pass_until(self, source: socket.socket, target: socket.socket, left: list[int]) -> None:
-        """Pass on what is said until nothing is *left* of what the connection bears; the part before that arrives."""
-        while data := _received(source):
-            before, left[0] = left[0], left[0] - len(data)
-            try:
-                target.sendall(data[: max(before, 0)])
-            except OSError:
-                break
-            if left[0] <= 0:
-                self.cuts += before > 0
-                break
-        _shut(source)
-        _shut(target)
 
     def _up(self, client: socket.socket, server: socket.socket, gate: threading.Event) -> None:
         """What the client says."""

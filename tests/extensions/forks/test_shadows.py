@@ -11,8 +11,14 @@ import pytest
 
 from teams_cli.membership import joining
 from teams_cli.teams.permission import Caller
-from tests.questions.asking import ask, by_responder, wait_for
+from tests.questions.asking import ask, by_responder, team_that_answers, wait_for
 from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    return team_that_answers(tmp_path)
+
 
 HEADLESS = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[2:]).returncode)"
 """What runs the hook as a client that takes one turn does: by its words it is no terminal."""

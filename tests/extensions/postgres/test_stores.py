@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import new_address
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team
 from tests.support.postgres import end_users_of
+from tests.support.serving import Events, serving
 from tests.support.waits import until
 
 
@@ -79,6 +80,23 @@ def test_a_password_is_in_no_answer_and_no_command_line(tmp_path: Path) -> None:
         cli.ok("stop-agent", "ann")
     finally:
         end_users_of(address)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("on_postgres")
+def test_the_api_and_its_events_work_on_a_database(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    add_tasks(cli, "one")
+    with serving(cli) as server, Events(server) as events:
+        sent = server.ask("POST", "/api/agents/mia/message", {"message": "hi", "sender": "bob"})
+        assert (sent.status, sent.json["delivered"]) == (200, True)
+        assert server.post("/api/claim-task?as=bob", {"next": True})["id"] == "task-1"
+        cli.ok("announce", "at work", agent="mia")
+        assert events.whats(3) == ["message sent", "task claimed", "status announced"]
+        board = server.get(f"/api/board?team={ALPHA}")
+        assert [task["owner"] for task in board["tasks"]] == ["bob"]
+        assert [message["message"] for message in board["messages"]] == ["hi"]
+        assert server.end() == 0 and not (cli.root / "server.json").exists()
 
 
 def processes(address: str) -> list[str]:
