@@ -135,12 +135,6 @@ def test_circles_are_cut(cli: Cli, tmp_path: Path) -> None:
     assert waits(by_key(cli)) == {"a": {"b"}, "b": set(), "c": set()}
 
 
-def test_a_file_of_another_kind_is_refused(cli: Cli, place: Path) -> None:
-    for source, path in (("beads", "backlog"), ("backlog", "beads"), ("task-master", "beads/.beads/issues.jsonl")):
-        assert cli.refused("import", source, str(place / path)) == (2, "invalid_value")
-    assert cli.refused("import", "beads", str(place / "beads"), agent="bob") == (13, "not_allowed")
-
-
 def test_everything_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
     """Every record as JSON, without secrets; the tasks as a table; what people read below headings of its own."""
     cli.ok("import", "beads", str(place / "beads"))
@@ -163,7 +157,12 @@ def test_everything_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
 
 
 def test_values_of_other_types_and_ids_that_are_twice(cli: Cli, place: Path) -> None:
-    """Files that people wrote: a date as a title, a priority that is a list. The second of an id is named."""
+    """Files that people wrote: a date as a title, a priority that is a list. The second of an id is named. A file of
+    another kind is refused.
+    """
+    for source, path in (("beads", "backlog"), ("backlog", "beads"), ("task-master", "beads/.beads/issues.jsonl")):
+        assert cli.refused("import", source, str(place / path)) == (2, "invalid_value")
+    assert cli.refused("import", "beads", str(place / "beads"), agent="bob") == (13, "not_allowed")
     task = place / "there" / "backlog" / "tasks" / "task-1 - x.md"
     task.parent.mkdir(parents=True)
     task.write_text("---\nid: TASK-1\ntitle: 2024-01-02\nlabels: 2024-01-03\n---\n")

@@ -16,7 +16,9 @@ HISTORY = ["team created", "member joined", "member joined", "task created", "me
 
 
 def test_events_say_what_changes(cli: Cli, server: Server) -> None:
-    """Made by whomever; a stream that says what it saw goes on right behind it."""
+    """Made by whomever; a stream that says what it saw goes on right behind it. If that is not there, the client is
+    told to look at everything anew, and goes on from the end.
+    """
     with Events(server) as live:
         add_tasks(cli, "one")
         first = live.next()
@@ -34,6 +36,12 @@ def test_events_say_what_changes(cli: Cli, server: Server) -> None:
     with Events(server, board["position"]) as since:
         cli.ok("announce", "still busy", agent="mia")
         assert since.whats(1) == ["status announced"]
+    for seen in (10_000_000, "nonsense", "-1"):  # a position that is not there
+        with Events(server, seen) as stream:
+            reset = stream.next()
+            assert reset["event"] == "reset" and json.loads(reset["data"]) == {"position": int(reset["id"])}
+            cli.ok("announce", "hello", agent="bob")
+            assert stream.whats(1) == ["status announced"]
 
 
 @pytest.mark.slow
@@ -63,16 +71,6 @@ def test_nothing_is_lost_or_told_twice_by_coming_back(cli: Cli, server: Server) 
     writer.join()
     assert told == [f"task-{n}" for n in range(1, count + 1)]
     assert replaced.end() == 0
-
-
-def test_a_position_that_is_not_there(cli: Cli, server: Server) -> None:
-    """The client is told to look at everything anew, and goes on from the end."""
-    for seen in (10_000_000, "nonsense", "-1"):
-        with Events(server, seen) as stream:
-            reset = stream.next()
-            assert reset["event"] == "reset" and json.loads(reset["data"]) == {"position": int(reset["id"])}
-            cli.ok("announce", "hello", agent="bob")
-            assert stream.whats(1) == ["status announced"]
 
 
 @pytest.mark.slow

@@ -56,7 +56,9 @@ async def test_each_role_is_offered_what_it_may_use(cli: Cli) -> None:
 
 @pytest.mark.parametrize("era", EITHER)
 async def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cli: Cli, era: str) -> None:
-    """Each can be called from the start; a client that never reads the list again uses them by the one that it has."""
+    """Each can be called from the start; a client that never reads the list again uses them by the one that it has.
+    Where questions are on, the tool for them is in the first list.
+    """
     heard: list[Any] = []
     for agent in ("bob", "lea", "mia", ""):
         async with client_of(cli, agent, era=era, heard=heard) as client:
@@ -77,11 +79,7 @@ async def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cl
             await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
         assert set(await names(bob)) >= DAILY | OF_MEMBERS
     assert unread(cli, "mia") == [1]
-
-
-async def test_where_questions_are_on_the_tool_for_them_is_in_the_first_list(cli: Cli) -> None:
     async with client_of(cli, "bob") as bob:
-        assert "ask_others" not in await names(bob)
         sources = (await call(bob, "whoami"))["sources"]
         assert (sources["agent"], sources["team"]) == ("TEAMS_AGENT_ID", "TEAMS_TEAM")
         cli.ok("set", "broadcast", "human", agent="lea")

@@ -66,6 +66,14 @@ class Machine:
         self.watches.append(watch)
         return watch
 
+    def settled(self, topics: list[str] | None = None) -> HostWatch:
+        """A watch that is served, and was told of all that was before."""
+        if not self.begun:
+            self.begin()
+        watch = self.watch(topics)
+        settle(watch)
+        return watch
+
     def end(self) -> None:
         for watch in self.watches:
             watch.close()
@@ -115,10 +123,7 @@ class TestWatcher:
         assert watch.wait(PATIENCE) and watch.heard == {"message/bob"}
 
     def test_one_serves_all_and_none_of_them_takes_a_connection(self, machine):
-        machine.begin()
-        watches = [machine.watch() for _ in range(20)]
-        for watch in watches:
-            settle(watch)
+        watches = [machine.settled() for _ in range(20)]
         machine.store.server.close()
         send(machine.store, "bob", "hello")
         assert all(watch.wait(PATIENCE) for watch in watches)
@@ -127,9 +132,7 @@ class TestWatcher:
         assert machine.store.session.look(sql, [like])[0][0] <= 2  # it, and this question
 
     def test_who_loses_it_misses_nothing(self, machine):
-        machine.begin()
-        watch = machine.watch(["message/bob"])
-        settle(watch)
+        watch = machine.settled(["message/bob"])
         machine.begun[-1].kill()
         assert watch.wait(PATIENCE)
         send(machine.store, "bob", "while nobody listened")
@@ -144,9 +147,7 @@ class TestWatcher:
         machine = Machine(own.address(), tmp_path / "root")
         try:
             make_team(machine.store)
-            machine.begin()
-            watch = machine.watch()
-            settle(watch)
+            watch = machine.settled()
             own.kill()
             assert watch.wait(PATIENCE)
             own.start()
@@ -160,11 +161,9 @@ class TestWatcher:
             own.stop()
 
     def test_of_two_one_ends(self, machine):
-        first = machine.begin()
-        watch = machine.watch()
-        settle(watch)
+        watch = machine.settled()
         assert machine.begin().wait(PATIENCE) == 0
-        assert first.poll() is None and is_served(watch, machine.store)
+        assert machine.begun[0].poll() is None and is_served(watch, machine.store)
 
     def test_alone_it_ends(self, machine):
         process = machine.launch(linger=0.1)
@@ -181,8 +180,7 @@ class TestWatcher:
             with Place(str(machine.root), path.name, {}, {}).connect() as line:
                 assert is_of_this_user(line)
                 assert hangs_up(line, said)
-        watch = machine.watch()
-        settle(watch)
+        watch = machine.settled()
         send(machine.store, "bob", "hello")
         assert watch.wait(PATIENCE) and is_served(watch, machine.store)
 
@@ -200,33 +198,26 @@ class TestWatcher:
         store.close()
 
 
-@pytest.fixture
-def pooler() -> Iterator[PgBouncer]:
-    if pgbouncer.program() is None:
-        pytest.skip(pgbouncer.NONE)
-    made = PgBouncer(server(), size=2)
-    yield made
-    made.stop()
-
-
-class TestBehindPgBouncer:
-    def test_all_who_work_share_few_connections_and_waiting_needs_none(self, pooler, address, tmp_path):
-        machine = Machine(pooler.address(schema_of(address)), tmp_path / "root")
-        try:
-            make_team(machine.store)
-            machine.begin()
-            stores = [PostgresStore(machine.address, str(machine.root), environ=machine.environ) for _ in range(12)]
-            watches = [store.watch("alpha", ["message/bob"]) for store in stores]
-            for store in stores:
-                send(store, "bob", "hello")
-                store.create("alpha", TASK, None, Task(title="t"))
-            assert all(watch.wait(PATIENCE) and not watch.slow for watch in watches)
-            assert len(texts(stores[0], "bob")) == 12 and stores[1].last("alpha", TASK) == 12
-            for watch, store in zip(watches, stores, strict=True):
-                watch.close()
-                store.close()
-        finally:
-            machine.end()
+@pytest.mark.skipif(pgbouncer.program() is None, reason=pgbouncer.NONE)
+def test_behind_pgbouncer_all_who_work_share_few_connections_and_waiting_needs_none(address, tmp_path):
+    pooler = PgBouncer(server(), size=2)
+    machine = Machine(pooler.address(schema_of(address)), tmp_path / "root")
+    try:
+        make_team(machine.store)
+        machine.begin()
+        stores = [PostgresStore(machine.address, str(machine.root), environ=machine.environ) for _ in range(12)]
+        watches = [store.watch("alpha", ["message/bob"]) for store in stores]
+        for store in stores:
+            send(store, "bob", "hello")
+            store.create("alpha", TASK, None, Task(title="t"))
+        assert all(watch.wait(PATIENCE) and not watch.slow for watch in watches)
+        assert len(texts(stores[0], "bob")) == 12 and stores[1].last("alpha", TASK) == 12
+        for watch, store in zip(watches, stores, strict=True):
+            watch.close()
+            store.close()
+    finally:
+        machine.end()
+        pooler.stop()
 
 
 def test_old_changes_are_forgotten(store):
