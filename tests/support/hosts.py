@@ -59,29 +59,14 @@ class Machine:
         self._first = int(children[0])
         self.address = ""
 
-    def start(self, *words: str, agent: str = "", team: str = "", **options: Any) -> subprocess.Popen[bytes]:
-        """Start a command of `teams` on it."""
-        return self.run([*COMMAND, *words], agent, team, **options)
-
-    def run(self, words: list[str], agent: str = "", team: str = "", **options: Any) -> subprocess.Popen[bytes]:
-        """Start any program on it."""
-        inside = ["nsenter", "-t", str(self._first), "-p", "-m", "-u", "-n", "--wd=/", *words]
+    def ok(self, *words: str, agent: str = "", team: str = "") -> Any:
+        """Run a command of `teams` on it that succeeds; its JSON document."""
+        inside = ["nsenter", "-t", str(self._first), "-p", "-m", "-u", "-n", "--wd=/", *COMMAND, *words, "--json"]
         said = {"TEAMS_HOME": str(self.root), "TEAMS_STORE": self.address, "TEAMS_AGENT_ID": agent, "TEAMS_TEAM": team}
         environ = {**os.environ, **{key: value for key, value in said.items() if value}}
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        return subprocess.Popen(inside, env=environ, **pipes)
-
-    def __call__(self, *words: str, agent: str = "", team: str = "") -> Answer:
-        """Run a command of `teams` on it to its end."""
-        process = self.start(*words, agent=agent, team=team)
-        out, err = process.communicate(timeout=TIMEOUT)
-        assert b"Traceback" not in out + err, err.decode()
-        return Answer(words, process.returncode, out, err)
-
-    def ok(self, *words: str, agent: str = "", team: str = "") -> Any:
-        """Run a command that succeeds; its JSON document."""
-        answer = self(*words, "--json", agent=agent, team=team)
-        assert answer.status == 0, answer
+        done = subprocess.run(inside, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT)
+        answer = Answer(words, done.returncode, done.stdout, done.stderr)
+        assert answer.status == 0 and "Traceback" not in answer.stderr, answer
         return json.loads(answer.stdout)
 
     def cut(self) -> None:

@@ -57,9 +57,9 @@ class PgBouncer:
             assert self.process.poll() is None and time.monotonic() < give_up
             time.sleep(0.02)
 
-    def address(self, schema: str, listen: bool = True) -> str:
-        """The address of a store behind it, that says where the server itself is if one is to *listen* there."""
-        more = f"&listen={self.server.directory}:{self.server.port}" if listen else ""
+    def address(self, schema: str) -> str:
+        """The address of a store behind it, that says where the server itself is, to listen there."""
+        more = f"&listen={self.server.directory}:{self.server.port}"
         return f"postgresql://{USER}@/postgres?host={self.directory}&port={_PORT}&schema={schema}{more}"
 
     def stop(self) -> None:

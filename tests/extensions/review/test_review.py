@@ -157,23 +157,15 @@ def close(thing):
 }
 
 
-@pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory) -> Reviewed:
-    """The review of one commit with all of it."""
-    place = tmp_path_factory.mktemp("planted")
-    repository = make_repository(place / "repo", BEFORE)
+def test_a_planted_defect_is_named_and_what_only_looks_like_one_left_alone(tmp_path: Path) -> None:
+    """In one commit with all of it."""
+    repository = make_repository(tmp_path / "repo", BEFORE)
     commit(repository, {path: text for path, (text, _) in PLANTED.items()} | FINE)
-    return review(repository, place / "work")
-
-
-def test_a_planted_defect_is_named(planted: Reviewed) -> None:
-    for path in PLANTED:
-        assert PLANTED[path][1] in (planted.of(path) or {""}), planted.said
-
-
-def test_what_only_looks_like_a_defect_is_left_alone(planted: Reviewed) -> None:
+    found = review(repository, tmp_path / "work")
+    for path, (_, rule) in PLANTED.items():
+        assert rule in (found.of(path) or {""}), found.said
     for path in FINE:
-        assert planted.of(path) == set()
+        assert found.of(path) == set()
 
 
 def test_what_was_removed_and_is_still_used(tmp_path: Path) -> None:
