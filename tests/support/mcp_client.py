@@ -112,6 +112,11 @@ class Line:
         """A call of a tool; its id."""
         return self.send("tools/call", {"name": tool, "arguments": arguments})
 
+    def ask(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool; what it answers, where that is the next line."""
+        self.use(tool, **arguments)
+        return self.read()["result"]["structuredContent"]
+
     def read(self) -> Any:
         """The next line that the server says."""
         assert self.process.stdout

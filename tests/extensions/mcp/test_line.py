@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 
@@ -17,6 +18,14 @@ from tests.support.seated_client import SeatedClient
 pytestmark = pytest.mark.slow
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, NO_RESOURCE = -32700, -32600, -32601, -32602, -32002
+
+
+@pytest.fixture
+def line(cli: Cli) -> Iterator[Line]:
+    """The server of bob, behind its handshake."""
+    with Line(cli, "bob") as made:
+        made.hello()
+        yield made
 
 
 def test_it_says_what_it_is_and_what_it_is_for(cli: Cli) -> None:
@@ -50,65 +59,53 @@ GARBAGE: list[tuple[bytes, int, int | str | None]] = [
 ]
 
 
-def test_garbage_is_answered_and_does_no_harm(cli: Cli) -> None:
-    with Line(cli, "bob") as line:
-        line.hello()
-        for garbage, code, id in GARBAGE:
-            line.write(garbage + b"\n\n")
-            answer = line.read()
-            assert (answer["error"]["code"], answer["id"]) == (code, id), (garbage[:99], answer)
-            line.use("list_agents")
-            assert line.read()["result"]["structuredContent"]["self"] == "bob"
+def test_garbage_is_answered_and_does_no_harm(line: Line) -> None:
+    for garbage, code, id in GARBAGE:
+        line.write(garbage + b"\n\n")
+        answer = line.read()
+        assert (answer["error"]["code"], answer["id"]) == (code, id), (garbage[:99], answer)
+        assert line.ask("list_agents")["self"] == "bob"
 
 
-def test_what_was_asked_before_the_end_is_answered(cli: Cli) -> None:
+def test_what_was_asked_before_the_end_is_answered(cli: Cli, line: Line) -> None:
     """A script may write all it has to say and close; what waits for something is given up then."""
     add_tasks(cli, "one")
-    with Line(cli, "bob") as line:
-        line.hello()
-        line.use("read_messages", wait=600)
-        line.use("wait", task="1")
-        claim, send = line.use("claim_task", next=True), line.use("send_to_agent", target="lea", message="hi")
-        answers, errors = line.end()
-        found = {answer["id"]: answer["result"]["structuredContent"] for answer in answers if "result" in answer}
-        assert found[claim]["owner"] == "bob" and found[send]["delivered"] is True and len(found) == 2
-        assert (errors, line.process.returncode) == ("", 0)
+    line.use("read_messages", wait=600)
+    line.use("wait", task="1")
+    claim, send = line.use("claim_task", next=True), line.use("send_to_agent", target="lea", message="hi")
+    answers, errors = line.end()
+    found = {answer["id"]: answer["result"]["structuredContent"] for answer in answers if "result" in answer}
+    assert found[claim]["owner"] == "bob" and found[send]["delivered"] is True and len(found) == 2
+    assert (errors, line.process.returncode) == ("", 0)
 
 
-def test_a_send_that_is_cancelled_and_repeated_adds_no_message_without_an_answer(cli: Cli) -> None:
-    with Line(cli, "bob") as line:
-        line.hello()
-        for text in "abcdefgh":
-            line.notify("notifications/cancelled", {"requestId": line.use("send_to_agent", target="lea", message=text)})
-            line.use("send_to_agent", target="lea", message=text)
-        answers = [answer["result"]["structuredContent"] for answer in line.end()[0] if "result" in answer]
+def test_a_send_that_is_cancelled_and_repeated_adds_no_message_without_an_answer(cli: Cli, line: Line) -> None:
+    for text in "abcdefgh":
+        line.notify("notifications/cancelled", {"requestId": line.use("send_to_agent", target="lea", message=text)})
+        line.use("send_to_agent", target="lea", message=text)
+    answers = [answer["result"]["structuredContent"] for answer in line.end()[0] if "result" in answer]
     sent = [message["message"] for message in cli.ok("read-messages", agent="lea")]
     assert {*sent} == {*"abcdefgh"} and len(sent) <= len(answers)
 
 
-def test_a_wait_for_anything_ends_with_what_concerns_it_in_words_of_tools(cli: Cli) -> None:
-    with Line(cli, "bob") as line:
-        line.hello()
-        line.use("wait")
-        add_tasks(cli, "one")
-        found = line.read()["result"]["structuredContent"]
-        assert [(each["text"], each["next"]) for each in found["happened"]] == [
-            ("task-1 is ready: one", "claim_task(next=true)")
-        ]
+def test_a_wait_for_anything_ends_with_what_concerns_it_in_words_of_tools(cli: Cli, line: Line) -> None:
+    line.use("wait")
+    add_tasks(cli, "one")
+    found = line.read()["result"]["structuredContent"]
+    assert [(each["text"], each["next"]) for each in found["happened"]] == [
+        ("task-1 is ready: one", "claim_task(next=true)")
+    ]
 
 
-def test_it_ends_with_its_client(cli: Cli) -> None:
+def test_it_ends_with_its_client(cli: Cli, line: Line) -> None:
     """Also while calls wait, and when nobody reads what it says any more; what comes later is nobody's yet."""
-    with Line(cli, "bob") as line:
-        line.hello()
-        for _ in range(50):
-            line.use("read_messages", wait=600)
-        line.use("list_agents")
-        assert line.read()["result"]["structuredContent"]["self"] == "bob"
-        line.process.stdout.close()
-        line.process.stdin.close()
-        assert line.process.wait(TIMEOUT) == 0
-        line.process.stdin, line.process.stdout = None, None
+    for _ in range(50):
+        line.use("read_messages", wait=600)
+    assert line.ask("list_agents")["self"] == "bob"
+    line.process.stdout.close()
+    line.process.stdin.close()
+    assert line.process.wait(TIMEOUT) == 0
+    line.process.stdin, line.process.stdout = None, None
     cli.ok("send-message", "bob", "later", agent="lea")
     assert unread(cli, "bob") == [1]
 
@@ -133,17 +130,15 @@ def test_it_ends_though_nobody_reads_or_calls_wait(cli: Cli) -> None:
         assert "Traceback" not in line.end()[1]
 
 
-def test_too_many_calls_at_once_are_refused_and_the_others_go_on(cli: Cli) -> None:
-    with Line(cli, "bob") as line:
-        line.hello()
-        waiting = {line.use("wait", message=True) for _ in range(140)}
-        refused = [line.read() for _ in range(12)]
-        assert {answer["result"]["structuredContent"]["error"]["code"] for answer in refused} == {"busy"}
-        cli.ok("send-message", "bob", "now", agent="lea")
-        waiting -= {answer["id"] for answer in refused}
-        answered = [line.read() for _ in waiting]
-        assert {answer["id"] for answer in answered} == waiting
-        assert {tuple(answer["result"]["structuredContent"]["unread"]) for answer in answered} == {("msg-1",)}
+def test_too_many_calls_at_once_are_refused_and_the_others_go_on(cli: Cli, line: Line) -> None:
+    waiting = {line.use("wait", message=True) for _ in range(140)}
+    refused = [line.read() for _ in range(12)]
+    assert {answer["result"]["structuredContent"]["error"]["code"] for answer in refused} == {"busy"}
+    cli.ok("send-message", "bob", "now", agent="lea")
+    waiting -= {answer["id"] for answer in refused}
+    answered = [line.read() for _ in waiting]
+    assert {answer["id"] for answer in answered} == waiting
+    assert {tuple(answer["result"]["structuredContent"]["unread"]) for answer in answered} == {("msg-1",)}
 
 
 def test_agents_started_through_it_write_nothing_to_the_line_and_outlive_it(tmp_path: Path) -> None:
@@ -155,8 +150,7 @@ def test_agents_started_through_it_write_nothing_to_the_line_and_outlive_it(tmp_
             spawned = line.use("spawn", prompt="echo loud; echo louder >&2", agent_id="ben", wait=True)
             answer = line.read()
             assert answer["id"] == spawned and answer["result"]["structuredContent"]["output"] == "loud\n"
-            line.use("spawn", prompt="$T read-messages --wait 60", agent_id="ann")
-            assert "error" not in line.read()["result"]["structuredContent"]
+            assert "error" not in line.ask("spawn", prompt="$T read-messages --wait 60", agent_id="ann")
             above = keepers(cli.root)[-1:]
             while above[-1] > 1:
                 above.append(int(Path(f"/proc/{above[-1]}/stat").read_text().rpartition(")")[2].split()[1]))
@@ -197,8 +191,7 @@ def test_more_calls_can_wait_than_files_can_be_open(cli: Cli) -> None:
             cli.ok("send-message", "bob", "now", agent="lea")
             reading.join(0.5)
         assert False in results
-        line.use("list_agents")
-        assert line.read()["result"]["structuredContent"]["self"] == "bob"
+        assert line.ask("list_agents")["self"] == "bob"
 
 
 THREADS = ("01a21f04-216e", "01a21f04-317f")
@@ -218,8 +211,7 @@ def test_the_session_that_a_call_is_of_is_the_caller(cli: Cli) -> None:
                 call = {"name": "whoami", "arguments": {}, "_meta": {"threadId": seat.session}}
                 line.send("tools/call", call)
                 assert line.read()["result"]["structuredContent"]["agentId"] == name
-            line.use("brief")
-            assert line.read()["result"]["structuredContent"]["error"]["code"] == "no_identity"
+            assert line.ask("brief")["error"]["code"] == "no_identity"
         finally:
             for seat in seats:
                 seat.kill()
