@@ -57,6 +57,7 @@ def change_task(
         if files:
             from teams_cli.tasks import evidence
 
+            files = evidence.not_attached(task, files)  # a repeated command attaches nothing twice
             evidence.refuse_too_many(task, files)
             changes.refuse_finishing(store, standing, task, edit)
             edit.evidence = [evidence.keep(store, team_name, task.id, standing.name, file) for file in files]

@@ -333,7 +333,7 @@ class Command:
         """Split the values of parameters that take several ids. Return the parameter for one id, if it was given.
 
         Raises:
-            WrongUsage, InvalidValue: A number is too small, or NaN.
+            WrongUsage, InvalidValue: A number is too small, or NaN; or an id is blank.
         """
         id_parameter: Parameter | None = None
         for parameter in self.own:
@@ -342,6 +342,10 @@ class Command:
                 refusal = errors.InvalidValue if parameter.duration else errors.WrongUsage
                 raise refusal(f"{value:g} is not a valid {parameter.shown}", f"Give a number from {parameter.least}.")
             if parameter.is_id and value and parameter.many:
+                if not all(each_name([word]) for word in value):  # an empty variable of a script
+                    raise errors.InvalidValue(
+                        f"{parameter.shown} is blank", f"Give an id, or leave {parameter.shown} out."
+                    )
                 values[name] = tuple(each_name(value))
             elif parameter.is_id and value and not parameter.listed and (parameter.positional or name == "task"):
                 id_parameter = parameter

@@ -81,6 +81,14 @@ def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
     return Evidence(id=copy.id, name=file.name, size=len(file.content), sha256=digest, by=by, at=now)
 
 
+def not_attached(task: Task, files: Sequence[File]) -> list[File]:
+    """Return those of the *files* that the task does not have yet, under the same name and with the same content."""
+    from hashlib import sha256
+
+    attached = {(file.name, file.sha256) for file in task.evidence or ()}
+    return [file for file in files if (file.name, sha256(file.content).hexdigest()) not in attached]
+
+
 def refuse_too_many(task: Task, files: Sequence[File]) -> None:
     """Raises Conflict: The task would have too many files."""
     attached = len(task.evidence or ())

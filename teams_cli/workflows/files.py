@@ -53,6 +53,10 @@ def content_of(path: str, limit: int = MAX_FILE) -> str:
         raise errors.InvalidValue(f"can't read {path}: {error.strerror}", "Give a file that you may read.") from None
     except UnicodeDecodeError:
         raise errors.InvalidValue(f"{path} is not UTF-8", "Save it as UTF-8.") from None
+    except ValueError:  # of a path with a NUL
+        raise errors.InvalidValue(
+            "the name of the file holds a NUL character", "Give a file that you may read."
+        ) from None
 
 
 def front_matter(content: str) -> str | None:

@@ -24,6 +24,7 @@ REFUSED = [
     ("update-task 1 --status done", "bob", 2, "wrong_usage"),
     ("update-task 1 --status in_progress", "bob", 2, "invalid_value"),
     ("create-task t --blocked-by x", "lea", 2, "invalid_value"),
+    ("create-task t --blocked-by=", "lea", 2, "invalid_value"),
     ("create-task t --blocked-by task-99", "lea", 10, "task_not_found"),
     (f"create-task {LONG_LINE}", "lea", 2, "invalid_value"),
     ("get-tasks --limit 0", "bob", 2, "wrong_usage"),

@@ -129,6 +129,7 @@ def test_a_new_leader_is_shown_every_key_of_a_list_of_tasks(cli: Cli) -> None:
         ("[{id: a, title: t}, {id: a, title: u}]", (2, "invalid_value")),
         ("[{id: a, title: t, owner: bob}]", (2, "invalid_value")),
         ("[]", (2, "invalid_value")),
+        ("\0", (2, "invalid_value")),
     ],
 )
 def test_all_or_none(cli: Cli, text: str, refused: tuple[int, str]) -> None:

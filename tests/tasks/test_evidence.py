@@ -23,7 +23,8 @@ def cli(tmp_path: Path) -> Cli:
     made.ok("claim-task", "1", agent="bob")
     for name, content in (("report.txt", REPORT), ("picture.png", PICTURE)):
         (tmp_path / name).write_bytes(content)
-        made.ok("update-task", "1", "--evidence", str(tmp_path / name), agent="bob")
+        for _ in range(2):  # repeated, as after a lost answer
+            made.ok("update-task", "1", "--evidence", str(tmp_path / name), agent="bob")
         (tmp_path / name).unlink()
     return made
 
@@ -58,4 +59,5 @@ def test_there_is_an_end_to_it(cli: Cli, tmp_path: Path) -> None:
     more = ["--evidence", str(file)] * (evidence.MOST_FILES - 2)
     assert cli.refused("update-task", "1", *more, "--evidence", str(file), agent="bob") == (11, "conflict")
     assert len(cli.ok("update-task", "1", *more, agent="bob")["evidence"]) == evidence.MOST_FILES
+    file.write_text("2")
     assert cli.refused("update-task", "1", "--evidence", str(file), agent="bob") == (11, "conflict")

@@ -45,7 +45,7 @@ def of(name: str) -> Schema:
 
 def _tasks() -> Schema:
     """Return the schema of a list of tasks, or of an object with such a list as a value. In the list, a title alone can
-    stand for a task, and an id may be a number.
+    stand for a task, an id may be a number, and a text may have several ids.
     """
     from pydantic import TypeAdapter
 
@@ -55,7 +55,8 @@ def _tasks() -> Schema:
     task = schema["$defs"]["ListedTask"]
     task["required"].remove("id")
     task["properties"]["id"] = _ID
-    task["properties"]["blockedBy"]["items"] = _ID
+    for key in ("blockedBy", "after"):
+        task["properties"][key]["anyOf"] = [{"items": _ID, "type": "array"}, {"type": ["integer", "string"]}]
     rows = {"type": "array", "minItems": 1, "items": {"anyOf": [schema["items"], {"type": "string"}]}}
     wrapped = {"type": "object", "properties": {"tasks": rows}, "required": ["tasks"]}
     return {"$defs": schema["$defs"], "anyOf": [rows, wrapped]}

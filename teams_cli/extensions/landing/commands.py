@@ -39,6 +39,8 @@ the owner would wait for the next task anyway.
 
 
 def _land(call: Call, task: str, onto: str | None, via: str | None, no_wait: bool) -> Any:
+    if onto is not None and not onto.strip():
+        raise errors.InvalidValue("--onto is blank", "Give a branch, or leave --onto out.")
     landing = queueing.land(call.store, call.team, call.caller, task, onto, call.workplace, via)
     document = _start_and_wait(call, landing, 0 if no_wait else _WAIT)
     lands_by_itself = settings.lands_by_itself(call.load_team())
