@@ -20,30 +20,23 @@ def cli(tmp_path: Path) -> Cli:
     return cli
 
 
-def test_it_ends_the_wait_of_the_leader(cli: Cli) -> None:
-    waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
-    cli.ok("release-task", "1", *WHY, agent="bob")
-    (message,) = ended(waiting)["messages"]
-    assert message["message"].startswith("task-1 (deploy) was released by bob: needs a key of the server")
-    assert "teams update-task task-1" in message["message"]
-
-
 def test_who_says_nothing_tells_nobody_and_may_have_it_again(cli: Cli) -> None:
     assert cli("release-task", "1", agent="bob").stdout == "task-1: pending: deploy\n"
     nothing(cli, "lea")
     assert cli.ok("wait", "--claim", "--timeout", "0", agent="bob")["claimed"]["id"] == "task-1"
 
 
-def test_a_wait_offers_it_to_others(cli: Cli) -> None:
+def test_its_leader_hears_why_and_a_wait_offers_it_to_others_until_it_is_edited(cli: Cli) -> None:
+    waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
     cli.ok("release-task", "1", *WHY, agent="bob")
+    (message,) = ended(waiting)["messages"]
+    assert message["message"].startswith("task-1 (deploy) was released by bob: needs a key of the server")
+    assert "teams update-task task-1" in message["message"]
     nothing(cli, "bob")
-    assert cli("wait", "--claim", "--timeout", "0", agent="bob").status == 14
-    assert cli("wait", "--ready", "--timeout", "0", agent="bob").status == 14
+    for words in ("--claim", "--ready"):
+        assert cli("wait", words, "--timeout", "0", agent="bob").status == 14
     assert cli.ok("wait", "--claim", "--timeout", "0", agent="mia")["claimed"]["id"] == "task-1"
-
-
-def test_it_is_offered_once_it_was_edited(cli: Cli) -> None:
-    cli.ok("release-task", "1", *WHY, agent="bob")
+    cli.ok("release-task", "1", agent="mia")
     waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")
     cli.ok("update-task", "1", "--append", "The key is in the vault.", agent="lea")
     assert ended(waiting)["claimed"]["id"] == "task-1"

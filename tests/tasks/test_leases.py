@@ -10,7 +10,7 @@ import pytest
 
 from teams_cli.clock import parse_rfc3339
 from teams_cli.errors import StaleClaim, TaskClaimed
-from teams_cli.membership import joining, shutdowns
+from teams_cli.membership import joining
 from teams_cli.messages import reading
 from teams_cli.messages.reading import Selection
 from teams_cli.tasks import changes as task_changes
@@ -128,9 +128,13 @@ def test_a_heartbeat_renews_all_of_ones_leases(team: Store, clock: FakeClock) ->
 
 def test_the_old_owner_is_refused(team: Store, clock: FakeClock) -> None:
     """Whether the task is free, another's, or done by another; with 11 and what to do."""
+
+    def complete() -> Task:
+        return task_changes.change_task(team, ALPHA, MIA, "1", Edit(status="completed", result="mine"))
+
     lapse(team, clock)
     seen(team)
-    for step in (lambda: None, lambda: claims.claim(team, ALPHA, MIA, "1"), lambda: _complete(team, MIA)):
+    for step in (lambda: None, lambda: claims.claim(team, ALPHA, MIA, "1"), complete):
         step()
         before = tasks.get(team, ALPHA, "1")
         for changes in (Edit(status="completed", result="late"), Edit(status="failed"), Edit(result="late")):
@@ -140,10 +144,6 @@ def test_the_old_owner_is_refused(team: Store, clock: FakeClock) -> None:
         with pytest.raises(StaleClaim):
             claims.heartbeat(team, ALPHA, BOB, "1")
         assert tasks.get(team, ALPHA, "1") == before
-
-
-def _complete(store: Store, caller: Caller) -> Task:
-    return task_changes.change_task(store, ALPHA, caller, "1", Edit(status="completed", result="mine"))
 
 
 def test_fencing_tells_two_claims_of_one_agent_apart(team: Store, clock: FakeClock) -> None:
@@ -195,13 +195,3 @@ def test_a_claim_holds_for_who_joined_since_the_team_was_looked_at(team: Store) 
     assert leases.current(team, looked_at, tasks.get(team, ALPHA, "2")).owner == "tom"
     with pytest.raises(TaskClaimed):
         claims.take(team, looked_at, MIA, tasks.get(team, ALPHA, "task-2"), refuse_own=True)
-
-
-def test_tasks_of_who_left_or_was_shut_down_are_free_at_once(team: Store) -> None:
-    assert joining.leave(team, ALPHA, BOB) == ["task-1"]
-    task = seen(team)
-    assert (task.status, task.notes[-1].what, task.notes[-1].by) == ("pending", "released", "bob")
-    assert claims.claim(team, ALPHA, MIA, "1").claim == 2
-    shutdowns.request(team, ALPHA, LEA, "mia")
-    assert shutdowns.approve(team, ALPHA, MIA)[1] == ["task-1"]
-    assert "shutdown-1" in str(seen(team).notes[-1].reason)

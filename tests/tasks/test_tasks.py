@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from teams_cli.errors import DependencyCycle, NotAllowed, StaleClaim, TaskNotFound, TeamsError
+from teams_cli.errors import DependencyCycle, TaskNotFound, TeamsError
 from teams_cli.membership import joining
 from teams_cli.tasks import changes as task_changes
 from teams_cli.tasks import claims, tasks
@@ -77,17 +78,6 @@ def test_moves(team: Store) -> None:
             assert tasks.get(team, ALPHA, str(number)) == task
 
 
-def test_reopening_frees_the_task_and_keeps_what_happened(team: Store) -> None:
-    in_status(team, "in_progress")
-    change(team, BOB, status="completed", result="42")
-    task = change(team, MAX, status="pending", reason="wrong")
-    assert (task.status, task.owner, task.result, task.completed_at, task.claim) == ("pending", None, "42", None, 1)
-    assert [(n.what, n.by, n.reason) for n in task.notes][-1] == ("reopened", "max", "wrong")
-    assert claims.claim(team, ALPHA, MIA, "1").claim == 2
-    with pytest.raises(StaleClaim):
-        change(team, BOB, status="completed")
-
-
 def test_several_changes_are_one(team: Store) -> None:
     """If one part is refused, no part is done."""
     in_status(team, "in_progress")
@@ -107,38 +97,32 @@ def test_several_changes_are_one(team: Store) -> None:
 
 
 def test_a_task_waits_for_all_its_blockers(team: Store) -> None:
-    """Blockers stay recorded after they complete; whether a task is blocked is computed."""
+    """They stay recorded after they complete; what ends otherwise goes on blocking; one that comes later holds up the
+    completion.
+    """
     add(team, "a", "b")
     add(team, "c", blocked_by=["task-1", "task-2"])
-    for number in ("1", "2"):
+
+    def refused(do: Callable[[], Task], blocker: str) -> None:
         with pytest.raises(TeamsError) as refusal:
-            claims.claim(team, ALPHA, MIA, "3")
-        assert refusal.value.code == "task_blocked" and f"task-{number}" in refusal.value.message
+            do()
+        assert refusal.value.code == "task_blocked" and blocker in refusal.value.message
+
+    for number in ("1", "2"):
+        refused(lambda: claims.claim(team, ALPHA, MIA, "3"), f"task-{number}")
         claims.claim(team, ALPHA, BOB, number)
         change(team, BOB, number, status="completed")
-    task = claims.claim(team, ALPHA, MIA, "3")
-    assert task.blocked_by == ["task-1", "task-2"]
-
-
-def test_what_ends_otherwise_goes_on_blocking(team: Store) -> None:
-    for number, end in (("1", "failed"), ("3", "cancelled")):
+    assert claims.claim(team, ALPHA, MIA, "3").blocked_by == ["task-1", "task-2"]
+    for number, end in (("4", "failed"), ("6", "cancelled")):
         in_status(team, end, number)
         (waits,) = add(team, "c", blocked_by=[f"task-{number}"])
-        with pytest.raises(TeamsError) as refusal:
-            claims.claim(team, ALPHA, MIA, waits)
-        assert f"task-{number} ({end})" in refusal.value.message
+        refused(lambda key=waits: claims.claim(team, ALPHA, MIA, key), f"task-{number} ({end})")
         assert change(team, LEA, waits, unblock=[number]).blocked_by == []
         claims.claim(team, ALPHA, MIA, waits)
-
-
-def test_a_blocker_that_comes_later_holds_up_the_end(team: Store) -> None:
-    in_status(team, "in_progress")
-    add(team, "first")
-    change(team, LEA, block=["#2"])
-    with pytest.raises(TeamsError) as refusal:
-        change(team, BOB, status="completed")
-    assert refusal.value.code == "task_blocked"
-    assert change(team, BOB, status="failed").status == "failed"
+    add(team, "later")
+    change(team, LEA, "3", block=["#8"])
+    refused(lambda: change(team, MIA, "3", status="completed"), "task-8")
+    assert change(team, MIA, "3", status="failed").status == "failed"
 
 
 def test_circles_are_refused_however_long(team: Store) -> None:
@@ -152,20 +136,6 @@ def test_circles_are_refused_however_long(team: Store) -> None:
     assert tasks.get(team, ALPHA, "1").blocked_by == []
     with pytest.raises(TaskNotFound):
         change(team, LEA, "1", block=["99"])
-
-
-def test_handing_a_task_to_another(team: Store) -> None:
-    """The new owner has a new claim, and the old one's is over."""
-    in_status(team, "in_progress")
-    given = change(team, MAX, owner="mia", force=True)
-    assert (given.owner, given.claim, given.status) == ("mia", 2, "in_progress")
-    with pytest.raises(StaleClaim):
-        change(team, BOB, status="completed")
-    assert change(team, MIA, owner="bob").owner == "bob"
-    with pytest.raises(NotAllowed):
-        change(team, MAX, owner="lea")
-    with pytest.raises(NotAllowed):
-        change(team, MIA, owner="mia")
 
 
 def test_lists_and_filters(tmp_path: Path) -> None:

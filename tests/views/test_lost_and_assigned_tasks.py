@@ -75,8 +75,8 @@ def test_a_wait_for_mail_ends_with_the_team(cli: Cli) -> None:
     assert cli(*words, agent="mia").status == 0
 
 
-def test_an_edit_of_a_task_that_is_kept_and_waits_is_told_with_the_task(cli: Cli) -> None:
-    """It ends no wait and stands at the end of no answer."""
+def test_an_edit_of_an_assigned_task_ends_the_wait_where_that_is_ready(cli: Cli) -> None:
+    """Else it is told with the task, ends no wait and stands at the end of no answer."""
     add_tasks(cli, "one")
     cli.ok("claim-task", "1", agent="mia")
     cli.ok("create-task", "two", "--for", "bob", "--blocked-by", "1", agent="lea")
@@ -90,15 +90,10 @@ def test_an_edit_of_a_task_that_is_kept_and_waits_is_told_with_the_task(cli: Cli
     found = ended(waiting)
     assert (found["messages"], found["happened"], found["claimed"]["id"]) == ([], [], "task-2")
     assert found["claimed"]["description"] == "and faster"
-    nothing(cli, "bob")
-
-
-def test_an_edit_of_a_task_that_is_assigned_and_ready_ends_the_wait(cli: Cli) -> None:
-    waiting = begin(cli, "bob")
-    cli.ok("create-task", "one", "--for", "bob", agent="lea")
-    found = ended(waiting)
-    assert [each["text"] for each in found["happened"]] == ["task-1, assigned to you, is ready: one"]
-    nothing(cli, "bob")
-    cli.ok("update-task", "1", "--append", "and faster", agent="lea")
-    (edit,) = ended(begin(cli, "bob"))["messages"]
-    assert edit["message"] == "lea edited task-1 (one): added: and faster"
+    waiting = begin(cli, "mia")
+    cli.ok("create-task", "three", "--for", "mia", agent="lea")
+    assert [each["text"] for each in ended(waiting)["happened"]] == ["task-3, assigned to you, is ready: three"]
+    nothing(cli, "mia")
+    cli.ok("update-task", "3", "--append", "and faster", agent="lea")
+    (edit,) = ended(begin(cli, "mia"))["messages"]
+    assert edit["message"] == "lea edited task-3 (three): added: and faster"

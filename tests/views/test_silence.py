@@ -131,34 +131,20 @@ def test_it_hears_that_all_ready_tasks_are_kept_for_members_that_have_not_joined
 
 
 def test_it_hears_once_for_which_task_everything_waits(silence: Callable[..., Store], clock: FakeClock) -> None:
-    """Also if other tasks, for which nothing waits, end meanwhile."""
-    team = silence([[], [], ["task-1"]], lease=3000, members=(BOB, MIA, ANN))
-    claims.claim(team, ALPHA, MIA, "2")
+    """A member is idle from the end of its task; other tasks, for which nothing waits, may end meanwhile."""
+    team = silence([[], [], [], ["task-1"]], lease=3000, members=(BOB, MIA, ANN))
+    for caller, task in ((MIA, "2"), (ANN, "3")):
+        claims.claim(team, ALPHA, caller, task)
 
-    def idle() -> list[str]:
+    def hears(*, after: int) -> bool:
+        clock.advance(after)
         for caller in (BOB, MIA, ANN):
-            presence.announce(team, ALPHA, caller, "here")
-        return [text for text in told(team) if text.startswith("everything waits")]
-
-    clock.advance(301)
-    assert len(idle()) == 1
-    changes.change_task(team, ALPHA, MIA, "2", changes.Edit(status="completed"))
-    clock.advance(301)
-    assert idle() == []
-
-
-def test_a_member_is_idle_from_the_end_of_its_task(silence: Callable[..., Store], clock: FakeClock) -> None:
-    team = silence([[], [], ["task-1"]], lease=3000)
-    claims.claim(team, ALPHA, MIA, "2")
-
-    def idle() -> bool:
-        for caller in (BOB, MIA):
             presence.announce(team, ALPHA, caller, "here")
         return any(text.startswith("everything waits for task-1") for text in told(team))
 
     clock.advance(290)
     changes.change_task(team, ALPHA, MIA, "2", changes.Edit(status="completed"))
-    clock.advance(290)
-    assert not idle()
-    clock.advance(11)
-    assert idle()
+    assert not hears(after=290)
+    assert hears(after=11)
+    changes.change_task(team, ALPHA, ANN, "3", changes.Edit(status="completed"))
+    assert not hears(after=301)

@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-
-import pytest
 
 from tests.support.cli import ALPHA, Cli
 from tests.support.waits import begin, ended, until
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return Cli(tmp_path / "root")
-
-
-def last(cli: Cli, agent: str, *words: str) -> str:
-    """The last line of the answer to the agent's command."""
-    done = cli(*words, agent=agent)
-    assert done.status == 0, done
-    return done.stdout.splitlines()[-1]
-
-
 def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cli) -> None:
-    cli.ok("spawn-team", ALPHA, agent="lea")
-    cli.ok("join-team", agent="bob")
     cli.ok("create-task", "one", agent="lea")
     cli.ok("close-team", agent="lea")
     answer = cli("join-team", agent="new")
@@ -39,8 +22,6 @@ def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cl
 
 def test_who_waits_for_the_next_task_hears_of_the_end_of_the_team_in_its_answer(cli: Cli) -> None:
     """It is no refusal: what is said is done. In JSON it stands beside the document."""
-    cli.ok("spawn-team", ALPHA, agent="lea")
-    cli.ok("join-team", agent="bob")
     cli.ok("create-task", "one", agent="lea")
     cli.ok("create-task", "not for bob", "--require", "rust", agent="lea")
     cli.ok("claim-task", "1", agent="bob")
@@ -56,8 +37,6 @@ def test_who_waits_for_the_next_task_hears_of_the_end_of_the_team_in_its_answer(
 
 def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None:
     """In words as in JSON; where none comes in time it is told to wait on, and the plan is proposed all the same."""
-    cli.ok("spawn-team", ALPHA, agent="lea")
-    cli.ok("join-team", agent="bob")
     cli.ok("create-task", "one", "--plan-required", agent="lea")
     said = cli("claim-task", "1", agent="bob").stdout
     assert said.endswith("\nnext: teams propose-plan TEXT --task task-1 --wait 540\n")
@@ -91,9 +70,7 @@ def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None
     ]
 
 
-def test_a_blocked_task_is_planned_early_and_not_claimed_when_its_plan_is_approved(cli: Cli) -> None:
-    cli.ok("spawn-team", ALPHA, agent="lea")
-    cli.ok("join-team", agent="bob")
+def test_a_plan_that_is_approved_is_followed_by_the_claim_unless_its_task_is_blocked(cli: Cli) -> None:
     cli.ok("create-task", "one", agent="lea")
     cli.ok("create-task", "two", "--blocked-by", "1", "--plan-required", "--for", "bob", agent="lea")
     assert "you can propose before: teams propose-plan TEXT --task ID" in cli("read-messages", agent="bob").stdout
@@ -106,13 +83,14 @@ def test_a_blocked_task_is_planned_early_and_not_claimed_when_its_plan_is_approv
     assert refused.endswith("\n  Wait for it, or claim another: teams wait --claim --timeout 540\n")
     after = cli("update-task", "1", "--after", "2", agent="lea")
     assert after.status == 11  # it would wait for itself
-    cli.ok("create-task", "three", agent="lea")
+    cli.ok("create-task", "three", "--plan-required", agent="lea")
     assert "completes after task-1" in cli("update-task", "3", "--after", "1", agent="lea").stdout
+    cli.ok("propose-plan", "so", "--task", "3", agent="mia")
+    cli.ok("approve-plan", "2", agent="lea")
+    assert "\nnext: teams claim-task task-3\n" in cli("wait", "--timeout", "0", agent="mia").stdout
 
 
 def test_the_note_of_an_approval_is_shown_whole_and_names_no_step_once_the_task_is_completed(cli: Cli) -> None:
-    cli.ok("spawn-team", ALPHA, agent="lea")
-    cli.ok("join-team", agent="bob")
     cli.ok("create-task", "one", agent="lea")
     cli.ok("create-task", "two", agent="lea")
     cli.ok("claim-task", "1", agent="bob")
@@ -130,9 +108,6 @@ def test_the_note_of_an_approval_is_shown_whole_and_names_no_step_once_the_task_
 
 def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:
     """The new owner is shown it, once, with what its approval said; the one before only that there is one."""
-    cli.ok("spawn-team", ALPHA, agent="lea")
-    for agent in ("bob", "mia"):
-        cli.ok("join-team", agent=agent)
     cli.ok("create-task", "one", "--plan-required", agent="lea")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("propose-plan", "first this\nthen that", "--task", "1", agent="bob")
@@ -143,7 +118,7 @@ def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:
     assert lines[where + 1 : where + 3] == ["  first this", "  then that"]
     complete = "next: teams update-task task-1 --status completed --result RESULT --next --wait 540"
     assert lines[-1] == complete and "needs a plan" not in "".join(lines)
-    assert last(cli, "mia", "brief") == complete
+    assert cli.ok("brief", agent="mia")["next"] == complete.removeprefix("next: ")
     assert cli.ok("claim-task", "1", agent="mia")["approvedPlan"]["id"] == "plan-1"
     cli.ok("release-task", "1", "--force", agent="lea")
     said = cli("claim-task", "1", agent="bob").stdout
