@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from teams_cli.errors import NotAllowed, TeamsError, WrongState
+from teams_cli.errors import AgentNotFound, NotAllowed, WrongState
 from teams_cli.membership import joining, shutdowns
 from teams_cli.membership.shutdowns import ShutdownNotFound
 from teams_cli.messages import messages, reading
@@ -63,7 +63,7 @@ def test_after_it_nothing_is_changed_by_the_member(team: Store) -> None:
             do()
         assert "shutdown-1" in refusal.value.message
     assert shutdowns.approve(team, ALPHA, BOB, "1")[0].status == "approved"  # it may not have heard that it was done
-    with pytest.raises(TeamsError):
+    with pytest.raises(AgentNotFound, match=r"it was shut down \(shutdown-1\)"):
         messages.send(team, ALPHA, LEA, "bob", "hi")
 
 

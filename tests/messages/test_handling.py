@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from teams_cli.messages.messages import MESSAGE
-from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
 
 
 @pytest.fixture
@@ -98,40 +97,18 @@ def test_to_the_owners_of_tasks(cli: Cli) -> None:
     assert cli.refused("send-message", "--to-owners-of", "9", "x", agent="lea") == (10, "task_not_found")
 
 
-@pytest.fixture
-def asked(cli: Cli) -> Any:
-    """A question of lea's to bob, which came to him as a message, and the command that waits for its answer."""
+
+
+def test_replying_to_the_message_answers_the_question(cli: Cli) -> None:
+    """The asker has the answer where it waits for it, and no message beside."""
     cli.ok("set", "broadcast", "agents", agent="lea")
     asking = cli.start("ask-others", "which port?", "--to", "bob", "--json", agent="lea")
     cli.ok("wait", "--message", "--timeout", str(TIMEOUT), agent="bob")
-    yield asking
-    asking.kill()
-    asking.communicate()
-
-
-def test_replying_to_the_message_answers_the_question(cli: Cli, asked: subprocess.Popen[bytes]) -> None:
-    """The asker has the answer where it waits for it, and no message beside."""
     answer = cli.ok("reply", "1", "8080", agent="bob")
-    assert {key: answer[key] for key in ("question", "from", "to", "message", "replyTo", "status")} == {
-        "question": "ask-1",
-        "from": "bob",
-        "to": "lea",
-        "message": "8080",
-        "replyTo": "msg-1",
-        "status": "complete",
-    }
-    assert b"8080" in asked.communicate(timeout=TIMEOUT)[0]
+    about = {"question": "ask-1", "from": "bob", "to": "lea", "message": "8080", "replyTo": "msg-1"}
+    assert {**about, "status": "complete"}.items() <= answer.items()
+    assert b"8080" in asking.communicate(timeout=TIMEOUT)[0]
     assert read(cli) == [] and handled(cli) == ["msg-1"] and read(cli, "lea") == []
-
-
-def test_who_left_or_was_shut_down_reads_no_mail(cli: Cli) -> None:
-    cli.ok("leave-team", agent="ann")
-    cli.ok("request-shutdown", "bob", agent="lea")
-    cli.ok("approve-shutdown", agent="bob")
-    for name, how in (("ann", "it left"), ("bob", "it was shut down (shutdown-1)")):
-        answer = cli("send-message", name, "hello", agent="lea")
-        assert answer.status == 10 and how in answer.stderr, answer
-    assert cli.store().last(ALPHA, MESSAGE) == 2
 
 
 def test_what_needs_no_answer_does_not_stay_open(cli: Cli) -> None:

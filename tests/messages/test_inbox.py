@@ -48,6 +48,7 @@ def say(store: Store, *texts: str, to: str = "bob", sender: Caller = LEA) -> lis
 
 
 def test_a_message_is_shown_until_it_is_handled(team: Store) -> None:
+    """By each for oneself."""
     say(team, "a", "b", "c")
     for _ in range(3):
         assert numbers(team) == [1, 2, 3]
@@ -57,6 +58,9 @@ def test_a_message_is_shown_until_it_is_handled(team: Store) -> None:
     assert numbers(team) == [3]
     say(team, "d")
     assert numbers(team) == [3, 5]
+    messages.broadcast(team, ALPHA, LEA, "for all")
+    reading.handle(team, ALPHA, BOB, ["6"])
+    assert (numbers(team, BOB), numbers(team, MIA)) == ([3, 5], [6])
 
 
 def test_reading_marks_and_peeking_does_not(team: Store, clock: FakeClock) -> None:
@@ -70,12 +74,6 @@ def test_reading_marks_and_peeking_does_not(team: Store, clock: FakeClock) -> No
     reading.handle(team, ALPHA, BOB, ["1"])
     (old,) = shown(team, handled=True)
     assert (old["readAt"], old["handledAt"] > first) == (first, True)
-
-
-def test_handling_is_ones_own(team: Store) -> None:
-    messages.broadcast(team, ALPHA, LEA, "for all")
-    reading.handle(team, ALPHA, BOB, ["1"])
-    assert (numbers(team, BOB), numbers(team, MIA)) == ([], [1])
 
 
 def test_selections(team: Store) -> None:
@@ -210,30 +208,3 @@ def test_what_was_handled_is_recorded_though_it_can_not_be_read_a_second_time(tm
     inbox = cli.store().get(ALPHA, INBOX, "bob")[0]
     assert [entry.number for entry in inbox.handled] == [1]
     assert cli.ok("read-messages", agent="bob") == []
-
-
-NAMES = ["lea", "bob", "mia"]
-
-
-def counted(store: FileStore) -> dict[str, int]:
-    """The counts, which are those of each by itself."""
-    found = inboxes.unread_counts(store, "alpha", NAMES)
-    assert found == {name: len(inboxes.unread(store, "alpha", name)) for name in NAMES}
-    return found
-
-
-def read(store: FileStore, caller: Caller, limit: int = 0) -> None:
-    problems: list[TeamsError] = []
-    reading.read(store, "alpha", caller, Selection(limit=limit), problems, at_once)
-
-
-def made(tmp_path: Path) -> FileStore:
-    store = FileStore(str(tmp_path / "root"))
-    joining.spawn_team(store, "alpha", LEA)
-    for caller in (BOB, MIA):
-        joining.join(store, "alpha", caller)
-    for caller in (LEA, BOB, MIA):
-        read(store, caller)
-        reading.handle(store, "alpha", caller, [])
-    assert counted(store) == dict.fromkeys(NAMES, 0)
-    return store

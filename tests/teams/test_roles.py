@@ -309,7 +309,9 @@ def test_opencode_s_own_file_lies_below_the_user_s(no_real_home: Path, tmp_path:
 
 
 def test_words_for_all_roles_and_for_all_tools(tmp_path: Path) -> None:
-    """What is said of a tool by its name comes before what is said of all; looking can be denied too."""
+    """What is said of a tool by its name comes before what is said of all; looking can be denied too. A refusal names
+    those whom the rules allow it.
+    """
     cli = make_team(tmp_path / "root", "bob")
     rules: dict[str, Any]
     for rules, refused in (
@@ -321,10 +323,6 @@ def test_words_for_all_roles_and_for_all_tools(tmp_path: Path) -> None:
         (cli.root / "config.json").write_text(json.dumps({"permission": {"tool": rules}}))
         cli.ok("settings", agent="human")  # after which it is known that the file is of the form
         assert cli.refused(*refused.split(), agent="bob") == (13, "not_allowed")
-
-
-def test_a_refusal_names_those_whom_the_rules_allow_it(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
     (cli.root / "config.json").write_text('{"permission": {"tool": {"send-message": {"team-member": "deny"}}}}')
     hint = cli("send-message", "lea", "hi", "--json", agent="bob").error["hint"]
     assert hint == "Allowed to: team-leader, task-manager, human."
