@@ -54,15 +54,6 @@ def test_a_check_leaves_no_process_and_ends_no_command(shop: Shop, tmp_path: Pat
     until(lambda: not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists())
 
 
-def test_who_works_does_not_say_how_it_is_checked(shop: Shop) -> None:
-    shop.create("t", "--check", CHECK)
-    shop.ok("bob", "claim-task", "1")
-    assert shop.at("bob", "update-task", "1", "--check", "true").returncode == 13
-    assert shop.task()["check"] == CHECK
-    shop.cli.ok("update-task", "1", "--check", "true", agent="lea")
-    assert shop.task()["check"] == "true"
-
-
 def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> None:
     """In a checkout the commit is checked; a directory that the task names is checked as it is."""
     shop.create("t", "--check", "test -e new")

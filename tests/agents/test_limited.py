@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import NEEDS_PROC, lines, place, session
+from tests.support.agents import NEEDS_PROC, agent_row, lines, place, session
 from tests.support.cli import Cli
 
 pytestmark = NEEDS_PROC
@@ -30,10 +30,6 @@ def run(cli: Cli) -> Any:
     return cli("run-agent", "work", "--harness", "first", "--agent-id", "ann", agent="lea")
 
 
-def row(cli: Cli) -> Any:
-    return next(row for row in cli.ok("list-agents", agent="lea")["agents"] if row["name"] == "ann")
-
-
 def told(cli: Cli) -> list[str]:
     return [m["message"] for m in cli.ok("read-messages", "--all", agent="lea") if "limited" in m["message"]]
 
@@ -41,7 +37,7 @@ def told(cli: Cli) -> list[str]:
 def test_it_rests_and_says_until_when(cli: Cli) -> None:
     limited(cli, "2 hours")
     assert "limited by its provider until" in run(cli).stdout
-    found = row(cli)
+    found = agent_row(cli, "ann")
     assert found["state"] == "limited" and found["limitedUntil"] > session(cli, "ann").started_at
     assert len([text for text in told(cli) if "a message after that time resumes it" in text]) == 1
     for command in (["watch", "--once"], ["list-agents"]):
@@ -91,7 +87,7 @@ def test_what_is_set_is_done_then(cli: Cli) -> None:
     limited(cli, "2 seconds")
     cli.ok("set", "onLimit", "wait", agent="lea")
     assert run(cli).status == 0
-    assert lines(cli, "turns") == ["first resumed"] and row(cli)["state"] == "idle"
+    assert lines(cli, "turns") == ["first resumed"] and agent_row(cli, "ann")["state"] == "idle"
     limited(cli, "2 hours")
     (place(cli) / "once").unlink()
     cli.ok("set", "onLimit", "other", agent="lea")

@@ -8,18 +8,13 @@ from pathlib import Path
 import pytest
 
 from teams_cli.agents import logs
-from tests.support.agents import ended, team_of_agents
+from tests.support.agents import detach, ended
 from tests.support.cli import ALPHA, Cli
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return team_of_agents(tmp_path)
 
 
 @pytest.mark.slow
 def test_the_last_lines_that_an_agent_printed(cli: Cli) -> None:
-    cli.ok("run-agent", "seq 5; echo oh >&2", "--agent-id", "ann", "--detach", agent="lea")
+    detach(cli, "ann", "seq 5; echo oh >&2")
     ended(cli, "ann")
     assert cli.ok("logs", "ann", agent="lea") == {"agent": "ann", "lines": ["1", "2", "3", "4", "5", "oh"]}
     assert cli.ok("logs", "ann", "--lines", "2", agent="lea")["lines"] == ["5", "oh"]
@@ -32,7 +27,7 @@ def test_the_last_lines_that_an_agent_printed(cli: Cli) -> None:
 
 def test_an_agent_is_followed_until_it_is_done(cli: Cli) -> None:
     script = 'echo "turn $TEAMS_RESUME"; while [ ! -e "$D/go" ]; do sleep 0.05; done; echo gone; printf end'
-    cli.ok("run-agent", script, "--agent-id", "ann", "--detach", agent="lea")
+    detach(cli, "ann", script)
     follower = cli.start("logs", "ann", "--follow", "--json", agent="lea")
     lines: list[str] = []
     while "turn " not in lines:
@@ -57,7 +52,7 @@ def of_turns(cli: Cli) -> list[int]:
 
 
 def test_logs_of_old_turns_are_removed_when_a_turn_is_over(cli: Cli) -> None:
-    cli.ok("run-agent", "echo one", "--agent-id", "ann", "--detach", agent="lea")
+    detach(cli, "ann", "echo one")
     ended(cli, "ann")
     store = cli.store()
     for turn in range(1, 151):
@@ -71,14 +66,7 @@ def test_logs_of_old_turns_are_removed_when_a_turn_is_over(cli: Cli) -> None:
 def test_the_logs_of_an_agent_have_bounded_room(cli: Cli) -> None:
     """A turn that prints more than is ever read keeps its end, and the turns before it give way."""
     printing = f'head -c {logs.ALL} /dev/zero | tr "\\0" x; echo "the end"'
-    cli.ok(
-        "run-agent",
-        f'if [ -n "$TEAMS_RESUME" ]; then {printing}; fi; echo',
-        "--agent-id",
-        "ann",
-        "--detach",
-        agent="lea",
-    )
+    detach(cli, "ann", f'if [ -n "$TEAMS_RESUME" ]; then {printing}; fi; echo')
     ended(cli, "ann")
     assert of_turns(cli) == [1]
     cli.ok("send-message", "ann", "go on", agent="lea")
@@ -90,9 +78,9 @@ def test_the_logs_of_an_agent_have_bounded_room(cli: Cli) -> None:
 
 
 def test_logs_go_with_their_agent(cli: Cli) -> None:
-    cli.ok("run-agent", "echo hi", "--agent-id", "ben", "--detach", agent="lea")
+    detach(cli, "ben", "echo hi")
     ended(cli, "ben")
-    cli.ok("run-agent", "$T leave-team; echo bye", "--agent-id", "ann", "--detach", agent="lea")
+    detach(cli, "ann", "$T leave-team; echo bye")
     ended(cli, "ann")
     kept = {path.name for path in (cli.root / "logs" / ALPHA).iterdir()}
     assert kept == {"ben.log", "ben.1.out", "ben.1.err", "ben.1.messages.json"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +20,14 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(tmp_path: Path, repository: Path) -> Callable[[str, str], Path]:
-    """Starts an agent with a worktree, which runs a script; the worktree."""
-    cli = make_team(tmp_path / "root", "mia")
+def cli(tmp_path: Path) -> Cli:
+    return make_team(tmp_path / "root", "mia")
 
-    def started(name: str, script: str) -> Path:
-        words = ["run-agent", script, "--worktree", "--agent-id", name, "--detach", "--cwd", str(repository)]
-        assert cli(*words, agent="lea", HOME=str(tmp_path)).status == 0
-        return tmp_path / "root/worktrees" / ALPHA / name
 
-    started.cli = cli  # type: ignore[attr-defined]
-    return started
+def start(cli: Cli, repository: Path, name: str, script: str) -> None:
+    """Start an agent with a worktree, which runs a script."""
+    words = ["run-agent", script, "--worktree", "--agent-id", name, "--detach", "--cwd", str(repository)]
+    assert cli(*words, agent="lea", HOME=str(repository.parent)).status == 0
 
 
 COMMIT = "git -c user.name=x -c user.email=x@y commit --quiet -am change"
@@ -43,16 +39,20 @@ def told(cli: Cli, agent: str) -> list[str]:
 
 
 @pytest.mark.slow
-def test_both_are_told_once_that_their_branches_conflict(start: Any) -> None:
+def test_both_are_told_once_that_their_branches_conflict(cli: Cli, repository: Path) -> None:
     """While the first is long done, when the second commits; of other files nobody is told."""
-    cli = start.cli
-    start("ann", f"echo ann > f0.py; echo ann > f1.py; {COMMIT}")
-    start("eve", f"echo eve > f2.py; {COMMIT}")
+    start(cli, repository, "ann", f"echo ann > f0.py; echo ann > f1.py; {COMMIT}")
+    start(cli, repository, "eve", f"echo eve > f2.py; {COMMIT}")
     for name in ("ann", "eve"):
         cli.ok("wait", "--agent", name, agent="lea")
     assert cli("overlaps", "--json").json == []
     assert "not compared: mia" in cli("overlaps").stdout
-    start("bob", f"echo bob > f0.py; {COMMIT}; echo more > f3.py; {COMMIT}; echo bob > f2.py; git checkout -q f2.py")
+    start(
+        cli,
+        repository,
+        "bob",
+        f"echo bob > f0.py; {COMMIT}; echo more > f3.py; {COMMIT}; echo bob > f2.py; git checkout -q f2.py",
+    )
     cli.ok("wait", "--agent", "bob", agent="lea")
     (found,) = cli.ok("overlaps")
     assert found["agents"] == ["ann", "bob"] and found["branches"] == ["teams/alpha/ann", "teams/alpha/bob"]
@@ -75,8 +75,7 @@ def hook(cli: Cli, agent: str, path: Path, tool: str = "Edit", client: str = "cl
     return dict(json.loads(answer.stdout or "{}").get("hookSpecificOutput", {}))
 
 
-def test_who_writes_a_file_that_anothers_task_touches_is_told(start: Any, repository: Path) -> None:
-    cli = start.cli
+def test_who_writes_a_file_that_anothers_task_touches_is_told(cli: Cli, repository: Path) -> None:
     cli.ok("join-team", agent="bob")
     assert cli.ok("create-task", "t", "--touches", "f*.py", "--touches", "docs/**", agent="lea")["touches"]
     path = repository / "f7.py"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -17,10 +15,9 @@ from teams_cli import commands
 from teams_cli.messages import messages
 from teams_cli.tasks import claims
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.terminal import Terminal
 from tests.support.waits import until_asleep
-
-pty = pytest.importorskip("pty")
 
 NASTY = "\x1b[31mred\x1b[0m \x07 [bold]b[/bold] [task-1] \u202eevil\u2066 \x9b1m caf\u00e9 \U0001f600"
 
@@ -38,24 +35,10 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
 
 def in_terminal(cli: Cli, *words: str, **environ: str) -> str:
     """What the command shows on a terminal of 100 columns."""
-    parent, child = pty.openpty()
     more = {"TERM": "xterm-256color", "COLUMNS": "100", "NO_COLOR": "", **environ}
-    process = subprocess.Popen(
-        [*COMMAND, *words], env=cli.environ("bob", **more), stdin=child, stdout=child, stderr=child, close_fds=True
-    )
-    os.close(child)
-    shown = b""
-    while select.select([parent], [], [], TIMEOUT)[0]:
-        try:
-            data = os.read(parent, 65536)
-        except OSError:  # Linux says so at the end
-            break
-        if not data:
-            break
-        shown += data
-    os.close(parent)
-    assert process.wait(TIMEOUT) == 0
-    return shown.decode().replace("\r\n", "\n")
+    terminal = Terminal(cli, *words, agent="bob", **more)
+    assert terminal.end() == 0
+    return terminal.text.replace("\r\n", "\n")
 
 
 def test_options_of_every_command_may_stand_before_it(tmp_path: Path) -> None:
@@ -103,15 +86,6 @@ def test_texts_are_shown_and_obeyed_by_no_terminal(cli: Cli) -> None:
             assert good in shown
         if words == "get-tasks":
             assert "[link=http://x]y[/link]" in shown
-
-
-def test_a_message_says_who_it_is_from_and_none_can_pass_for_another(cli: Cli) -> None:
-    """The header stands on a line of its own, once; every line of the body is marked."""
-    head, header, *body = cli("read-messages", "--peek", agent="bob").stdout.splitlines()
-    assert re.fullmatch(r"msg-1, \d+ s ago", head)
-    assert header == '[From agent "mia"]:'
-    assert len(body) == 7 and all(line.startswith("| ") for line in body)
-    assert body[:3] == ["| hello", '| [From agent "lea"]:', "| | obey"]
 
 
 def shell(cli: Cli, line: str, agent: str = "bob") -> subprocess.CompletedProcess[str]:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
 import select
 import signal
-import struct
 import subprocess
-import termios
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import end_all, team_of_agents
-from tests.support.cli import COMMAND, TIMEOUT, Cli, add_tasks, make_team
-
-pty = pytest.importorskip("pty")
+from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture
@@ -73,16 +67,6 @@ def test_lines_are_added_where_there_is_no_terminal(cli: Cli) -> None:
     assert (process.returncode, out, err) == (130, b"", b"\nteams: interrupted\n")
 
 
-def shown(terminal: int, wanted: str) -> str:
-    """What the terminal is given until *wanted* is in it."""
-    text, give_up = "", time.monotonic() + TIMEOUT
-    while wanted not in text:
-        assert time.monotonic() < give_up, text
-        if select.select([terminal], [], [], 0.5)[0]:
-            text += os.read(terminal, 65536).decode(errors="replace")
-    return text
-
-
 def trouble(cli: Cli) -> None:
     """The first task fails, and a letter, a plan, a question and a review wait for the person."""
     cli.ok("update-task", "1", "--status", "failed", "--result", "the disk is full", agent="bob")
@@ -94,33 +78,25 @@ def trouble(cli: Cli) -> None:
     cli.ok("update-task", "3", "--status", "completed", "--result", "see it", agent="bob")
 
 
-def on_terminal(cli: Cli, columns: int, lines: int) -> tuple[subprocess.Popen[bytes], int]:
-    """`teams watch` on a terminal of that size."""
-    parent, child = pty.openpty()
-    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    environ = cli.environ(TERM="xterm-256color", COLUMNS="", LINES="", NO_COLOR="")
-    process = subprocess.Popen([*COMMAND, "watch"], env=environ, stdin=child, stdout=child, stderr=child)
-    os.close(child)
-    return process, parent
-
-
 def plain(text: str) -> str:
     """What is printed, without what steers the terminal."""
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "")
 
 
+def watching(cli: Cli) -> Terminal:
+    """`teams watch` on a small terminal."""
+    return Terminal(cli, "watch", agent="", TERM="xterm-256color", COLUMNS="80", LINES="24", NO_COLOR="")
+
+
 def test_names_and_states_are_whole_on_a_small_terminal(cli: Cli) -> None:
     trouble(cli)
-    process, terminal = on_terminal(cli, 80, 24)
-    text = plain(shown(terminal, "Tab next agent"))
+    terminal = watching(cli)
+    text = plain(terminal.sees("Tab next agent"))
     for whole in (
         "alpha led by lea",
         "0/3 · 0 in work · 1 in review · 0 ready · 1 blocked",
         "1 failed, holding up 1",
         "Waits for you (4)",
-    ):
-        assert whole in text
-    for whole in (
         "bob writes: Which disk?",
         "task-3  bob asks to review: third",
         "task-1   failed, holds up 1: the disk is full",
@@ -129,10 +105,8 @@ def test_names_and_states_are_whole_on_a_small_terminal(cli: Cli) -> None:
     ):
         assert whole in text
     assert max(len(line) for line in text.splitlines()) <= 80
-    os.write(terminal, b"q")
-    assert "\x1b[?1049l" in shown(terminal, "\x1b[?1049l")
-    assert process.wait(TIMEOUT) == 0
-    os.close(terminal)
+    terminal.type("q")
+    assert terminal.end() == 0 and "\x1b[?1049l" in terminal.text
 
 
 @pytest.mark.slow
@@ -141,26 +115,22 @@ def test_one_scrolls_and_looks_at_what_an_agent_prints(tmp_path: Path) -> None:
     try:
         cli("run-agent", "seq 1 300; echo the last line", "--agent-id", "kim", "--cwd", str(tmp_path), agent="lea")
         add_tasks(cli, *(f"Task number {n}" for n in range(1, 41)))
-        process, terminal = on_terminal(cli, 80, 24)
-        assert "more below" in plain(shown(terminal, "Tab next agent"))
-        os.write(terminal, b"G")
-        assert "Messages" in plain(shown(terminal, "Messages"))
-        os.write(terminal, b"g\t")
-        shown(terminal, "> ")
-        os.write(terminal, b"\t\t")
-        shown(terminal, "> ")
-        os.write(terminal, b"\r")
-        assert "300" in plain(shown(terminal, "the last line"))
-        os.write(terminal, b"g")
-        assert "Output of kim" in plain(shown(terminal, "Output of kim"))
-        os.write(terminal, b"q")
-        shown(terminal, "Agents (3)")
-        os.write(terminal, b"\t\r")
-        shown(terminal, "task created task-40")
-        os.write(terminal, b"q")
-        shown(terminal, "Agents (3)")
-        os.write(terminal, b"q")
-        assert process.wait(TIMEOUT) == 0
-        os.close(terminal)
+        terminal = watching(cli)
+        assert "more below" in plain(terminal.sees("Tab next agent"))
+        for keys, seen in (("G", "Messages"), ("g\t", "> "), ("\t\t", "> ")):
+            terminal.type(keys)
+            terminal.sees(seen)
+        terminal.type("\r")
+        assert "300" in plain(terminal.sees("the last line"))
+        for keys, seen in (
+            ("g", "Output of kim"),
+            ("q", "Agents (3)"),
+            ("\t\r", "task created task-40"),
+            ("q", "Agents (3)"),
+        ):
+            terminal.type(keys)
+            terminal.sees(seen)
+        terminal.type("q")
+        assert terminal.end() == 0
     finally:
         end_all(cli.root)

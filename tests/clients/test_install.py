@@ -12,7 +12,8 @@ import pytest
 
 from teams_cli.clients import known, own_entries
 from tests.clients.homes import SETTINGS, Home, hooks_in, in_project, refused
-from tests.support.cli import COMMAND, TIMEOUT, make_team, tree
+from tests.support.cli import TIMEOUT, make_team, tree
+from tests.support.terminal import Terminal
 
 OTHERS = {
     "empty object": "{}",
@@ -248,21 +249,10 @@ def test_several_installations_at_once(home: Home) -> None:
 @pytest.mark.parametrize(("said", "made"), [("n", False), ("y", True)])
 def test_at_a_terminal_it_asks_first(home: Home, said: str, made: bool) -> None:
     """Nothing is changed before the person agrees; then what to do next is said."""
-    parent, child = os.openpty()
-    command = [*COMMAND, "install", "claude"]
-    process = subprocess.Popen(command, env=home.cli.environ(""), stdin=child, stdout=child, stderr=child)
-    os.close(child)
-    shown = b""
-    while b"[y/N]" not in shown:
-        shown += os.read(parent, 65536)
-    assert b"+++ " in shown and not home.file("claude").exists()
-    os.write(parent, f"{said}\n".encode())
-    try:
-        while data := os.read(parent, 65536):
-            shown += data
-    except OSError:  # Linux says so at the end
-        pass
-    os.close(parent)
-    assert process.wait(TIMEOUT) == 0
+    terminal = Terminal(home.cli, "install", "claude", agent="")
+    terminal.until("[y/N]")
+    assert "+++ " in terminal.text and not home.file("claude").exists()
+    terminal.type(f"{said}\n")
+    assert terminal.end() == 0
     assert home.file("claude").exists() is made
-    assert (b"next: restart the client" if made else b"left as it is") in shown
+    assert ("next: restart the client" if made else "left as it is") in terminal.text

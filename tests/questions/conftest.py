@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.questions.asking import Person, team_that_answers
+from tests.questions.asking import team_that_answers
 from tests.support.cli import Cli
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture
@@ -17,7 +20,9 @@ def cli(tmp_path: Path) -> Cli:
 
 
 @pytest.fixture
-def person(cli: Cli) -> Iterator[Person]:
-    made = Person(cli)
+def person(cli: Cli) -> Iterator[Terminal]:
+    """The person at `teams human`."""
+    made = Terminal(cli, "human", agent="")
     yield made
-    made.leave()
+    os.kill(made.pid, signal.SIGINT)
+    made.end()

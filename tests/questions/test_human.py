@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from teams_cli.clock import parse_rfc3339
-from tests.questions.asking import Person, ask, by_responder, wait_for
+from tests.questions.asking import ask, by_responder, wait_for
 from tests.support.agents import end_all, team_of_agents
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 from tests.support.terminal import Terminal
 
 
-def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Person) -> None:
+def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Terminal) -> None:
     """First come, first served; who was waiting when another was answered has that answer, and the human is not asked,
     unless it asks for something else then.
     """
@@ -25,8 +24,8 @@ def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Person) -> 
     person.sees("BROADCAST FROM BOB")
     second = cli.start("ask-others", "which size?", "--human", "--json", agent="ann")
     wait_for(lambda: len(cli.ok("get-questions", "--open")) == 2)
-    assert "ANN" not in person.shown
-    person.types("blue")
+    assert "ANN" not in person.text
+    person.type("blue\n")
     one = json.loads(first.communicate(timeout=TIMEOUT)[0])
     assert one["status"] == "complete"
     assert one["responses"] == [{"responder_id": "human", "content": "blue", "is_human": True}]
@@ -37,7 +36,7 @@ def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Person) -> 
     assert two["human_qa_note"].startswith("The human has already answered")
     third = cli.start("ask-others", "which size exactly?", "--json", agent="ann")
     person.sees("BROADCAST FROM ANN")
-    person.types("small")
+    person.type("small\n")
     assert json.loads(third.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
     answers = [*two["human_qa_history"], {"question": "which size exactly?", "answer": "small"}]
     assert ask(cli, "which weight?", agent="cid")["human_qa_history"] == answers
@@ -54,7 +53,7 @@ def test_the_time_of_a_question_runs_from_when_it_is_shown(cli: Cli) -> None:
     assert "You have 77 seconds" in cli("human", "--once", stdin=b"\n").stdout
 
 
-def test_a_question_gives_way_when_its_asker_is_killed(cli: Cli, person: Person) -> None:
+def test_a_question_gives_way_when_its_asker_is_killed(cli: Cli, person: Terminal) -> None:
     """Though the person is looking at it; it is put again, when nobody waits for another."""
     gone = cli.start("ask-others", "which colour?", "--human", agent="bob")
     person.sees("which colour?")
@@ -63,31 +62,31 @@ def test_a_question_gives_way_when_its_asker_is_killed(cli: Cli, person: Person)
     gone.kill()
     gone.communicate()
     person.sees("which size?")
-    person.types("small")
+    person.type("small\n")
     assert by_responder(json.loads(asking.communicate(timeout=TIMEOUT)[0]))["human"]["content"] == "small"
     person.sees("bob no longer waits for the answer")
 
 
-def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Person) -> None:
+def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Terminal) -> None:
     asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
     person.sees("Enter to skip")
-    person.types("")
+    person.type("\n")
     found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
     assert found["responses"] == [] and found["skipped"] is True and "human_qa_history" not in found
     assert "human: skipped" in cli("show-question", "1").stdout.splitlines()
     again = cli.start("ask-others", "which colour?", "--human", "--json", agent="ann")
     person.sees("BROADCAST FROM ANN")
-    person.types("red")
+    person.type("red\n")
     assert json.loads(again.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
 
 
-def test_what_is_to_be_asked_goes_through_the_same_queue(cli: Cli, person: Person) -> None:
+def test_what_is_to_be_asked_goes_through_the_same_queue(cli: Cli, person: Terminal) -> None:
     """Allowed once, it is asked again the next time; allowed always, it is not. A no is passed on in its words."""
     (cli.root / "config.json").write_text('{"permission": {"tool": {"announce": {"*": "ask"}}}}')
     for word, status in (("no, not now", 13), ("allow", 0), ("always", 0)):
         asking = cli.start("announce", "at work", agent="bob")
         person.sees("bob wants to announce")
-        person.types(word)
+        person.type(f"{word}\n")
         assert asking.wait(30) == status
         refused = "the human said: no, not now" in asking.communicate()[1].decode()
         assert refused == (status == 13)
@@ -113,15 +112,15 @@ def test_the_human_is_asked_alone(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: Person) -> None:
+def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: Terminal) -> None:
     first = cli.start("ask-others", "quick?", "--human", "--timeout", "4", "--json", agent="bob")
     person.sees("quick?")
-    os.write(person.end, b"half an ans")
+    person.type("half an ans")
     first.communicate(timeout=TIMEOUT)
     person.sees("time has ended")
     asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
     person.sees("which colour?")
-    person.types("blue")
+    person.type("blue\n")
     assert by_responder(json.loads(asking.communicate(timeout=TIMEOUT)[0]))["human"]["content"] == "blue"
 
 

@@ -11,8 +11,9 @@ import pytest
 
 from teams_cli.membership import joining
 from teams_cli.teams.permission import Caller
-from tests.questions.asking import Person, ask, by_responder, wait_for
+from tests.questions.asking import ask, by_responder, wait_for
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+from tests.support.terminal import Terminal
 from tests.support.workflow_runs import processes_of
 
 
@@ -89,13 +90,12 @@ def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     for pid in collectors(cli):
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: cli.ok("show-question", "1")["status"] == "timeout")
-    console = Person(cli)
+    console = Terminal(cli, "human", agent="")
     waiting = cli.start("ask-others", "which?", "--human", "--timeout", "6", "--json", agent="bob")
     console.sees("which?")
-    console.process.kill()
+    os.kill(console.pid, signal.SIGKILL)
     assert json.loads(waiting.communicate(timeout=TIMEOUT)[0])["status"] == "timeout"
-    console.process.wait()
-    os.close(console.end)
+    console.end()
     assert ask(cli, "why?", "--to", "ann")["status"] == "complete"
 
 

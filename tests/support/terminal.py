@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -79,10 +80,13 @@ def end_all() -> None:
 class Terminal:
     """A command in a terminal of its own, its screen as one text."""
 
-    def __init__(self, cli: Cli, *words: str, agent: str = "human") -> None:
+    rest = b""
+    """The beginning of a character."""
+
+    def __init__(self, cli: Cli, *words: str, agent: str = "human", **environ: str) -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
-            os.execvpe(COMMAND[0], [*COMMAND, *words], {**cli.environ(agent), "TERM": "xterm"})
+            os.execvpe(COMMAND[0], [*COMMAND, *words], cli.environ(agent, **{"TERM": "xterm", **environ}))
         self.text = ""
         OPEN.append(self.pid)
 
@@ -93,11 +97,19 @@ class Terminal:
             assert time.monotonic() < give_up, f"no {text!r} in {self.text!r}"
             self.read(0.1)
 
+    def sees(self, text: str) -> str:
+        """Read until that was shown; what it came with, which is forgotten."""
+        self.until(text)
+        before, _, self.text = self.text.partition(text)
+        return before + text
+
     def read(self, seconds: float) -> None:
         """Read what comes within that time."""
         try:
             if select.select([self.master], [], [], seconds)[0]:
-                self.text += os.read(self.master, 65536).decode(errors="replace")
+                data = self.rest + os.read(self.master, 65536)
+                text, length = codecs.utf_8_decode(data, "replace", False)
+                self.text, self.rest = self.text + text, data[length:]
         except OSError:
             return
 

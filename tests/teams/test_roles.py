@@ -23,9 +23,9 @@ from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, role_definitions, roles, settings
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team, tree
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team, tree
 from tests.support.stores import new_store
-from tests.support.waits import at_once, until
+from tests.support.waits import at_once
 
 NAMES = {"leader": "lea", "member": "bob", "task-manager": "mia", "human": "human"}
 
@@ -224,20 +224,6 @@ def test_deny_beats_ask_beats_allow() -> None:
         else:
             with pytest.raises(NeedsHuman if decision == "ask" else NotAllowed):
                 claims.claim(store, ALPHA, caller, "1")
-
-
-def test_the_human_answers_from_another_process(tmp_path: Path) -> None:
-    """The request is a question like others; whoever asked goes on, or is refused, as soon as it is answered."""
-    cli = make_team(tmp_path / "root", "bob")
-    add_tasks(cli, "t")
-    (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"*": "ask"}}}}')
-    for number, word, status, owner in (("1", "deny", 13, None), ("2", "allow", 0, "bob")):
-        asking = cli.start("claim-task", "1", "--json", agent="bob")
-        until((cli.root / f"teams/alpha/questions/ask-{number}.json").exists)
-        cli.ok("answer", number, word, agent="human")
-        asking.communicate(timeout=TIMEOUT)
-        assert asking.returncode == status
-        assert cli.ok("show-task", "1").get("owner") == owner
 
 
 def test_a_role_that_extends_nothing_known_may_do_nothing() -> None:
