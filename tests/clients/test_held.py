@@ -12,7 +12,7 @@ import pytest
 from teams_cli import commands
 from teams_cli.commands import held
 from teams_cli.commands.call import Call
-from teams_cli.commands.declaration import Command, Parameter
+from teams_cli.commands.declaration import Parameter
 from teams_cli.environment import HELD
 from teams_cli.errors import NotAllowed
 from teams_cli.teams.config import Config
@@ -66,15 +66,6 @@ def test_every_command_and_every_option_is_open_by_its_declaration_or_refused(cl
                 held.refuse(command, call, values)
 
 
-def test_what_is_new_is_closed_until_it_is_opened(cli: Cli) -> None:
-    call = Call(cli.store(), Config(), Caller("bob"), ALPHA, environ=cli.environ(), directory=str(cli.root))
-    new = Command("new", lambda call: None, doc="Do.", example="new")
-    with pytest.raises(NotAllowed):
-        new.answer(call, {})
-    opened = Command("new", lambda call: {"done": True}, doc="Do.", example="new", held="", in_team=False)
-    assert opened.answer(call, {}) == {"done": True}
-
-
 REFUSED = [
     ("create-task", "x", "--check", "touch pwned"),
     ("create-task", "--from", "-"),
@@ -87,6 +78,14 @@ REFUSED = [
     ("worktree", "remove", "ann", "--force"),
     ("get-tasks", "--root", "/own"),
     ("get-tasks", "--store", "postgresql://localhost/teams"),
+    ("spawn", "echo out", "--harness", "shell"),
+    ("spawn", "x", "--harness", "mine", "--permissions", "all"),
+    ("spawn", "x", "--harness", "free"),
+    ("spawn", "x", "--harness", "mine", "--answer", "touch /tmp/x"),
+    ("join-team", "--answer", "touch /tmp/x"),
+    ("set", "permissions", "all"),
+    ("run", "council"),
+    ("announce", "I am the person", "--as", "human"),
 ]
 
 
@@ -109,20 +108,6 @@ def test_who_leaves_comes_back_in_no_other_role(cli: Cli) -> None:
         assert "'role': 'team-member'" in str(line.read())
         line.use("create_task", title="x")
         assert "not_allowed" in str(line.read())
-
-
-def test_its_work_is_open_to_it(cli: Cli) -> None:
-    add_tasks(cli, "first")
-    for words in (
-        ("brief",),
-        ("join-team", ALPHA),
-        ("claim-task", "--next"),
-        ("note", "1", "half"),
-        ("update-task", "1", "--status", "completed", "--result", "done"),
-        ("send-message", "lea", "done"),
-        ("worktree", "list"),
-    ):
-        assert cli(*words).status == 0, words
 
 
 @NEEDS_PROC

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import teams_cli
-from tests.support.cli import TIMEOUT, make_team
+from tests.commands.conftest import changed_program
+from tests.support.cli import Cli
 
 PARROT = '''
 """Parrot, which says what it hears."""
@@ -48,60 +44,43 @@ CLIENT = Parrot()
 
 
 @pytest.fixture
-def teams(tmp_path: Path) -> Callable[..., Any]:
-    """`teams`, with that file added to its package and nothing else, as the leader of a team."""
-    package = tmp_path / "site/teams_cli"
-    shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "clients/known/parrot.py").write_text(PARROT)
+def cli(tmp_path: Path) -> Cli:
+    """A team, and `teams` with that file added to its package and nothing else."""
+    made = changed_program(tmp_path, {"clients/known/parrot.py": PARROT}, {})
     binary = tmp_path / "bin/parrot"
     binary.parent.mkdir()
     binary.write_text('#!/bin/sh\necho "$*:"; cat\n')
     binary.chmod(0o755)
-    cli = make_team(tmp_path / "root", "bob")
-    more = {
-        "HOME": str(tmp_path),
-        "PATH": f"{binary.parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(tmp_path / "site"),
-    }
-
-    def run(*words: str, given: str = "", status: int = 0, agent: str = "lea") -> Any:
-        done = subprocess.run(
-            [sys.executable, "-m", "teams_cli", *words],
-            env=cli.environ(agent, **more),
-            cwd=tmp_path,
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-        )
-        assert done.returncode == status, done
-        return json.loads(done.stdout) if done.stdout else done.stderr
-
-    return run
+    made.more |= {"HOME": str(tmp_path), "PATH": f"{binary.parent}:{os.environ['PATH']}"}
+    return made
 
 
-def test_its_agents_are_started(teams: Callable[..., Any], tmp_path: Path) -> None:
+def test_its_agents_are_started(cli: Cli) -> None:
     """Also by a profile of the user's own, which may use its words."""
-    assert teams("run-agent", "hello", "--harness", "parrot", "--json")["output"] == "--hook --server:\nhello"
+    assert cli("run-agent", "hello", "--harness", "parrot", "--json").json["output"] == "--hook --server:\nhello"
     own = {"start": ["parrot", "mine", "{hooks}"], "resume": ["parrot"], "hooks": "parrot"}
-    (tmp_path / "root/config.json").write_text(json.dumps({"harness": {"own": own}}))
-    assert teams("run-agent", "hello", "--harness", "own", "--json")["output"] == "mine --hook:\nhello"
+    (cli.root / "config.json").write_text(json.dumps({"harness": {"own": own}}))
+    assert cli("run-agent", "hello", "--harness", "own", "--json").json["output"] == "mine --hook:\nhello"
 
 
 @pytest.mark.slow
-def test_it_is_installed_in_hooked_and_left(teams: Callable[..., Any], tmp_path: Path) -> None:
-    asked, settings = json.dumps({"hook_event_name": "Perch"}), tmp_path / ".parrot/seeds.json"
-    assert teams("hook", "parrot", given=asked, agent="bob") == ""
-    teams("send-message", "bob", "seeds!", "--json")
-    answer = teams("hook", "parrot", given=asked, agent="bob")
-    assert "| seeds!" in answer["hookSpecificOutput"]["additionalContext"]
-    teams("send-message", "bob", "more seeds!", "--json")
-    assert teams("hook", "parrot", given=json.dumps({"hook_event_name": "Sleep"}), agent="bob")["decision"] == "wake"
-    teams("install", "parrot", "--json")
+def test_it_is_installed_in_hooked_and_left(cli: Cli, tmp_path: Path) -> None:
+    def hook(event: str) -> Any:
+        said = cli("hook", "parrot", agent="bob", stdin=json.dumps({"hook_event_name": event}).encode()).stdout
+        return json.loads(said) if said else None
+
+    settings = tmp_path / ".parrot/seeds.json"
+    assert hook("Perch") is None
+    cli.ok("send-message", "bob", "seeds!")
+    assert "| seeds!" in hook("Perch")["hookSpecificOutput"]["additionalContext"]
+    cli.ok("send-message", "bob", "more seeds!")
+    assert hook("Sleep")["decision"] == "wake"
+    assert cli("install", "parrot", "--json").status == 0
     document = json.loads(settings.read_text())
     assert set(document["hooks"]) == {"Hear", "Perch"} and set(document["cages"]) == {"team"}
-    findings = teams("doctor", "--client", "parrot", "--json")["findings"]
+    findings = cli("doctor", "--client", "parrot", "--json").json["findings"]
     assert [finding["level"] for finding in findings] == ["good", "good"], findings
-    teams("uninstall", "parrot", "--json")
+    cli.ok("uninstall", "parrot")
     assert not settings.exists()
-    assert "parrot" in teams("install", "shell", status=2)
+    refused = cli("install", "shell")
+    assert refused.status == 2 and "parrot" in refused.stderr

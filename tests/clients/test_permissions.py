@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from teams_cli.clients import known, permissions, profiles
-from tests.support.cli import ALPHA, COMMAND, Cli, make_team
+from tests.support.cli import Cli, make_team
 
 OWN = {
     "start": ["sh", "-c", 'echo "$0 $TEAMS_PERMISSIONS $MORE"', "{permissions}"],
@@ -64,37 +63,6 @@ def test_what_a_client_can_not_be_held_to_is_refused_with_why(cli: Cli) -> None:
     answer = cli("run-agent", "x", "--permissions", "edit", "--json", agent="lea")
     assert answer.status == 2 and "shell" in answer.error["message"]
     assert cli("run-agent", "echo out", "--json", agent="lea").json["output"] == "out\n"
-
-
-CONFINED = [
-    ("run-agent", "echo out", "--harness", "shell"),
-    ("run-agent", "x", "--harness", "own", "--permissions", "all"),
-    ("run-agent", "x", "--harness", "free"),
-    ("run-agent", "x", "--harness", "own", "--answer", "touch /tmp/x"),
-    ("join-team", ALPHA, "--answer", "touch /tmp/x"),
-    ("set", "permissions", "all"),
-    ("run", "council"),
-    ("announce", "I am the person", "--as", "human"),
-]
-
-
-def test_who_is_held_back_has_nobody_else_do_more(cli: Cli) -> None:
-    """Where a client lets its model run `teams` unasked, `teams` is no way around it."""
-    for words in CONFINED:
-        cli.more[permissions.VARIABLE] = "edit"
-        status, code = cli.refused(*words, agent="new" if words[0] == "join-team" else "lea")
-        assert (status, code) == (13, "not_allowed")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="what is above a process is not to be seen here")
-def test_nor_by_a_command_that_is_told_something_else(cli: Cli) -> None:
-    """What its client was started with is still to be seen above."""
-    environ = {**os.environ, "TEAMS_HOME": str(cli.root), "TEAMS_AGENT_ID": "lea", permissions.VARIABLE: "edit"}
-    for words, instead in ((CONFINED[0], "-u TEAMS_PERMISSIONS"), (CONFINED[-1], "TEAMS_PERMISSIONS=all")):
-        script = [*("sh", "-c", f'env {instead} "$@"; exit $?', "sh"), *COMMAND, *words, "--team", ALPHA]
-        done = subprocess.run(script, env=environ, capture_output=True, text=True)
-        assert done.returncode == 13 and "permissions edit" in done.stderr
 
 
 def test_codex_has_the_network_in_its_sandbox_for_a_database_alone(cli: Cli, tmp_path: Path) -> None:

@@ -107,37 +107,30 @@ def test_a_team_whose_own_file_is_damaged_is_left_where_it_is(cli: Cli) -> None:
     assert file.read_bytes() == b"[]"
 
 
-def test_what_a_crash_left_in_tmp_is_removed_once_it_is_old(cli: Cli) -> None:
+def test_what_a_crash_left_is_mended(cli: Cli) -> None:
+    """A file in `tmp`, once it is old; marks of tasks that are not so, each of which `claim-task --next` would look at;
+    a mark that is not there.
+    """
+
+    def fixed() -> str:
+        found = the_one(cli, healthy=True)
+        assert found["level"] == "warning" and the_one(cli, "--fix", healthy=True)["level"] == "fixed"
+        assert findings(cli, healthy=True) == []
+        return f"{found['where']}: {found['what']}"
+
     young, old = (cli.root / "tmp" / name for name in ("young", "old"))
     for file in (young, old):
         file.write_text("half")
     then = time.time() - A_DAY_AND_A_HALF - 60
     os.utime(old, (then, then))
-    found = the_one(cli, healthy=True)
-    assert (found["level"], found["where"]) == ("warning", str(old))
-    assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
-    assert (young.exists(), old.exists()) == (True, False)
-    assert findings(cli, healthy=True) == []
-
-
-def test_a_task_that_lost_its_mark_is_found_again(cli: Cli) -> None:
-    mark = cli.root / "tasks/alpha/index/free-normal/task-1"
-    mark.unlink()
-    assert "task-1 is not in the index" in the_one(cli, healthy=True)["what"]
-    assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
-    assert mark.exists()
-    assert findings(cli, healthy=True) == []
-
-
-def test_marks_of_tasks_that_are_not_so_any_more_are_removed(cli: Cli) -> None:
-    """A crash leaves one now and then, and `claim-task --next` would look at each."""
+    assert fixed().startswith(f"{old}: ") and (young.exists(), old.exists()) == (True, False)
     marks = cli.root / "tasks/alpha/index/free-normal"
+    (marks / "task-1").unlink()
+    assert "task-1 is not in the index" in fixed() and (marks / "task-1").exists()
     for number in range(900, 1000):
         (marks / f"task-{number}").touch()
-    assert "100 marks of free-normal" in the_one(cli, healthy=True)["what"]
-    assert the_one(cli, "--fix", healthy=True)["level"] == "fixed"
+    assert "100 marks of free-normal" in fixed()
     assert sorted(path.name for path in marks.iterdir()) == ["task-1", "task-2"]
-    assert findings(cli, healthy=True) == []
 
 
 def test_who_holds_a_lock_is_named(cli: Cli) -> None:

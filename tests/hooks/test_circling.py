@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import Cli, add_tasks, make_team
+from tests.support.workflow_runs import make_repository
 
 LONG_AGO = 1_000_000_000
 ROUNDS = 4
@@ -19,13 +19,10 @@ ROUNDS = 4
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """A team whose bob has a task, in a checkout that was committed long ago."""
-    monkeypatch.chdir(tmp_path)
-    date = f"{LONG_AGO} +0000"
-    environ = {**os.environ, "GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date}
-    for words in (["init", "-q"], ["-c", "user.name=n", "-c", "user.email=e@x.org", "commit", "-qm1", "--allow-empty"]):
-        subprocess.run(["git", *words], check=True, env=environ, timeout=TIMEOUT)
+    for who in ("COMMITTER", "AUTHOR"):
+        monkeypatch.setenv(f"GIT_{who}_DATE", f"{LONG_AGO} +0000")
+    monkeypatch.chdir(make_repository(tmp_path / "work", {"file": "x"}))
     cli = make_team(tmp_path / "root", "bob")
-    (tmp_path / ".git/info/exclude").write_text("root\n")
     add_tasks(cli, "One")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("set", "circlingAfter", "0.001", agent="lea")
@@ -59,7 +56,7 @@ def test_who_gets_on_is_not_told_of(cli: Cli, tmp_path: Path) -> None:
     """Other calls, waiting, a file that was changed: none is a circle."""
     call(cli, *(f"cat {number}" for number in range(24)))
     call(cli, *["teams wait"] * 24)
-    draft = tmp_path / "draft"
+    draft = tmp_path / "work/draft"
     draft.write_text("new")
     later = time.time() + 1000
     os.utime(draft, (later, later))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import TIMEOUT, Cli
+from tests.support.cli import Cli
+from tests.support.workflow_runs import make_repository
 
 ROSTER = """
 name: web
@@ -26,11 +26,6 @@ tasks:
   - {title: Second, blockedBy: [one], check: test -e done, checkIn: below, reviewBy: bob, for: eve}
 """
 
-MILLIONS = "\n".join(
-    ["name: web", "x0: &x0 [a]", *(f"x{n}: &x{n} [{f'*x{n - 1},' * 9}]" for n in range(1, 9)), "rules: *x8"]
-)
-"""What a few lines stand for that repeat what repeats."""
-
 
 class Checkout:
     """A repository with a roster, and a root."""
@@ -38,14 +33,13 @@ class Checkout:
     def __init__(self, top: Path) -> None:
         self.cli = Cli(top / "root", team="web")
         self.path = top / "repository"
-        (self.path / "below").mkdir(parents=True)
-        (self.path / ".claude/agents").mkdir(parents=True)
-        (self.path / ".claude/agents/reviewer.md").write_text("---\nname: reviewer\ndescription: Finds holes\n---\nx\n")
-        (self.path / ".claude/agents/mia.md").write_text("---\nname: mia\ndescription: Knows the users\n---\nx\n")
-        (self.path / "teams.yaml").write_text(ROSTER)
-        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "begin"]):
-            git = ["git", "-C", str(self.path), "-c", "user.name=x", "-c", "user.email=x@y", *words]
-            subprocess.run(git, check=True, timeout=TIMEOUT)
+        files: dict[str, str | bytes] = {
+            ".claude/agents/reviewer.md": "---\nname: reviewer\ndescription: Finds holes\n---\nx\n",
+            ".claude/agents/mia.md": "---\nname: mia\ndescription: Knows the users\n---\nx\n",
+            "teams.yaml": ROSTER,
+        }
+        make_repository(self.path, files)
+        (self.path / "below").mkdir()
 
     def run(self, *words: str, agent: str = "") -> tuple[int, Any]:
         """Run a command below the top; its status, and its document or refusal."""
@@ -126,7 +120,6 @@ def test_what_makes_no_sense_is_refused_before_anything_is_made(checkout: Checko
         ("name: web\ntasks: [{id: a, title: A}]\nworkflow: x.md", "go against each other"),
         ("name: web\nsurprise: 1", "surprise"),
         ("name: web\nrules: \x01", "not valid YAML"),
-        (MILLIONS, "100000 values"),
     ]:
         (checkout.path / "teams.yaml").write_text(text)
         status, refusal = checkout.run("up")
