@@ -34,6 +34,11 @@ def test_mail_is_shown_after_a_tool_call_once(cli: Cli) -> None:
     (message,) = cli.ok("read-messages", "--peek", agent="bob")
     assert message["readAt"]
     assert cli.ok("before-complete", agent="bob")["mayFinish"]
+    cli.ok("reply", "1", "Which schema?", agent="bob")
+    cli.ok("reply", "2", "Here's the schema", agent="lea")
+    told = context(hook(cli, "PostToolBatch"))
+    assert told.endswith("| Here's the schema\n(needs no answer; to answer: teams reply msg-3 TEXT)")
+    assert cli.ok("reply", "3", "Got it, thanks!", agent="bob")["replyTo"] == "msg-3"
 
 
 def test_every_client_is_spoken_to_in_its_words(cli: Cli) -> None:
@@ -45,14 +50,6 @@ def test_every_client_is_spoken_to_in_its_words(cli: Cli) -> None:
         gate = hook(cli, STOP[dialect], dialect, stop_hook_active=False)
         assert gate["decision"] == ("deny" if dialect == "gemini" else "block") and "| two" in gate["reason"]
         assert hook(cli, STOP[dialect], dialect, stop_hook_active=True) is None
-
-
-def test_an_answer_is_shown_with_the_id_by_which_it_is_answered(cli: Cli) -> None:
-    cli.ok("send-message", "lea", "Need the API schema", agent="bob")
-    cli.ok("reply", "1", "Here's the schema", agent="lea")
-    told = context(hook(cli, AFTER_TOOLS["claude"]))
-    assert told.endswith("| Here's the schema\n(needs no answer; to answer: teams reply msg-2 TEXT)")
-    assert cli.ok("reply", "2", "Got it, thanks!", agent="bob")["replyTo"] == "msg-2"
 
 
 def test_clients_that_run_the_hooks_of_claude_are_known_by_what_they_say(cli: Cli) -> None:
