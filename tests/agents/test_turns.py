@@ -77,13 +77,6 @@ def test_in_a_secure_team_each_agent_has_its_own_token(tmp_path: Path) -> None:
     end_all(cli.root)
 
 
-def test_a_type_that_is_a_role_is_one(cli: Cli) -> None:
-    run_agent(cli, "true", "--type", "task-manager", "--agent-id", "tom")
-    run_agent(cli, "true", "--type", "security-review", "--agent-id", "sue")
-    rows = {row["name"]: (row["role"], row["agentType"]) for row in cli.ok("list-agents")["agents"]}
-    assert rows["tom"] == ("task-manager", None) and rows["sue"] == ("team-member", "security-review")
-
-
 @pytest.mark.slow
 def test_a_client_with_json_lines_and_its_own_session_id(cli: Cli) -> None:
     """Declared in the user's configuration; resumed by the id that it printed, the batch quoted as its next turn."""

@@ -167,9 +167,6 @@ def test_a_terminal_gets_help_in_boxes_with_all_that_there_is(cli: Cli) -> None:
     places = [plain.index(f"\u256d\u2500 {group} ") for group in commands.GROUPS]
     assert places == sorted(places)
     one = in_terminal(cli, "create-task", "--help", COLUMNS="400", LINES="50", NO_COLOR="1", TERM="dumb")
-    assert "\x1b" not in one and 'Example: teams create-task "Write the parser" --blocked-by 3 ' in one
-    assert "Usage: teams create-task [OPTIONS] [TITLE]" in one and " Exit 10: " in one
+    assert "\x1b" not in one and " Exit 10: " in one and "high, normal or low. [default: normal]" in one
     for parameter in commands.get("create-task").parameters:
-        named = parameter.metavar if parameter.positional else parameter.flags[0]
-        assert re.search(rf"\u2502 +{re.escape(named)} .* {re.escape(parameter.help)}", one)
-    assert "high, normal or low. [default: normal]" in one
+        assert parameter.help in one and (parameter.positional or parameter.flags[0] in one)

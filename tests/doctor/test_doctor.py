@@ -153,9 +153,14 @@ def test_who_holds_a_lock_is_named(cli: Cli) -> None:
     assert findings(cli, healthy=True) == []
 
 
-def test_blockers_that_make_no_sense_are_named(cli: Cli) -> None:
-    """As edits by hand can make them: a task that there is not, and a circle."""
+def test_blockers_that_never_end_are_named(cli: Cli) -> None:
+    """One that was cancelled; and as edits by hand can make them, a task that there is not, and a circle."""
     add_tasks(cli, "third")
+    cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
+    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
+    found = the_one(cli, healthy=True)
+    assert (found["level"], found["what"][:17]) == ("warning", "task-1 cancelled:")
+    assert found["what"].endswith("1 task waits for it: task-2")
     for task, blockers in ((1, ["task-2"]), (2, ["task-1"]), (3, ["task-9"])):
         file = cli.root / f"tasks/alpha/task-{task}.json"
         file.write_text(json.dumps({**json.loads(file.read_text()), "blockedBy": blockers}))
@@ -165,17 +170,6 @@ def test_blockers_that_make_no_sense_are_named(cli: Cli) -> None:
         "task-1 waits for itself through others",
         "task-2 waits for itself through others",
     ]
-
-
-def test_a_task_that_waits_for_ever_is_warned_of(cli: Cli) -> None:
-    cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
-    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
-    found = the_one(cli, healthy=True)
-    assert (
-        found["level"] == "warning"
-        and found["what"].startswith("task-1 cancelled: ")
-        and found["what"].endswith("1 task waits for it: task-2")
-    )
 
 
 def test_a_claim_that_is_over_is_released(cli: Cli) -> None:

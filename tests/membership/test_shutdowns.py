@@ -80,21 +80,14 @@ def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
     assert shutdowns.request(team, ALPHA, LEA, "bob").id == "shutdown-2"
 
 
-def test_who_is_asked_to_shut_down_does_not_take_over_the_team(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    cli.ok("request-shutdown", "bob", agent="lea")
-    assert cli.refused("hand-over", "bob", agent="lea") == (11, "conflict")
-    cli.ok("reject-shutdown", "--reason", "busy", agent="bob")
-    cli.ok("hand-over", "bob", agent="lea")
-    assert cli.ok("show-team")["leader"] == "bob"
-
-
 def test_several_are_asked_to_shut_down_at_once_or_none(tmp_path: Path) -> None:
-    """Words alone are the reason of a refusal; a leader is not shut down."""
+    """Words alone are the reason of a refusal. A leader is not shut down, and who is asked to does not become one."""
     cli = make_team(tmp_path / "root", "bob", "mia")
     assert cli.refused("request-shutdown", "bob", "lea", agent="lea") == (2, "invalid_value")
     assert cli.refused("request-shutdown", "bob", "nobody", agent="lea") == (10, "agent_not_found")
     assert [each["id"] for each in cli.ok("request-shutdown", "bob,mia", agent="lea")] == ["shutdown-1", "shutdown-2"]
+    assert cli.refused("hand-over", "bob", agent="lea") == (11, "conflict")
     assert cli.ok("reject-shutdown", "1", "Still working", agent="bob")["answer"] == "Still working"
     assert cli.ok("reject-shutdown", "Still working", agent="mia")["answer"] == "Still working"
     assert "hand-over" in cli("request-shutdown", "lea", agent="human").stderr
+    assert cli.ok("hand-over", "bob", agent="lea")["leader"] == "bob"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -95,8 +93,6 @@ def test_to_the_owners_of_tasks(cli: Cli) -> None:
     assert cli.refused("send-message", "--to-owners-of", "3", "x", agent="lea") == (11, "wrong_state")
     assert cli.refused("send-message", "--to-owners-of", "1", "x", agent="bob") == (11, "nobody_there")
     assert cli.refused("send-message", "--to-owners-of", "9", "x", agent="lea") == (10, "task_not_found")
-
-
 
 
 def test_replying_to_the_message_answers_the_question(cli: Cli) -> None:

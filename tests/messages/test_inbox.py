@@ -176,22 +176,15 @@ def test_more_mail_than_an_inbox_holds_is_left_in_the_log(tmp_path: Path) -> Non
 
 
 def test_what_was_looked_at_is_marked_as_read_and_nothing_else(team: Store) -> None:
-    say(team, "a", "b")
+    """What was done since is kept."""
+    say(team, "a", "b", "handled")
     mailbox = inboxes.Mailbox(team, ALPHA, "bob")
+    reading.handle(team, ALPHA, BOB, ["3"])
     say(team, "c")
-    mailbox.mark_read({1})
-    assert mailbox.unread() == [1, 2] and [m.message for m in mailbox.messages([2, 1])] == ["a", "b"]
-    assert inboxes.unread(team, ALPHA, "bob") == [2, 3]
-
-
-def test_what_was_done_since_one_looked_is_kept(team: Store) -> None:
-    say(team, "a", "b")
-    mailbox = inboxes.Mailbox(team, ALPHA, "bob")
-    reading.handle(team, ALPHA, BOB, ["1"])
-    say(team, "c")
-    mailbox.mark_read({1, 2})
-    assert numbers(team, peek=True) == [2, 3]
-    assert inboxes.unread(team, ALPHA, "bob") == [3]
+    mailbox.mark_read({1, 3})
+    assert mailbox.unread() == [1, 2, 3] and [m.message for m in mailbox.messages([2, 1])] == ["a", "b"]
+    assert numbers(team, peek=True) == [1, 2, 4]
+    assert inboxes.unread(team, ALPHA, "bob") == [2, 4]
 
 
 def test_what_was_handled_is_recorded_though_it_can_not_be_read_a_second_time(tmp_path: Path) -> None:

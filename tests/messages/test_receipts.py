@@ -60,5 +60,3 @@ def test_what_is_not_acknowledged_in_time_is_told_to_its_sender_and_ends_its_wai
     assert cli("send-message", "bob", "And this", "--ack-required", agent="lea").status == 0
     said = cli("wait", "--timeout", "60", "--json", agent="lea").json
     assert [(each["what"], each["id"]) for each in said["happened"]] == [("overdue", "msg-2")]
-
-

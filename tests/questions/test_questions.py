@@ -17,12 +17,6 @@ from tests.support.terminal import Terminal
 from tests.support.workflow_runs import processes_of
 
 
-def test_off_is_the_default(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
-    assert cli.refused("ask-others", "why?", agent="bob") == (13, "not_allowed")
-    assert cli.refused("set", "broadcast", "everyone", agent="lea") == (2, "invalid_value")
-
-
 def test_all_answer_in_parallel_through_shadows(cli: Cli) -> None:
     """The one who has no shadow is asked through its inbox, and answers from a shell."""
     asking = cli.start("ask-others", "why?", "--json", agent="bob")
@@ -42,6 +36,8 @@ def test_some_only_and_nobody(cli: Cli, tmp_path: Path) -> None:
     assert cli.refused("ask-others", "why?", "--to", "zoe", agent="bob")[0] == 10
     assert cli.refused("ask-others", "  ", agent="bob")[0] == 2
     alone = make_team(tmp_path / "alone")
+    assert alone.refused("ask-others", "why?", agent="lea") == (13, "not_allowed")  # questions are off
+    assert alone.refused("set", "broadcast", "everyone", agent="lea") == (2, "invalid_value")
     alone.ok("set", "broadcast", "agents", agent="lea")
     found = alone.ok("ask-others", "why?", agent="lea")
     assert (found["status"], found["responses"]) == ("complete", []) and "nobody" in found["note"]

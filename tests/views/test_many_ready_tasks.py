@@ -38,7 +38,12 @@ def cancel(cli: Cli, *numbers: int) -> None:
         change_task(cli.store(), ALPHA, Caller(HUMAN), str(number), Edit(status="cancelled"))
 
 
-def test_what_goes_before_them_is_news(cli: Cli) -> None:
+def test_what_goes_before_them_or_was_given_back_is_news(cli: Cli) -> None:
+    cli.ok("claim-task", "3", agent="mia")
+    nothing(cli, "bob")
+    cli.ok("release-task", "3", "--reason", "too hard", agent="mia")
+    assert told(cli) == f"task-3 is ready: number 2 (and at least {SEEN} more)"
+    nothing(cli, "bob")
     cancel(cli, *range(1, 21))
     nothing(cli, "bob")
     for number, words in enumerate([("--priority", "high"), ("--for", "bob")], start=MANY + 1):
@@ -55,14 +60,6 @@ def test_of_one_that_is_left_it_is_said_that_there_are_more(cli: Cli) -> None:
     for name in names[1:]:
         told(cli, name)
     assert told(cli, names[0]) == f"task-{SEEN + 1} is ready: number {SEEN} (and at least 1 more)"
-
-
-def test_one_that_was_given_back_is_news(cli: Cli) -> None:
-    cli.ok("claim-task", "3", agent="mia")
-    nothing(cli, "bob")
-    cli.ok("release-task", "3", "--reason", "too hard", agent="mia")
-    assert told(cli) == f"task-3 is ready: number 2 (and at least {SEEN} more)"
-    nothing(cli, "bob")
 
 
 def test_when_few_are_left_they_are_told_of_once(cli: Cli) -> None:
