@@ -26,7 +26,6 @@ pytestmark = NEEDS_PROC
 
 
 def test_the_attention_payload(cli: Cli) -> None:
-    """The whole of it: others with their history, mail until it is handled, the hint until announced."""
     cli.ok("announce", "reading", agent="mia")
     cli.ok("announce", "writing", agent="mia")
     cli.ok("send-message", "bob", "hello\nthere", agent="mia")

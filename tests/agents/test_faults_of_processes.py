@@ -167,7 +167,6 @@ def test_a_keeper_that_is_killed(cli: Cli) -> None:
 
 
 def draft(cli: Cli) -> sessions.Session:
-    """A session of zoe that is about to start."""
     now = teams.now(cli.store())
     about = {"run": "r", "harness": "shell", "prompt": "x", "description": "x", "directory": "/", "session_id": "s"}
     return sessions.Session(agent="zoe", caller="lea", created_at=now, started_at=now, **about)

@@ -32,7 +32,6 @@ class Office:
         self.cli.ok("set", "harness", "scripted", agent="lea")
 
     def start(self, *lines: str, agent: str = "ann") -> subprocess.Popen[bytes]:
-        """`run-agent` with a script, not waited for."""
         process: subprocess.Popen[bytes] = self.cli.start(
             "run-agent", "\n".join(lines), "--agent-id", agent, "--json", agent="lea"
         )
@@ -44,7 +43,6 @@ class Office:
         return json.loads(stdout)
 
     def shown(self, agent: str, role: str = "") -> list[str]:
-        """What the agent's model was shown."""
         session = json.loads((self.cli.root / f"teams/alpha/sessions/{agent}.json").read_text())
         path = self.place / f"{session['sessionId']}.jsonl"
         return hooked_client.shown(path, role) if path.exists() else []

@@ -57,7 +57,6 @@ def test_where_the_setup_fails_nothing_is_started_and_nothing_is_left(cli: Cli, 
 
 @pytest.fixture
 def session(repository: Path, tmp_path: Path) -> Session:
-    """An agent in a worktree, beside another."""
     for name in ("ann", "bob"):
         git(repository, "worktree", "add", "--quiet", "-b", f"teams/alpha/{name}", str(tmp_path / name))
     return as_session(tmp_path, "ann")

@@ -30,7 +30,6 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def made_by(cli: Cli, name: str, main: Path, script: str) -> Path:
-    """The worktree of an agent that has run the script there."""
     words = ("run-agent", script, "--agent-id", name, "--worktree", "--cwd", str(main))
     assert cli(*words).status == 0
     return cli.root / "worktrees" / ALPHA / name

@@ -46,7 +46,6 @@ def put(path: Path, text: str) -> None:
 
 
 def of_turns(cli: Cli) -> list[int]:
-    """The turns of ann that there are logs of."""
     found = (cli.root / "logs" / ALPHA).glob("ann.*.out")
     return sorted(int(path.name.split(".")[1]) for path in found)
 

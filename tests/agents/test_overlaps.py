@@ -25,7 +25,6 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def start(cli: Cli, repository: Path, name: str, script: str) -> None:
-    """Start an agent with a worktree, which runs a script."""
     words = ["run-agent", script, "--worktree", "--agent-id", name, "--detach", "--cwd", str(repository)]
     assert cli(*words, agent="lea", HOME=str(repository.parent)).status == 0
 

@@ -30,7 +30,6 @@ pytestmark = NEEDS_PROC
 
 
 def test_mail_at_the_last_moment_still_wakes(cli: Cli) -> None:
-    """It comes after the agent last looked and before its process ends."""
     detach(cli, "zoe", f"echo turn >>$D/turns; cat >>$D/given; test $TEAMS_RESUME || {{ $T read-messages; {BUSY} }}")
     is_busy(cli)
     cli.ok("send-message", "zoe", "one", agent="bob")

@@ -75,7 +75,6 @@ def test_who_may_not_spawn(cli: Cli) -> None:
 
 
 def test_agents_are_three_deep_at_most(cli: Cli) -> None:
-    """The third can't start a fourth: 11, and nothing is registered."""
     third = "$T spawn 'echo four' --json 2>$D/refusal; echo $?"
     second = '$T spawn "$THIRD" --cwd $D --wait'
     cli.more["THIRD"] = third
@@ -120,7 +119,6 @@ def test_run_agent_waits_for_all_and_sums_up(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_interrupting_run_agent_leaves_the_agent_at_work(cli: Cli) -> None:
-    """It is said so, with how to wait for it and how to end it."""
     waiting = cli.start("run-agent", BUSY, "--agent-id", "zoe", "--cwd", str(place(cli)), agent="lea")
     is_busy(cli)
     waiting.send_signal(signal.SIGINT)

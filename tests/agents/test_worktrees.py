@@ -18,7 +18,6 @@ pytestmark = NEEDS_PROC
 
 @pytest.fixture
 def checkout(cli: Cli) -> Path:
-    """A repository with one commit, in the directory of the agents."""
     git(place(cli), "init", "-q")
     git(place(cli), "commit", "-q", "--allow-empty", "-m", "first")
     return place(cli)

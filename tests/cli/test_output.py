@@ -51,7 +51,6 @@ def test_options_of_every_command_may_stand_before_it(tmp_path: Path) -> None:
 
 
 def test_a_pipe_gets_plain_lines(cli: Cli) -> None:
-    """Headings, then a line a task, the columns aligned, no colour."""
     answer = cli("get-tasks")
     head, first, *rest = answer.stdout.splitlines()
     assert head.split() == ["TASK", "STATUS", "PRIORITY", "OWNER", "BLOCKED", "BY", "LEASE", "AGE", "TITLE"]
@@ -122,7 +121,6 @@ def test_an_answer_that_can_not_be_written(full: Cli) -> None:
 
 
 def test_standard_error_that_is_closed(full: Cli) -> None:
-    """The exit status still tells."""
     assert shell(full, "$TEAMS show-task 999 2>&-").returncode == 10
     assert shell(full, "$TEAMS show-task 999 2>/dev/full").returncode == 10
     assert shell(full, "$TEAMS show-task 1 2>&- | grep -c ^task-1").stdout == "1\n"
@@ -151,7 +149,6 @@ main()
 
 
 def test_an_interrupt(cli: Cli) -> None:
-    """Ctrl-C ends a wait with 130 and a word, without a traceback."""
     process = cli.start("wait", "--task", "2", agent="bob")
     until_asleep(process)
     process.send_signal(signal.SIGINT)

@@ -22,7 +22,6 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def lost(cli: Cli, *words: str) -> None:
-    """The command says what it has to say to a disk that is full."""
     with FULL.open("wb") as full:
         process = cli.start(*words, agent="bob", stdout=full)
         error = process.communicate(timeout=TIMEOUT)[1]

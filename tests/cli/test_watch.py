@@ -27,7 +27,6 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def test_once(cli: Cli) -> None:
-    """One frame, in lines or as one document, and the end."""
     lines = cli("watch", "--once").stdout.splitlines()
     assert lines[:2] == [
         "team alpha (leader lea)",
@@ -68,7 +67,6 @@ def test_lines_are_added_where_there_is_no_terminal(cli: Cli) -> None:
 
 
 def trouble(cli: Cli) -> None:
-    """The first task fails, and a letter, a plan, a question and a review wait for the person."""
     cli.ok("update-task", "1", "--status", "failed", "--result", "the disk is full", agent="bob")
     cli.ok("send-message", "human", "Which disk?", agent="bob")
     cli.ok("propose-plan", "Buy a disk.", agent="bob")
@@ -84,7 +82,6 @@ def plain(text: str) -> str:
 
 
 def watching(cli: Cli) -> Terminal:
-    """`teams watch` on a small terminal."""
     return Terminal(cli, "watch", agent="", TERM="xterm-256color", COLUMNS="80", LINES="24", NO_COLOR="")
 
 

@@ -36,14 +36,12 @@ class Home:
         return path
 
     def change(self, *words: str) -> Any:
-        """Run `install` or `uninstall`; its document."""
         answer = self.cli(*words, "--json")
         assert answer.status == 0, answer
         return answer.json
 
 
 def hooks_in(path: Path) -> dict[str, list[str]]:
-    """The commands that the settings name, by event."""
     hooks = json.loads(path.read_text())["hooks"]
     return {
         event: [h["command"] for e in found for h in e["hooks"]] for event, found in hooks.items() if found is not True
@@ -51,7 +49,6 @@ def hooks_in(path: Path) -> dict[str, list[str]]:
 
 
 def refused(home: Home, *words: str) -> Answer:
-    """A command that is refused and leaves the home as it was."""
     before = tree(home.path)
     answer = home.cli(*words)
     assert answer.status != 0 and answer.stdout == "" and tree(home.path) == before, answer
@@ -59,7 +56,6 @@ def refused(home: Home, *words: str) -> Answer:
 
 
 def in_project(home: Home, project: Path, *words: str, status: int = 0) -> str:
-    """Run a command in the project's directory."""
     done = subprocess.run(
         [sys.executable, "-m", "teams_cli", *words, "--project"],
         cwd=project,

@@ -12,7 +12,6 @@ from tests.tasks.conftest import told
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """A team, with a task-manager."""
     return make_team(tmp_path / "root", "bob", "ann", "mia", roles={"mia": "task-manager"})
 
 

@@ -99,7 +99,6 @@ NOW = "2030-01-01T00:00:00.000Z"
 
 @pytest.fixture
 def store(tmp_path: Path) -> FileStore:
-    """A team of many tasks, of all sorts."""
     cli: Cli = make_team(tmp_path / "root", "bob")
     found = FileStore(str(cli.root))
     found.create_all(ALPHA, TASK, MANY, lambda keys: [_task(number) for number in range(1, len(keys) + 1)])

@@ -93,7 +93,6 @@ def test_what_expired_is_offered_last_to_others(cli: Cli) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A repository with a worktree of its own for bob."""
     main, own = make_repository(tmp_path / "main", {"file": "x"}), tmp_path / "own"
     git(main, "worktree", "add", "-q", str(own))
     return own

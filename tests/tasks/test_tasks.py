@@ -40,7 +40,6 @@ def change(store: Store, caller: Caller, task: str = "1", **changes: Any) -> Tas
 
 
 def in_status(store: Store, status: str, number: str = "1") -> None:
-    """Bring a new task there by the ways there are."""
     add(store, "t")
     if status == "cancelled":
         change(store, MAX, number, status="cancelled")
@@ -79,7 +78,6 @@ def test_moves(team: Store) -> None:
 
 
 def test_several_changes_are_one(team: Store) -> None:
-    """If one part is refused, no part is done."""
     in_status(team, "in_progress")
     before = tasks.get(team, ALPHA, "1")
     for caller, changes in (

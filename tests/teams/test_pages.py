@@ -29,7 +29,6 @@ def team(team: Store) -> Store:
 
 
 def told(store: Store, caller: Caller) -> list[str]:
-    """The pages that a wait names."""
     try:
         found = concerns.wait(store, ALPHA, caller, 0.01, at_once)
     except TeamsError:

@@ -115,7 +115,6 @@ TABLE: list[tuple[str, Callable[[FileStore, Caller], object], str]] = [
 
 
 def test_the_table_of_roles() -> None:
-    """Allowed, it is done; not allowed, it is refused as such, with a remedy, and nothing changes."""
     store = workplace()
     joining.join(store, ALPHA, Caller("ida"))
     before = everything(store)
@@ -136,7 +135,6 @@ def copy_of(store: FileStore) -> FileStore:
 
 
 def everything(store: FileStore) -> dict[str, object]:
-    """The records and messages, by their paths."""
     found = tree(Path(store.root)) or {}
     return {path: data for path, data in found.items() if path.endswith(".json")}
 
@@ -166,7 +164,6 @@ def test_an_unknown_type_is_a_specialty(tmp_path: Path) -> None:
 
 
 def test_a_role_of_the_team(tmp_path: Path) -> None:
-    """It extends one of the three, and says what it may besides, what it may not, and what it knows."""
     cli = make_team(tmp_path / "root")
     add_tasks(cli, "t", require=["audit"])
     words = "define-role auditor --extends member --allow create-task --deny send-message --skill audit"

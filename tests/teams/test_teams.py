@@ -164,7 +164,6 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def made(cli: Cli, name: str, closed: bool = True) -> None:
-    """A team with a member, a task and a message."""
     cli.ok("spawn-team", name, agent="lea")
     cli.ok("join-team", name, agent="bob")
     cli.ok("create-task", "a secret plan", agent="lea", team=name)

@@ -24,7 +24,6 @@ def after(cli: Cli, agent: str, *words: str, by: str | None = None) -> str:
 
 @pytest.mark.slow
 def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
-    """The states and the commands, in the order of a working life."""
     assert after(cli, "bob") == "teams wait --claim --timeout 540"
     assert after(cli, "bob", "send-message", "bob", "hi", by="lea") == "teams read-messages"
     assert after(cli, "bob", "read-messages") == "teams reply msg-1 TEXT"

@@ -28,7 +28,6 @@ def for_work(cli: Cli, agent: str = "bob") -> dict[str, Any]:
 
 
 def told(cli: Cli) -> list[str]:
-    """What kinds of things bob is told of, when it wants a task."""
     found = for_work(cli)
     return [each["what"] for each in found.get("happened", ())] + ["mail"] * len(found.get("messages", ()))
 

@@ -28,7 +28,6 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def told(cli: Cli, agent: str = "bob") -> str:
-    """All that a wait, which ends at once, says of what is so."""
     found = cli.ok("wait", "--timeout", "0", agent=agent)
     return " | ".join(each["text"] for each in found["happened"])
 

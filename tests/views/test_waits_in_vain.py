@@ -132,7 +132,6 @@ def test_what_can_be_freed_is_not_the_end(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_what_has_yet_to_land_is_not_the_end(shop: Shop) -> None:
-    """It may come back to its owner."""
     shop.create("one", "--check", CHECK)
     shop.cli.ok("set", "landing", "completed", agent="lea")
     shop.ok("bob", "claim-task", "1")

@@ -28,7 +28,6 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def review(cli: Cli, word: str, repository: Path, *words: str, status: int = 0) -> dict[str, Any]:
-    """Run a workflow on a repository; its document."""
     return run(cli, word, "--var", f"repo={repository}", *words, status=status)
 
 
