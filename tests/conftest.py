@@ -17,7 +17,7 @@ from teams_cli.membership import joining
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.permission import Caller
 from tests.support import forks, postgres
-from tests.support.cli import ALPHA
+from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.lacking import skip_without
 from tests.support.postgres import Postgres
 
@@ -119,6 +119,12 @@ def team(store: Store) -> Store:
     joining.spawn_team(store, ALPHA, Caller("lea"))
     joining.join(store, ALPHA, Caller("bob"))
     return store
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """A team of files, which lea leads, with the members bob and mia."""
+    return make_team(tmp_path / "root", "bob", "mia")
 
 
 @pytest.fixture

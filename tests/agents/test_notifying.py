@@ -9,13 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, make_team
+from tests.support.cli import Cli
 from tests.support.waits import until
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
 
 
 def told(path: Path) -> list[dict[str, Any]]:

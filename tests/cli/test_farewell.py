@@ -6,20 +6,14 @@ import json
 import re
 import signal
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks, make_team
+from tests.support.cli import Cli, add_tasks
 from tests.support.waits import until_asleep
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc who catches which signal")
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
 
 
 def terminated(process: Any) -> tuple[str, str]:

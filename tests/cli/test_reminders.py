@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-from pathlib import Path
 
-import pytest
-
-from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
+from tests.support.cli import COMMAND, TIMEOUT, Cli
 
 
 def test_mail_is_told_once_behind_whatever_is_answered(cli: Cli) -> None:

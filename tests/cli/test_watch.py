@@ -11,14 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import end_all, team_of_agents
-from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import TIMEOUT, Cli, add_tasks
 from tests.support.terminal import Terminal
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    """A team with a member, two tasks, the second waiting for the first, and a message."""
-    cli = make_team(tmp_path / "root", "bob")
+def cli(cli: Cli) -> Cli:
+    """Two tasks, the second waiting for the first, and a message."""
     add_tasks(cli, "first")
     add_tasks(cli, "second", blocked_by=["task-1"])
     cli.ok("send-message", "bob", "hello\nthere", agent="lea")
@@ -33,18 +32,18 @@ def test_once(cli: Cli) -> None:
         "0 %: 0 of 2 done, 1 in progress, 0 ready, 1 blocked, 0 failed; "
         "no estimate: fewer than 3 tasks were completed lately",
     ]
-    assert lines[7:12] == [
+    assert lines[8:13] == [
         "longest chain of tasks: task-1, task-2",
         "TASK    STATUS       PRIORITY  OWNER  TITLE",
         "task-1  in_progress  normal    bob    first",
         "task-2  blocked      normal    -      second",
         "messages:",
     ]
-    assert re.fullmatch(r"msg-1 +[0-9:]+  lea   bob  hello there", lines[13])
+    assert re.fullmatch(r"msg-1 +[0-9:]+  lea   bob  hello there", lines[14])
     frame = cli.ok("watch", "--once")
     shown = ["course", "waiting", "failed", "agents", "taskCounts", "tasks", "messages"]
     assert list(frame) == ["team", "state", "leader", *shown]
-    assert [row["name"] for row in frame["agents"]] == ["lea", "bob"]
+    assert [row["name"] for row in frame["agents"]] == ["lea", "bob", "mia"]
     assert [task["id"] for task in frame["tasks"]] == ["task-1", "task-2"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import TIMEOUT, Cli, add_tasks
 
 FULL = Path("/dev/full")
 pytestmark = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
@@ -29,8 +29,7 @@ def unanswered(cli: Cli, *words: str) -> None:
         ("update-task 1,2 --append more", lambda found: found[1]["description"].count("more")),
     ],
 )
-def test_what_was_not_answered_adds_nothing_more(tmp_path: Path, words: str, counted: Callable[[Any], int]) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_what_was_not_answered_adds_nothing_more(cli: Cli, words: str, counted: Callable[[Any], int]) -> None:
     add_tasks(cli, "one", "two")
     unanswered(cli, *words.split())
     assert [counted(cli.ok(*words.split(), agent="lea")) for _ in range(2)] == [1, 2]

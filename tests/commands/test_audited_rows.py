@@ -12,8 +12,7 @@ from tests.support.waits import begin, ended, until
 WORKFLOW = "---\nname: w\ndescription: d\ntasks:\n  - {id: t, title: T, run: pwd}\n"
 
 
-def test_the_human_is_asked_in_the_only_team_though_nobody_named_it(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_the_human_is_asked_in_the_only_team_though_nobody_named_it(cli: Cli, tmp_path: Path) -> None:
     add_tasks(cli, "one")
     rules = {"permission": {"tool": {"claim-task": {"team-member": "ask"}}}}
     (tmp_path / "root" / "config.json").write_text(json.dumps(rules))
@@ -24,8 +23,7 @@ def test_the_human_is_asked_in_the_only_team_though_nobody_named_it(tmp_path: Pa
     assert ended(claiming)["owner"] == "bob"
 
 
-def test_of_several_teams_the_commands_that_follow_say_which(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_of_several_teams_the_commands_that_follow_say_which(cli: Cli) -> None:
     cli.ok("spawn-team", "beta", agent="lea")
     cli.ok("join-team", "beta", agent="bob")
     add_tasks(cli, "one")
@@ -84,8 +82,7 @@ def test_a_wrong_rule_is_told_with_the_words_that_are_allowed(tmp_path: Path) ->
     assert "permission.tool.get-tasks: Input should be 'allow', 'ask' or 'deny'" in cli("doctor").stderr
 
 
-def test_a_claim_without_a_lease_ends_for_that_reason(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_a_claim_without_a_lease_ends_for_that_reason(cli: Cli) -> None:
     add_tasks(cli, "one")
     store = cli.store()
     task, revision = store.get(ALPHA, TASK, "task-1")

@@ -171,8 +171,7 @@ def test_tasks(tmp_path: Path) -> None:
     same(cli.ok(*words, agent="lea"), edited)
 
 
-def test_messages(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob", "mia")
+def test_messages(cli: Cli) -> None:
     hello = message(1, "lea", "bob", "h\u00e4llo \u2713")
     for _ in range(2):
         same(cli.ok("send-message", "bob", "h\u00e4llo \u2713", "--uid", "u1", agent="lea"), hello)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from teams_cli.teams import presence
-from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse, make_team
+from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse
 from tests.support.waits import until
 
 # Runs a command, and is killed, or can't go on writing, when the notice that follows its change is to be stored.
@@ -74,12 +73,11 @@ FOLLOWING = ("doctor", "get-tasks", "whoami", "whoami")
 
 
 @pytest.mark.parametrize(("event", "following"), list(zip(CHANGES, FOLLOWING, strict=True)))
-def test_a_kill_behind_the_commit_loses_no_notice(tmp_path: Path, event: str, following: str) -> None:
+def test_a_kill_behind_the_commit_loses_no_notice(cli: Cli, event: str, following: str) -> None:
     """The next command sends it, once, also the doctor and a command without a name: the leader may wait for nothing
     else. The repeat of the command answers that it is done.
     """
     prepare, agent, words, recipient, begin = CHANGES[event]
-    cli = make_team(tmp_path / "root", "bob", "mia")
     prepare(cli)
     assert broken(cli, "kill", agent, words).returncode == -9
     assert cli(following).status in (0, 1)
@@ -89,8 +87,7 @@ def test_a_kill_behind_the_commit_loses_no_notice(tmp_path: Path, event: str, fo
     assert len(told(cli, recipient, begin)) == 1
 
 
-def test_who_hears_that_all_is_settled_hears_what_the_last_task_resulted_in(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_who_hears_that_all_is_settled_hears_what_the_last_task_resulted_in(cli: Cli) -> None:
     a_task_in_progress(cli)
     with cli.start("wait", "--timeout", "60", "--json", agent="lea") as waiting:
         until(lambda: presence.load(cli.store(), "alpha", "lea").last_seen)
@@ -101,10 +98,9 @@ def test_who_hears_that_all_is_settled_hears_what_the_last_task_resulted_in(tmp_
 
 
 @pytest.mark.parametrize("event", ["failed", "approved"])
-def test_after_the_commit_nothing_refuses(tmp_path: Path, event: str) -> None:
+def test_after_the_commit_nothing_refuses(cli: Cli, event: str) -> None:
     """A disk that is full for what follows: the change is made, so it is done, and its notice is sent later."""
     prepare, agent, words, recipient, begin = CHANGES[event]
-    cli = make_team(tmp_path / "root", "bob", "mia")
     prepare(cli)
     done = broken(cli, "full disk", agent, words)
     assert done.returncode == 0, done
@@ -112,9 +108,8 @@ def test_after_the_commit_nothing_refuses(tmp_path: Path, event: str) -> None:
     assert len(told(cli, recipient, begin)) == 1
 
 
-def test_what_can_not_be_read_holds_up_nothing_that_others_owe(tmp_path: Path) -> None:
+def test_what_can_not_be_read_holds_up_nothing_that_others_owe(cli: Cli) -> None:
     """A mark whose change was never made, as a kill in between leaves it, is removed by whoever comes next."""
-    cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "t", "damaged")
     cli.ok("claim-task", "1", agent="bob")
     owed = cli.root / "teams/alpha/owed"

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
 from teams_cli.messages.messages import MESSAGE, Message
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
+def cli(cli: Cli) -> Cli:
     """A team in which the word `zebra` is in each place once, in the history with the task's title, and in the notices
     with which the leader is told the result, and why a task was given back.
     """
-    cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, "Feed the zebra", description="Twice a day.")
     add_tasks(cli, "Clean the cage", "Count the visitors")
     for number in ("2", "3"):

@@ -11,14 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import TIMEOUT, Cli, make_team
+from tests.support.cli import TIMEOUT, Cli
 
 PLUGIN = Path(__file__).parents[2] / "teams_cli/clients/known/opencode.js"
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
 
 
 @pytest.fixture

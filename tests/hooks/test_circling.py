@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks, make_team
+from tests.support.cli import Cli, add_tasks
 from tests.support.workflow_runs import make_repository
 
 LONG_AGO = 1_000_000_000
@@ -17,12 +17,11 @@ ROUNDS = 4
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+def cli(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     """A team whose bob has a task, in a checkout that was committed long ago."""
     for who in ("COMMITTER", "AUTHOR"):
         monkeypatch.setenv(f"GIT_{who}_DATE", f"{LONG_AGO} +0000")
     monkeypatch.chdir(make_repository(tmp_path / "work", {"file": "x"}))
-    cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "One")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("set", "circlingAfter", "0.001", agent="lea")

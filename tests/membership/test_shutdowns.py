@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +15,7 @@ from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, make_team
+from tests.support.cli import ALPHA, Cli
 from tests.support.waits import at_once
 
 if TYPE_CHECKING:
@@ -80,9 +79,8 @@ def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
     assert shutdowns.request(team, ALPHA, LEA, "bob").id == "shutdown-2"
 
 
-def test_several_are_asked_to_shut_down_at_once_or_none(tmp_path: Path) -> None:
+def test_several_are_asked_to_shut_down_at_once_or_none(cli: Cli) -> None:
     """Words alone are the reason of a refusal. A leader is not shut down, and who is asked to does not become one."""
-    cli = make_team(tmp_path / "root", "bob", "mia")
     assert cli.refused("request-shutdown", "bob", "lea", agent="lea") == (2, "invalid_value")
     assert cli.refused("request-shutdown", "bob", "nobody", agent="lea") == (10, "agent_not_found")
     assert [each["id"] for each in cli.ok("request-shutdown", "bob,mia", agent="lea")] == ["shutdown-1", "shutdown-2"]

@@ -9,7 +9,7 @@ import pytest
 
 from teams_cli.messages import events
 from teams_cli.messages.messages import Message
-from tests.support.cli import make_team
+from tests.support.cli import Cli
 
 OLD = [
     ("task-7 (A) is no longer yours: the process of bob is gone; it is free: teams claim-task task-7.", "task-lost"),
@@ -37,8 +37,7 @@ def test_a_plan_that_an_older_version_told_of_is_proposed() -> None:
     assert events.of(Message.from_json(json.loads(path.read_text())))[0] == "plan-proposed"
 
 
-def test_a_notice_has_its_event_and_its_task(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_a_notice_has_its_event_and_its_task(cli: Cli) -> None:
     cli.ok("create-task", "A", "--for", "bob", agent="lea")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("release-task", "1", "--reason", "too slow", "--force", agent="lea")

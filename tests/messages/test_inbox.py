@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +14,7 @@ from teams_cli.messages.messages import MESSAGE
 from teams_cli.messages.reading import Selection
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, TIMEOUT, make_team
+from tests.support.cli import ALPHA, TIMEOUT, Cli
 from tests.support.waits import at_once, until_asleep
 
 if TYPE_CHECKING:
@@ -117,9 +116,8 @@ def test_a_reply_goes_to_the_sender_once(team: Store) -> None:
     assert team.last(ALPHA, MESSAGE) == 2
 
 
-def test_a_damaged_message_is_named_and_not_passed_over(tmp_path: Path) -> None:
+def test_a_damaged_message_is_named_and_not_passed_over(cli: Cli) -> None:
     """The others are shown; once it is repaired it is shown too."""
-    cli = make_team(tmp_path / "root", "bob")
     for text in ("a", "b", "c"):
         cli.ok("send-message", "bob", text, agent="lea")
     (file,) = (cli.root / "teams/alpha/messages/0").glob("2.bob.*.json")
@@ -135,9 +133,8 @@ def test_a_damaged_message_is_named_and_not_passed_over(tmp_path: Path) -> None:
     assert [m["number"] for m in cli.ok("read-messages", "--all", agent="bob")] == [1, 2, 3]
 
 
-def test_waiting_in_another_process(tmp_path: Path) -> None:
+def test_waiting_in_another_process(cli: Cli) -> None:
     """`--wait` gives what is new at once, else what comes, and ends with 14 when nothing does."""
-    cli = make_team(tmp_path / "root", "bob")
     waiting = cli.start("read-messages", "--wait", "60", agent="bob")
     until_asleep(waiting)
     cli.ok("send-message", "bob", "wake", agent="lea")
@@ -149,8 +146,7 @@ def test_waiting_in_another_process(tmp_path: Path) -> None:
     assert cli.refused("read-messages", "--wait", "0.1", agent="bob") == (14, "wait_ran_out")
 
 
-def test_an_inbox_behind_a_damaged_message_does_not_grow(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_an_inbox_behind_a_damaged_message_does_not_grow(cli: Cli) -> None:
     say(cli.store(), *(str(n) for n in range(420)))
     (file,) = (cli.root / "teams/alpha/messages/0").glob("1.bob.*.json")
     good = file.read_bytes()
@@ -163,8 +159,7 @@ def test_an_inbox_behind_a_damaged_message_does_not_grow(tmp_path: Path) -> None
     assert [m["number"] for m in cli.ok("read-messages", agent="bob")] == [1, 420]
 
 
-def test_more_mail_than_an_inbox_holds_is_left_in_the_log(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_more_mail_than_an_inbox_holds_is_left_in_the_log(cli: Cli) -> None:
     store = cli.store()
     say(store, "old", "new", "newer")
     full = Inbox(agent="bob", open=[Open(number=10**6 + n) for n in range(19_999)])
@@ -187,9 +182,8 @@ def test_what_was_looked_at_is_marked_as_read_and_nothing_else(team: Store) -> N
     assert inboxes.unread(team, ALPHA, "bob") == [2, 4]
 
 
-def test_what_was_handled_is_recorded_though_it_can_not_be_read_a_second_time(tmp_path: Path) -> None:
+def test_what_was_handled_is_recorded_though_it_can_not_be_read_a_second_time(cli: Cli) -> None:
     """The disk fails between the look at the message and the one at the log."""
-    cli = make_team(tmp_path / "root", "bob")
     cli.ok("send-message", "bob", "hello", agent="lea")
 
     class Failing(FileStore):

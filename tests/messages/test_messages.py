@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +13,7 @@ from teams_cli.messages.messages import MESSAGE, quote
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import Caller
 from teams_cli.views import agents
-from tests.support.cli import ALPHA, make_team
+from tests.support.cli import ALPHA, Cli
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -67,9 +66,8 @@ def test_no_kind_of_line_break_leaves_a_line_unmarked(team: Store) -> None:
         assert all(line.startswith("| ") for line in lines), breaks
 
 
-def test_mail_to_a_name_that_is_expected_is_kept_until_it_joins(tmp_path: Path) -> None:
+def test_mail_to_a_name_that_is_expected_is_kept_until_it_joins(cli: Cli) -> None:
     """Of a role that nobody has, or an agent in the configuration; a name that nobody knows is refused."""
-    cli = make_team(tmp_path / "root", "bob")
     cli.ok("define-role", "reviewer", "--extends", "team-member", agent="lea")
     said = cli("send-message", "bob", "reviewer", "look at main", agent="lea").stdout
     assert said.startswith("msg-1: sent to bob, reviewer\nkept until reviewer joins\n")

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from tests.support.cli import Cli, make_team
+from tests.support.cli import Cli
 from tests.support.waits import until
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
 
 
 def states(cli: Cli, *words: str) -> dict[str, str]:

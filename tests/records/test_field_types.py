@@ -16,7 +16,7 @@ from teams_cli import kinds
 from teams_cli.errors import DamagedRecord
 from teams_cli.records import field_types
 from teams_cli.records.validation import check_record
-from tests.support.cli import ALPHA, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks
 
 VALUES = st.one_of(
     st.none(),
@@ -78,8 +78,7 @@ FORGED: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.slow
-def test_a_forged_checksum_is_a_damaged_record_and_no_bug(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_a_forged_checksum_is_a_damaged_record_and_no_bug(cli: Cli, tmp_path: Path) -> None:
     add_tasks(cli, "one")
     cli.ok("send-message", "bob", "hello", agent="lea")
     cli.ok("announce", "here", agent="bob")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +13,7 @@ from teams_cli.tasks import changes, claims, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -76,9 +75,8 @@ def test_next_follows_changes(team: Store) -> None:
     assert claims.claim_next(team, ALPHA, BOB).title == "c"
 
 
-def test_what_was_made_pending_by_hand_is_found_where_nothing_else_is_ready(tmp_path: Path) -> None:
+def test_what_was_made_pending_by_hand_is_found_where_nothing_else_is_ready(cli: Cli) -> None:
     """By its priority, then its number, whatever other tasks say; a file that nobody can read is passed over."""
-    cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, *"abcd", "what is pending", "unsaid")
     for number in range(1, 7):
         cli.ok("update-task", str(number), "--status", "cancelled", agent="human")

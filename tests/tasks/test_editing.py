@@ -16,7 +16,7 @@ def test_the_rules_are_said_once(cli: Cli) -> None:
     """To who is there when they are set, and to who joins; the first brief has them, and no other."""
     rules = "Write tests first.\nCommit small."
     assert cli.ok("set", "rules", "-", agent="lea", stdin=rules.encode())["value"] == rules
-    for name in ("bob", "ann"):
+    for name in ("bob", "mia"):
         assert told(cli, name) == [f"lea set the rules of the team:\n{rules}"]
     assert told(cli, "lea") == []
     joined = cli("join-team", agent="cat")
@@ -49,21 +49,21 @@ def test_an_owner_is_told_what_another_edited(cli: Cli) -> None:
         ("lea", ["description"], "and this"),
         ("human", ["title", "priority"], None),
     ]
-    assert cli.refused("update-task", "1", "--append", "x", agent="ann") == (13, "not_allowed")
+    assert cli.refused("update-task", "1", "--append", "x", agent="mia") == (13, "not_allowed")
     assert cli.refused("update-task", "1", "--append", " ", agent="bob") == (2, "invalid_value")
 
 
 def test_notes_of_anybody_stay_with_the_task(cli: Cli) -> None:
     add_tasks(cli, "t")
-    cli.ok("note", "1", "nobody has it yet", agent="ann")
+    cli.ok("note", "1", "nobody has it yet", agent="mia")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("note", "1", "-", agent="human", stdin=b"mind the gap")
     assert told(cli, "bob") == ["human noted on task-1 (t): mind the gap"]
     cli.ok("note", "1", "mine", agent="bob")
     assert told(cli, "bob") == []
     notes = [(note["by"], note["added"]) for note in cli.ok("show-task", "1")["notes"] if note["what"] == "note"]
-    assert notes == [("ann", "nobody has it yet"), ("human", "mind the gap"), ("bob", "mine")]
-    shown = cli("show-task", "1", agent="ann").stdout
+    assert notes == [("mia", "nobody has it yet"), ("human", "mind the gap"), ("bob", "mine")]
+    shown = cli("show-task", "1", agent="mia").stdout
     assert "mind the gap" in shown and "mine" in shown
     assert any(entry.get("added") == "mine" for entry in cli.ok("history"))
     assert cli.refused("note", "1", "x" * 9000, agent="bob") == (2, "invalid_value")

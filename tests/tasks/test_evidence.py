@@ -9,24 +9,23 @@ from pathlib import Path
 import pytest
 
 from teams_cli.tasks import evidence
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks
 
 REPORT = b"3 of 3 passed\nall of them\n"
 PICTURE = bytes(range(256))
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
+def cli(cli: Cli, tmp_path: Path) -> Cli:
     """Bob handed in a report and a picture, and both files are gone."""
-    made = make_team(tmp_path / "root", "bob", "mia")
-    add_tasks(made, "t")
-    made.ok("claim-task", "1", agent="bob")
+    add_tasks(cli, "t")
+    cli.ok("claim-task", "1", agent="bob")
     for name, content in (("report.txt", REPORT), ("picture.png", PICTURE)):
         (tmp_path / name).write_bytes(content)
         for _ in range(2):  # repeated, as after a lost answer
-            made.ok("update-task", "1", "--evidence", str(tmp_path / name), agent="bob")
+            cli.ok("update-task", "1", "--evidence", str(tmp_path / name), agent="bob")
         (tmp_path / name).unlink()
-    return made
+    return cli
 
 
 def test_it_is_shown_as_it_was(cli: Cli, tmp_path: Path) -> None:

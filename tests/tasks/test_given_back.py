@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.support.cli import Cli, add_tasks, make_team
+from tests.support.cli import Cli, add_tasks
 from tests.support.waits import begin, ended, nothing
 
 WHY = ("--reason", "needs a key of the server")
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    cli = make_team(tmp_path / "root", "bob", "mia")
+def cli(cli: Cli) -> Cli:
     add_tasks(cli, "deploy")
     cli.ok("claim-task", "1", agent="bob")
     return cli

@@ -46,17 +46,17 @@ def test_who_lost_a_task_and_who_takes_it_over_are_told(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("announce", "half way through the parser", agent="bob")
     lapse(cli.store())
-    taken = cli.ok("claim-task", "1", agent="ann")
+    taken = cli.ok("claim-task", "1", agent="mia")
     assert taken["takenOver"]["from"] == "bob" and taken["takenOver"]["status"] == "half way through the parser"
     assert taken["takenOver"]["lastHeard"] and taken["takenOver"]["reason"]
     ended = next(note["reason"] for note in taken["notes"] if note["what"] == "expired")
     assert ended.startswith("the lease of bob ended ") and "last heard of" in ended
-    shown = cli("claim-task", "1", agent="ann").stdout
+    shown = cli("claim-task", "1", agent="mia").stdout
     assert "it was bob's" in shown and "half way through the parser" in shown and "uncommitted" in shown
     (said,) = [m["message"] for m in cli.ok("read-messages", agent="bob") if "task-1" in m["message"]]
-    assert said.startswith("task-1 (t) is no longer yours: ") and said.endswith("; ann has it now.")
+    assert said.startswith("task-1 (t) is no longer yours: ") and said.endswith("; mia has it now.")
     (heard,) = [m["message"] for m in cli.ok("read-messages", agent="lea") if "free again" in m["message"]]
-    assert "ann has it now" in heard
+    assert "mia has it now" in heard
 
 
 LONG_AGO = "2020-01-01T00:00:00.000Z"
@@ -87,7 +87,7 @@ def test_what_expired_is_offered_last_to_others(cli: Cli) -> None:
         cli.ok("claim-task", "1", agent="bob")
         lapse(cli.store())
         assert cli.ok("show-task", "1", agent="lea")["status"] == "pending"
-    assert cli.ok("wait", "--claim", "--timeout", "0", agent="ann")["claimed"]["title"] == "low"
+    assert cli.ok("wait", "--claim", "--timeout", "0", agent="mia")["claimed"]["title"] == "low"
     assert cli.ok("claim-task", "--next", agent="bob")["title"] == "t"
 
 
@@ -106,18 +106,18 @@ def test_a_file_that_changes_in_its_worktree_is_a_sign_of_life(
     cli.ok("claim-task", "1", agent="bob")
     now = rfc3339(cli.store().now())
     silent(cli, since=now)
-    assert cli("claim-task", "1", agent="ann").status == 11
+    assert cli("claim-task", "1", agent="mia").status == 11
     assert cli.store().get("alpha", TASK, "task-1")[0].in_grace
     silent(cli, since=now)
     (tree / "half.py").write_text("x = 1\n")
     os.utime(tree / "half.py", (time.time() + 1,) * 2)
-    assert cli("claim-task", "1", agent="ann").stderr.startswith("teams: task-1 is claimed by bob\n")
+    assert cli("claim-task", "1", agent="mia").stderr.startswith("teams: task-1 is claimed by bob\n")
     task = cli.store().get("alpha", TASK, "task-1")[0]
     assert not task.in_grace and task.lease_until - cli.store().steady()[1] > 800
     again = cli("claim-task", "1", agent="bob").stdout
     assert f"uncommitted: {tree}/half.py, changed 0 s ago by bob" in again and "\nyou claimed it " in again
     lapse(cli.store())
-    taken = cli.ok("claim-task", "1", agent="ann")["uncommitted"]
+    taken = cli.ok("claim-task", "1", agent="mia")["uncommitted"]
     assert [(file["path"], file["by"]) for file in taken] == [(str(tree / "half.py"), "bob")]
 
 
@@ -127,10 +127,10 @@ def test_a_turn_that_runs_is_a_sign_of_life_as_long_as_its_process_is_there(cli:
         presence.register_process(cli.store(), "alpha", "bob", client.pid)
         presence.note_facts(cli.store(), "alpha", "bob", in_turn=True)
         silent(cli, since=rfc3339(later(cli.store().now(), -3000)))
-        assert cli("claim-task", "1", agent="ann").status == 11
+        assert cli("claim-task", "1", agent="mia").status == 11
         assert not cli.store().get("alpha", TASK, "task-1")[0].in_grace
         client.kill()
-    assert cli.ok("claim-task", "1", agent="ann")["owner"] == "ann"
+    assert cli.ok("claim-task", "1", agent="mia")["owner"] == "mia"
 
 
 def test_a_silence_that_was_announced_is_none(cli: Cli) -> None:

@@ -10,8 +10,7 @@ from tests.support.cli import Cli, add_tasks, make_team
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    cli = make_team(tmp_path / "root", "bob", "mia")
+def cli(cli: Cli) -> Cli:
     add_tasks(cli, *"abcd")
     return cli
 

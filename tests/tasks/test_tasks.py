@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +14,7 @@ from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, make_team
+from tests.support.cli import ALPHA, Cli
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store
@@ -136,8 +135,7 @@ def test_circles_are_refused_however_long(team: Store) -> None:
         change(team, LEA, "1", block=["99"])
 
 
-def test_lists_and_filters(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_lists_and_filters(cli: Cli) -> None:
     store = cli.store()
     add(store, *(f"t{n}" for n in range(12)))
     add(store, "waits", blocked_by=["task-12"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,7 @@ from teams_cli.teams import pages
 from teams_cli.teams.pages import PageNotFound, StaleVersion
 from teams_cli.teams.permission import Caller
 from teams_cli.views import brief, concerns
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.waits import at_once
 
 if TYPE_CHECKING:
@@ -92,11 +91,6 @@ def test_who_has_not_looked_is_told_once(team: Store) -> None:
     assert told(team, MIA) == [] and told(team, LEA) == ["api"]
 
 
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "mia")
-
-
 def test_the_commands(cli: Cli) -> None:
     page = cli.ok("share", "api", "-", "--if-version", "0", agent="bob", stdin=b"# One\n")
     assert {"key": "api", "text": "# One", "version": 1, "author": "bob"}.items() <= page.items()
@@ -110,8 +104,7 @@ def test_the_commands(cli: Cli) -> None:
     assert cli.ok("doctor")["findings"] == []
 
 
-def test_who_begins_work_or_shares_hears_of_those_of_others(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_who_begins_work_or_shares_hears_of_those_of_others(cli: Cli) -> None:
     add_tasks(cli, "one", "two")
     cli.ok("share", "api", "GET /users", agent="lea")
     told = "page api (version 1 by lea): GET /users: teams shared api\n"

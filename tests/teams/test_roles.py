@@ -139,9 +139,8 @@ def everything(store: FileStore) -> dict[str, object]:
     return {path: data for path, data in found.items() if path.endswith(".json")}
 
 
-def test_the_environment_does_not_change_the_role_of_a_member(tmp_path: Path) -> None:
+def test_the_environment_does_not_change_the_role_of_a_member(cli: Cli) -> None:
     """A role is a field in the team's files, never what the caller says of itself once it has joined."""
-    cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "t")
     for variable in ("TEAMS_AGENT_TYPE", "OPENCODE_AGENT_TYPE"):
         assert cli("create-task", "x", agent="bob", **{variable: "task-manager"}).status == 13
@@ -284,11 +283,10 @@ def test_opencode_s_own_file_lies_below_the_user_s(no_real_home: Path, tmp_path:
     assert "claim-task" not in (cli.root / "config.json").read_text()
 
 
-def test_words_for_all_roles_and_for_all_tools(tmp_path: Path) -> None:
+def test_words_for_all_roles_and_for_all_tools(cli: Cli) -> None:
     """What is said of a tool by its name comes before what is said of all; looking can be denied too. A refusal names
     those whom the rules allow it.
     """
-    cli = make_team(tmp_path / "root", "bob")
     rules: dict[str, Any]
     for rules, refused in (
         ({"claim-task": "deny"}, "claim-task --next"),
@@ -304,8 +302,7 @@ def test_words_for_all_roles_and_for_all_tools(tmp_path: Path) -> None:
     assert hint == "Allowed to: team-leader, task-manager, human."
 
 
-def test_members_make_no_teams_whatever_they_say_of_themselves(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob")
+def test_members_make_no_teams_whatever_they_say_of_themselves(cli: Cli) -> None:
     assert cli.refused("spawn-team", "second", agent="bob") == (13, "not_allowed")
     assert cli("spawn-team", "second", agent="bob", team="", TEAMS_AGENT_TYPE="leader").status == 13
     assert cli("spawn-team", "second", agent="lea", TEAMS_AGENT_TYPE="member").status == 13

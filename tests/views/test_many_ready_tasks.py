@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from teams_cli.names import HUMAN
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.waits import nothing
 
 MANY = 40
@@ -18,9 +16,8 @@ SEEN = 10
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
+def cli(cli: Cli) -> Cli:
     """A team in which bob was told that many tasks are ready, and took none."""
-    cli = make_team(tmp_path / "root", "bob", "mia")
     add_tasks(cli, *(f"number {number}" for number in range(MANY)))
     assert told(cli) == f"task-1 is ready: number 0 (and at least {SEEN} more)"
     nothing(cli, "bob")
