@@ -11,10 +11,9 @@ from tests.support.agents import (
     BUSY,
     NEEDS_PROC,
     agent_row,
-    detach,
+    at_work,
     ended,
     go,
-    is_busy,
     lines,
     outputs_to,
     place,
@@ -52,8 +51,7 @@ def test_the_attention_payload(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_mail_that_was_read_neither_wakes_nor_holds(cli: Cli) -> None:
-    detach(cli, "zoe", f"{BUSY} $T attend >$D/seen; $T before-complete && echo fine; echo $TEAMS_RESUME >>$D/turns")
-    is_busy(cli)
+    at_work(cli, "zoe", f"{BUSY} $T attend >$D/seen; $T before-complete && echo fine; echo $TEAMS_RESUME >>$D/turns")
     assert {row["name"]: row["idle"] for row in cli.ok("attend", agent="bob")["state"]["output"]["agents"]}[
         "zoe"
     ] is False

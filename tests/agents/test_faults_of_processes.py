@@ -25,9 +25,8 @@ from tests.support.agents import (
     BUSY,
     NEEDS_PROC,
     agent_row,
-    detach,
+    at_work,
     ended,
-    is_busy,
     keepers,
     lines,
     marked,
@@ -154,8 +153,7 @@ def kill(cli: Cli, agent: str) -> None:
 
 def test_a_keeper_that_is_killed(cli: Cli) -> None:
     """Its agent ends with it, also what that left behind; whoever looks first tells the caller, and nobody twice."""
-    detach(cli, "zoe", f"echo 'so far' >&2; setsid sleep 100 & {BUSY}")
-    is_busy(cli)
+    at_work(cli, "zoe", f"echo 'so far' >&2; setsid sleep 100 & {BUSY}")
     kill(cli, "zoe")
     lookers = [cli.start("list-agents") for _ in range(4)]
     assert statuses(lookers) == [0] * 4

@@ -14,10 +14,10 @@ from tests.support.agents import (
     BUSY,
     NEEDS_PROC,
     agent_row,
+    at_work,
     detach,
     ended,
     go,
-    is_busy,
     lines,
     marked,
     outputs_to,
@@ -40,8 +40,7 @@ def test_interject_ends_the_turn_and_all_it_left(cli: Cli) -> None:
         "sh -c 'trap \"\" INT TERM; while :; do sleep 0.1; done' & "
         "setsid sh -c 'echo $$ >$D/own; while :; do sleep 0.1; done' & echo partial; "
     )
-    detach(cli, "zoe", f"test $TEAMS_RESUME && cat >>$D/given || {{ {leftovers} {BUSY} }}")
-    is_busy(cli)
+    at_work(cli, "zoe", f"test $TEAMS_RESUME && cat >>$D/given || {{ {leftovers} {BUSY} }}")
     until(lambda: lines(cli, "own"))
     until(lambda: len(marked(cli.root)) > 3)
     cli.ok("interject", "zoe", "stop that", agent="lea")
@@ -54,10 +53,9 @@ def test_interject_ends_the_turn_and_all_it_left(cli: Cli) -> None:
 @pytest.mark.slow
 def test_a_second_interjection_queues(cli: Cli) -> None:
     """While the first is under way (the client takes its time to end), the second neither gets lost nor cuts in."""
-    detach(
+    at_work(
         cli, "zoe", f"trap 'sleep 0.7; exit 130' INT; test $TEAMS_RESUME && {{ cat; echo; }} >>$D/given || {{ {BUSY} }}"
     )
-    is_busy(cli)
     cli.ok("interject", "zoe", "first", agent="lea")
     cli.ok("interject", "zoe", "second", agent="human")
     ended(cli, "zoe")
@@ -73,8 +71,7 @@ def test_interjecting_an_idle_agent_resumes_it(cli: Cli) -> None:
 
 
 def test_stopping(cli: Cli) -> None:
-    detach(cli, "zoe", f"sleep 100 & {BUSY}")
-    is_busy(cli)
+    at_work(cli, "zoe", f"sleep 100 & {BUSY}")
     answer = cli("stop-agent", "zoe", agent="lea")
     assert (answer.status, answer.stdout) == (0, "zoe: stopped: lea stopped it\n")
     assert marked(cli.root) == {} and agent_row(cli, "zoe")["state"] == "stopped"
@@ -91,8 +88,7 @@ def test_stopping(cli: Cli) -> None:
 
 def test_pausing_an_agent_that_works(cli: Cli) -> None:
     """It rests when its turn is over; its mail waits, and is the next turn when it is resumed."""
-    detach(cli, "zoe", BUSY)
-    is_busy(cli)
+    at_work(cli, "zoe", BUSY)
     asked = {"agent": "zoe", "state": "running", "paused": True}
     assert cli.ok("pause-agent", "zoe", agent="lea") == asked == cli.ok("pause-agent", "zoe", agent="human")
     cli.ok("send-message", "zoe", "touch $D/later", agent="bob")
@@ -107,8 +103,7 @@ def test_pausing_an_agent_that_works(cli: Cli) -> None:
 
 
 def test_a_team_is_not_closed_while_an_agent_runs(cli: Cli) -> None:
-    detach(cli, "zoe", BUSY)
-    is_busy(cli)
+    at_work(cli, "zoe", BUSY)
     refused = cli("close-team", "--json", agent="lea")
     assert (refused.status, refused.error["message"]) == (11, "still running: zoe")
     cli.ok("close-team", "--force", agent="lea")

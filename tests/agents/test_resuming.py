@@ -10,10 +10,10 @@ from tests.support.agents import (
     BUSY,
     NEEDS_PROC,
     agent_row,
+    at_work,
     detach,
     ended,
     go,
-    is_busy,
     keepers,
     lines,
     outputs_to,
@@ -30,8 +30,7 @@ pytestmark = NEEDS_PROC
 
 
 def test_mail_at_the_last_moment_still_wakes(cli: Cli) -> None:
-    detach(cli, "zoe", f"echo turn >>$D/turns; cat >>$D/given; test $TEAMS_RESUME || {{ $T read-messages; {BUSY} }}")
-    is_busy(cli)
+    at_work(cli, "zoe", f"echo turn >>$D/turns; cat >>$D/given; test $TEAMS_RESUME || {{ $T read-messages; {BUSY} }}")
     cli.ok("send-message", "zoe", "one", agent="bob")
     cli.ok("send-message", "zoe", "two", agent="mia")
     go(cli)
@@ -43,8 +42,7 @@ def test_mail_at_the_last_moment_still_wakes(cli: Cli) -> None:
 
 def test_a_later_turn_leaves_the_result(cli: Cli) -> None:
     """In the same generation, where the caller is told where it is, and in a later one."""
-    detach(cli, "zoe", f"test $TEAMS_RESUME && {{ echo ok; exit; }}; {BUSY} echo the result")
-    is_busy(cli)
+    at_work(cli, "zoe", f"test $TEAMS_RESUME && {{ echo ok; exit; }}; {BUSY} echo the result")
     cli.ok("send-message", "zoe", "one", agent="bob")
     go(cli)
     ended(cli, "zoe")

@@ -11,6 +11,7 @@ from tests.support.agents import (
     BUSY,
     NEEDS_PROC,
     agent_row,
+    at_work,
     detach,
     ended,
     go,
@@ -129,8 +130,7 @@ def test_interrupting_run_agent_leaves_the_agent_at_work(cli: Cli) -> None:
 
 
 def test_detach_and_collect(cli: Cli) -> None:
-    detach(cli, "zoe", f"{BUSY} echo result")
-    is_busy(cli)
+    at_work(cli, "zoe", f"{BUSY} echo result")
     assert cli("wait", "--agent", "zoe", "--timeout", "0.1", agent="lea").status == 14
     assert cli("before-complete", agent="lea").status == 11
     go(cli)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks
+from tests.support.cli import Cli, add_tasks, in_progress
 from tests.support.waits import until_asleep
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc who catches which signal")
@@ -26,8 +26,7 @@ def terminated(process: Any) -> tuple[str, str]:
 
 
 def test_a_wait_that_is_ended_says_how_to_go_on(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "one")
     said = terminated(cli.start("wait", "--needed", agent="lea", text=True))
     how = r"teams: .* was interrupted\n  In progress: task-1 \(bob, .* s\); idle: mia\. Keep waiting: "
     how += "teams wait --needed --timeout 540\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import end_all, team_of_agents
-from tests.support.cli import TIMEOUT, Cli, add_tasks
+from tests.support.cli import TIMEOUT, Cli, add_tasks, complete
 from tests.support.terminal import Terminal
 
 
@@ -71,8 +71,7 @@ def trouble(cli: Cli) -> None:
     cli.ok("propose-plan", "Buy a disk.", agent="bob")
     cli.ok("ask-others", "May I?", "--human", "--no-wait", agent="bob")
     cli.ok("create-task", "third", "--review-by", "human", agent="lea")
-    cli.ok("claim-task", "3", agent="bob")
-    cli.ok("update-task", "3", "--status", "completed", "--result", "see it", agent="bob")
+    complete(cli, "bob", "3", "--result", "see it")
 
 
 def plain(text: str) -> str:

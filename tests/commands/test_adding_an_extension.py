@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.conftest import changed_program
-from tests.support.cli import ALPHA, add_tasks
+from tests.support.cli import ALPHA, add_tasks, complete
 
 TABLE = '''"""A log: a line in a file for each completed task, and stamps of members."""
 
@@ -90,8 +90,7 @@ def test_it_brings_all_that_its_table_says(tmp_path: Path) -> None:
     assert cli.ok("set", "logFile", str(log))["value"] == str(log)
     assert "logFile" in cli("settings").stdout
     add_tasks(cli, "one", "two")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    complete(cli, "bob", "1")
     assert log.read_text() == "bob task-1\n"
     cli.ok("claim-task", "2", agent="bob")
     cli.ok("update-task", "2", "--status", "failed", "--reason", "why not", agent="bob")

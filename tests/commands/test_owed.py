@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from teams_cli.teams import presence
-from tests.support.cli import TIMEOUT, Cli, add_tasks, lapse
+from tests.support.cli import TIMEOUT, Cli, add_tasks, in_progress, lapse
 from tests.support.waits import until
 
 # Runs a command, and is killed, or can't go on writing, when the notice that follows its change is to be stored.
@@ -30,8 +30,7 @@ sys.exit(run(sys.argv[1:]))
 
 
 def a_task_in_progress(cli: Cli) -> None:
-    add_tasks(cli, "t")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "t")
 
 
 def a_lease_that_is_over(cli: Cli) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.hooks.calls import hook
 from tests.hooks.conftest import PLUGIN
-from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete
 
 
 def told(cli: Cli, event: str = "UserPromptSubmit", **more: Any) -> str:
@@ -59,8 +59,7 @@ def test_mail_that_was_shown_is_recalled_in_a_line_and_news_are_told_once(cli: C
     assert told(cli) == "Still open: msg-1: teams reply ID TEXT, or teams ack ID"
     cli.ok("announce", "the lexer", agent="mia")
     cli.ok("announce", "the parser", agent="mia")
-    cli.ok("claim-task", "1", agent="mia")
-    cli.ok("update-task", "1", "--status", "completed", agent="mia")
+    complete(cli, "mia", "1")
     cli.ok("announce", "me", agent="bob")
     assert told(cli).startswith("Meanwhile: mia: the parser; task-1 completed by mia\n\nStill open: msg-1")
     cli.ok("ack", "1", agent="bob")

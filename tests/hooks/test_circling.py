@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks
+from tests.support.cli import Cli, in_progress
 from tests.support.workflow_runs import make_repository
 
 LONG_AGO = 1_000_000_000
@@ -22,8 +22,7 @@ def cli(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     for who in ("COMMITTER", "AUTHOR"):
         monkeypatch.setenv(f"GIT_{who}_DATE", f"{LONG_AGO} +0000")
     monkeypatch.chdir(make_repository(tmp_path / "work", {"file": "x"}))
-    add_tasks(cli, "One")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "One")
     cli.ok("set", "circlingAfter", "0.001", agent="lea")
     return cli
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from teams_cli.agents.seats.bindings import Binding
 from teams_cli.hooks import entry, replies
 from tests.hooks.calls import context, hook
-from tests.support.cli import ALPHA, TIMEOUT, Answer, Cli, add_tasks
+from tests.support.cli import ALPHA, TIMEOUT, Answer, Cli, in_progress
 
 AFTER_TOOLS = {"claude": "PostToolBatch", "codex": "PostToolUse", "qwen": "PostToolUse", "gemini": "AfterTool"}
 STOP = {"claude": "Stop", "codex": "Stop", "qwen": "Stop", "gemini": "AfterAgent"}
@@ -147,8 +147,7 @@ def test_hooks_at_the_same_time_show_a_message_once(cli: Cli) -> None:
 
 
 def test_the_heartbeat_is_renewed_now_and_then(cli: Cli) -> None:
-    add_tasks(cli, "t")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "t")
     before = cli.ok("show-task", "1")["leaseUntil"]
     assert hook(cli, "PostToolBatch") is None
     first = cli.ok("show-task", "1")["leaseUntil"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import TIMEOUT, Cli, add_tasks, make_team
+from tests.support.cli import TIMEOUT, Cli, add_tasks, complete, make_team
 
 
 @pytest.fixture
@@ -85,8 +85,7 @@ def test_several_recipients_all_or_none(cli: Cli) -> None:
 def test_to_the_owners_of_tasks(cli: Cli) -> None:
     add_tasks(cli, "one", "two", "three")
     cli.ok("claim-task", "1", agent="bob")
-    cli.ok("claim-task", "2", agent="ann")
-    cli.ok("update-task", "2", "--status", "completed", agent="ann")
+    complete(cli, "ann", "2")
     sent = cli.ok("send-message", "--to-owners-of", "1,task-2,#1", "the interface changed", agent="lea")
     assert sent["recipients"] == ["bob", "ann"]
     assert cli.ok("send-message", "--to-owners-of", "1,2", "mine too", agent="bob")["to"] == "ann"

@@ -146,6 +146,12 @@ def is_busy(cli: Cli) -> None:
     until((place(cli) / "ready").exists)
 
 
+def at_work(cli: Cli, name: str, prompt: str, *words: str) -> None:
+    """Start an agent as the leader, and go on once it is at BUSY."""
+    detach(cli, name, prompt, *words)
+    is_busy(cli)
+
+
 def statuses(started: list[Any]) -> list[int]:
     """The exit statuses of commands that run side by side."""
     for process in started:

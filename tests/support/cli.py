@@ -164,3 +164,15 @@ def add_tasks(cli: Cli, *titles: str, **fields: Any) -> None:
     for title in titles:
         draft = Task(team_name=ALPHA, title=title, created_at="", **fields)
         tasks.create(cli.store(), ALPHA, Caller("lea"), draft)
+
+
+def in_progress(cli: Cli, agent: str, title: str) -> None:
+    """Add the first task of the team, and have the agent claim it."""
+    add_tasks(cli, title)
+    cli.ok("claim-task", "1", agent=agent)
+
+
+def complete(cli: Cli, agent: str, task: str, *words: str) -> None:
+    """Have the agent claim the task and complete it."""
+    cli.ok("claim-task", task, agent=agent)
+    cli.ok("update-task", task, "--status", "completed", *words, agent=agent)

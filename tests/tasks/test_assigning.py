@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks, make_team
+from tests.support.cli import Cli, add_tasks, complete, in_progress, make_team
 from tests.tasks.conftest import told
 
 
@@ -50,8 +50,7 @@ def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
     told(cli, "bob")
     for task in ("1", "2"):
         assert told(cli, "bob") == []
-        cli.ok("claim-task", task, agent="ann")
-        cli.ok("update-task", task, "--status", "completed", agent="ann")
+        complete(cli, "ann", task)
     assert told(cli, "bob") == ["task-3 (last), kept for you, is ready: teams claim-task --next"]
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-3"
 
@@ -86,8 +85,7 @@ def test_a_task_is_kept_for_one_who_has_yet_to_join(cli: Cli) -> None:
 
 def test_who_has_a_task_is_reminded_of_no_other_that_is_kept_for_it(cli: Cli) -> None:
     """It gets that next."""
-    add_tasks(cli, "now")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "now")
     cli.ok("create-task", "then", "--for", "bob", agent="lea")
     assert cli("heartbeat", agent="bob").stderr == ""
     answer = cli("update-task", "1", "--status", "completed", "--next", agent="bob")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.tasks import evidence
-from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.cli import ALPHA, Cli, in_progress
 
 REPORT = b"3 of 3 passed\nall of them\n"
 PICTURE = bytes(range(256))
@@ -18,8 +18,7 @@ PICTURE = bytes(range(256))
 @pytest.fixture
 def cli(cli: Cli, tmp_path: Path) -> Cli:
     """Bob handed in a report and a picture, and both files are gone."""
-    add_tasks(cli, "t")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "t")
     for name, content in (("report.txt", REPORT), ("picture.png", PICTURE)):
         (tmp_path / name).write_bytes(content)
         for _ in range(2):  # repeated, as after a lost answer

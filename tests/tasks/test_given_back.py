@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks
+from tests.support.cli import Cli, in_progress
 from tests.support.waits import begin, ended, nothing
 
 WHY = ("--reason", "needs a key of the server")
@@ -12,8 +12,7 @@ WHY = ("--reason", "needs a key of the server")
 
 @pytest.fixture
 def cli(cli: Cli) -> Cli:
-    add_tasks(cli, "deploy")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "deploy")
     return cli
 
 

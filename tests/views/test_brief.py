@@ -9,7 +9,7 @@ import pytest
 from teams_cli.tasks import claims
 from teams_cli.tasks.changes import Edit, change_task
 from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.cli import ALPHA, Cli, add_tasks, complete
 
 DECIDE = "teams approve-plan {0}, or teams approve-plan {0} --note TEXT, or teams reject-plan {0} --feedback WHY"
 
@@ -66,8 +66,7 @@ def test_each_state_of_a_leader_has_its_command(cli: Cli) -> None:
     assert after(cli, "lea") == "teams get-tasks --blocked"
     cli.ok("update-task", "2", "--unblock", "1", agent="lea")
     assert after(cli, "lea") == "teams wait --needed --timeout 540"
-    cli.ok("claim-task", "2", agent="bob")
-    cli.ok("update-task", "2", "--status", "completed", agent="bob")
+    complete(cli, "bob", "2")
     assert after(cli, "lea") == "teams close-team"
     assert after(cli, "lea", "close-team") == "teams show-team alpha"
     assert after(cli, "bob") == after(cli, "bob") == ""
@@ -89,8 +88,7 @@ def test_each_state_without_a_team_has_its_command(tmp_path: Path) -> None:
 def test_it_is_about_its_reader_and_elides_no_completion(cli: Cli) -> None:
     add_tasks(cli, "first", "second")
     add_tasks(cli, "third", blocked_by=["task-1"])
-    cli.ok("claim-task", "1", agent="mia")
-    cli.ok("update-task", "1", "--status", "completed", "--result", "see a.py", agent="mia")
+    complete(cli, "mia", "1", "--result", "see a.py")
     cli.ok("claim-task", "3", agent="bob")
     for n in range(9):
         cli.ok("send-message", "lea", f"chatter {n}", agent="mia")

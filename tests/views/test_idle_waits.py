@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from teams_cli.teams import presence
-from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.cli import ALPHA, Cli, add_tasks, complete
 from tests.support.waits import begin, ended, until, until_asleep
 
 
@@ -54,10 +54,8 @@ def test_who_takes_a_task_hears_what_came_of_the_work_of_others(cli: Cli) -> Non
     add_tasks(cli, "silent")
     add_tasks(cli, "four", blocked_by=["task-1", "task-2", "task-3"])
     for agent, task in (("mia", "1"), ("bob", "2")):
-        cli.ok("claim-task", task, agent=agent)
-        cli.ok("update-task", task, "--status", "completed", "--result", f"as {agent} said", agent=agent)
-    cli.ok("claim-task", "3", agent="mia")
-    cli.ok("update-task", "3", "--status", "completed", agent="mia")
+        complete(cli, agent, task, "--result", f"as {agent} said")
+    complete(cli, "mia", "3")
     said = cli("wait", "--claim", agent="bob").stdout
     assert "result of task-1 (mia): as mia said\nresult of task-3 (mia): (none given)\n" in said
     assert "as bob said" not in said
@@ -101,14 +99,12 @@ def test_joining_and_the_first_task_are_one_command(tmp_path: Path) -> None:
 
 def test_a_leader_is_called_once_so_many_tasks_are_completed(cli: Cli) -> None:
     add_tasks(cli, "one", "two", "three", "four")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    complete(cli, "bob", "1")
     waiting = begin(cli, "lea", "wait", "--completed", "2", "--timeout", "60")
     until_asleep(waiting)
     for task in ("2", "3"):
         assert waiting.poll() is None
-        cli.ok("claim-task", task, agent="bob")
-        cli.ok("update-task", task, "--status", "completed", agent="bob")
+        complete(cli, "bob", task)
     found = ended(waiting)
     said = "the number of tasks that you waited for is completed: 3 of 4. Nobody has a task: 1 ready; last seen: bob, "
     assert [each["text"].startswith(said) for each in found["happened"]] == [True]

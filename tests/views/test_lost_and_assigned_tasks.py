@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-from tests.support.cli import Cli, add_tasks, lapse
+from tests.support.cli import Cli, in_progress, lapse
 from tests.support.waits import begin, ended, nothing
 
 
 def test_who_leads_takes_a_task_from_an_owner_at_work_only_by_force(cli: Cli) -> None:
     """It hears that the owner is at work; with --force one command hands the task over, and the owner hears at once."""
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "one")
     for words in (("release-task", "1"), ("update-task", "1", "--owner", "mia")):
         assert cli.refused(*words, agent="lea") == (11, "conflict")
         refused = cli(*words, agent="lea").stderr
@@ -25,8 +24,7 @@ def test_who_leads_takes_a_task_from_an_owner_at_work_only_by_force(cli: Cli) ->
 
 
 def test_who_takes_again_what_it_lost_is_told_so_in_one_line(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "one")
     lapse(cli.store())
     said = cli("wait", "--claim", agent="bob").stdout.splitlines()
     assert said[0] == "task-1: in_progress by bob: one"
@@ -38,8 +36,7 @@ def test_who_takes_again_what_it_lost_is_told_so_in_one_line(cli: Cli) -> None:
 
 def test_who_releases_what_another_has_meanwhile_hears_whose_it_was(cli: Cli) -> None:
     """It may have been claimed anew since one last looked; who has a result says what to do with that."""
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="mia")
+    in_progress(cli, "mia", "one")
     said = cli("release-task", "1", "--reason", "bob is silent", "--force", agent="lea").stdout
     assert said.startswith("task-1: pending, taken from mia: one\n")
     refused = cli("update-task", "1", "--status", "completed", agent="mia")
@@ -77,8 +74,7 @@ def test_a_wait_for_mail_ends_with_the_team(cli: Cli) -> None:
 
 def test_an_edit_of_an_assigned_task_ends_the_wait_where_that_is_ready(cli: Cli) -> None:
     """Else it is told with the task, ends no wait and stands at the end of no answer."""
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="mia")
+    in_progress(cli, "mia", "one")
     cli.ok("create-task", "two", "--for", "bob", "--blocked-by", "1", agent="lea")
     (notice,) = ended(begin(cli, "bob"))["messages"]
     assert ("you will be notified when it is ready" in notice["message"], notice["next"]) == (True, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cli import Cli, add_tasks
+from tests.support.cli import Cli, add_tasks, complete, in_progress
 
 LEASE = "renewed by any `teams` command"
 FAILS = "(if it fails, the task stays yours)"
@@ -25,8 +25,7 @@ COMPLETE = "next: teams update-task task-1 --status completed --result RESULT --
 )
 def test_a_reply_is_offered_where_an_answer_is_expected(cli: Cli, sender: str, body: str, is_expected: bool) -> None:
     """It is offered for questions, requests and orders. After other mail the answer names the work that follows."""
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "one")
     cli.ok("send-message", "bob", body, agent=sender)
     assert ("(teams reply msg-1 TEXT)" in cli("get-tasks", agent="bob").stderr) == is_expected
     cli.ok("send-message", "bob", f"{body}\nso", agent=sender)
@@ -59,8 +58,7 @@ def test_who_comes_back_is_shown_its_task_once(cli: Cli) -> None:
     add_tasks(cli, "one")
     result, text = "parser.py\n" + "x" * 200, "All of it.\nTwice."
     add_tasks(cli, "two", description=text, blocked_by=["task-1"])
-    cli.ok("claim-task", "1", agent="mia")
-    cli.ok("update-task", "1", "--status", "completed", "--result", result, agent="mia")
+    complete(cli, "mia", "1", "--result", result)
     whole = "x" * 200
     assert "  All of it.\n  Twice.\n" in (said := cli("claim-task", "--next", agent="bob").stdout)
     assert said.count(whole) == 1
@@ -79,8 +77,7 @@ def test_a_task_is_shown_with_its_text_what_it_blocks_and_what_blocked_it(cli: C
     add_tasks(cli, "two", "three", blocked_by=["task-1"])
     assert "blocks: task-2, task-3\n" in cli("show-task", "1").stdout
     assert cli.ok("show-task", "1")["blocks"] == ["task-2", "task-3"]
-    cli.ok("claim-task", "1", agent="mia")
-    cli.ok("update-task", "1", "--status", "completed", "--result", "parser.py", agent="mia")
+    complete(cli, "mia", "1", "--result", "parser.py")
     assert "parser.py" not in cli("show-task", "2").stdout
     cli.ok("update-task", "2", "--description", "as in the paper", agent="lea")
     assert "as in the paper" in cli("claim-task", "2", agent="bob").stdout

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from teams_cli.teams import presence
-from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.cli import ALPHA, Cli, add_tasks, complete, in_progress
 from tests.support.waits import begin, ended, nothing, until
 
 
@@ -43,15 +43,13 @@ def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli:
 def test_a_claim_that_runs_out_ends_the_wait_of_another(cli: Cli) -> None:
     """Nobody has to claim for that, and nothing else changes."""
     cli.ok("set", "staleAfterSeconds", "1", agent="lea")
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "one")
     assert texts(ended(begin(cli, "mia"))) == ["task-1 is ready: one"]
     assert "free again" in ended(begin(cli, "lea"))["messages"][0]["message"]
 
 
 def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "one")
     waiting = begin(cli, "lea")
     cli.ok("propose-plan", "first this, then that", "--task", "1", agent="bob")
     found = ended(waiting)
@@ -77,8 +75,7 @@ def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
 
 def test_who_ends_the_work_is_told_when_the_last_one_ended(cli: Cli) -> None:
     add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    complete(cli, "bob", "1")
     ended(begin(cli, "lea"))
     for name in ("bob", "mia"):
         assert cli("request-shutdown", name, agent="lea").stdout.endswith("\nnext: teams wait --needed --timeout 540\n")
@@ -116,8 +113,7 @@ def test_who_is_in_no_team_waits_until_there_is_one(tmp_path: Path) -> None:
 
 
 def test_any_of_several_conditions_ends_it_and_is_named(cli: Cli) -> None:
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "one")
     both = ("wait", "--task", "1", "--message", "--ready", "--timeout", "60")
     waiting = begin(cli, "mia", *both)
     cli.ok("send-message", "mia", "hello", agent="lea")

@@ -10,7 +10,7 @@ from teams_cli.clock import later, rfc3339
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.teams import presence
-from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.cli import ALPHA, Cli, add_tasks, complete, in_progress
 from tests.support.shop import CHECK, Shop, shop
 from tests.support.waits import until
 
@@ -69,8 +69,7 @@ def test_who_waited_for_one_thing_in_vain_hears_how_it_stands(cli: Cli) -> None:
 
 def test_a_leader_that_was_not_needed_hears_what_was_completed(cli: Cli) -> None:
     add_tasks(cli, "zero")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", "--result", "all of it", agent="bob")
+    complete(cli, "bob", "1", "--result", "all of it")
     add_tasks(cli, "half")
     assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
     said = cli("wait", "--needed", "--timeout", "0.3", agent="lea")
@@ -92,8 +91,7 @@ DONE = "all tasks are settled: you are done\n"
 def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     """Of members and of the leader, whatever they wait for; no answer tells to wait any more."""
     cli.ok("join-team", agent="tom")
-    add_tasks(cli, "one")
-    cli.ok("claim-task", "1", agent="bob")
+    in_progress(cli, "bob", "one")
     kinds = {"mia": ("--claim",), "tom": ("--ready",), "lea": ("--needed",)}
     waits = [cli.start("wait", *how, "--timeout", "60", agent=name, text=True) for name, how in kinds.items()]
     until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.support.cli import ALPHA, Cli
+from tests.support.cli import ALPHA, Cli, complete
 from tests.support.waits import begin, ended, until
 
 
@@ -50,8 +50,7 @@ def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None
     revising = "propose-plan", "better", "--task", "1", "--revises", "2", "--wait", "60"
     cli.ok("create-task", "two", "--for", "bob", "--review-by", "lea", agent="lea")
     cli.ok("release-task", "1", agent="bob")
-    cli.ok("claim-task", "2", agent="bob")
-    cli.ok("update-task", "2", "--status", "completed", agent="bob")
+    complete(cli, "bob", "2")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("read-messages", agent="bob")
     waiting = cli.start(*revising, agent="bob")
