@@ -36,7 +36,7 @@ from tests.support.agents import (
     session,
     statuses,
 )
-from tests.support.cli import ALPHA, Cli
+from tests.support.cli import ALPHA, Cli, program
 from tests.support.waits import until
 from tests.support.workflow_runs import make_repository
 
@@ -56,9 +56,8 @@ def stopped_without_a_lock(pid: int) -> bool:
 def slow_checkout(directory: Path) -> Path:
     """A repository that waits, before a worktree of it is there, until a file `go` is."""
     repository = make_repository(directory / "repository", {"file": "x"})
-    hook = repository / ".git/hooks/post-checkout"
-    hook.write_text(f"#!/bin/sh\ntouch '{directory}/waits'\nwhile ! [ -e '{directory}/go' ]; do sleep 0.05; done\n")
-    hook.chmod(0o755)
+    waiting = f"touch '{directory}/waits'\nwhile ! [ -e '{directory}/go' ]; do sleep 0.05; done\n"
+    program(repository / ".git/hooks/post-checkout", waiting)
     return repository
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import hooked_client
-from tests.support.cli import COMMAND, TIMEOUT, make_team
+from tests.support.cli import COMMAND, TEAMS, TIMEOUT, make_team, program
 from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
@@ -24,9 +23,7 @@ class Office:
         self.cli = make_team(top / "root")
         self.place = top / "transcripts"
         self.place.mkdir()
-        (top / "bin").mkdir()
-        (top / "bin/teams").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m teams_cli "$@"\n')
-        (top / "bin/teams").chmod(0o755)
+        program(top / "bin/teams", TEAMS)
         self.cli.more = {"PATH": f"{top}/bin:/usr/bin:/bin", hooked_client.PLACE: str(self.place)}
         (self.cli.root / "config.json").write_text(json.dumps({"harness": {"scripted": hooked_client.PROFILE}}))
         self.cli.ok("set", "harness", "scripted", agent="lea")

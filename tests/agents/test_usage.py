@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.agents import NEEDS_PROC, place, session
-from tests.support.cli import Cli
+from tests.support.cli import Cli, program
 from tests.support.waits import until
 
 pytestmark = [pytest.mark.slow, NEEDS_PROC]
@@ -71,9 +71,7 @@ def test_a_client_that_counts_from_its_beginning_is_counted_by_turns(cli: Cli) -
 @pytest.mark.parametrize("is_whole_session", [False, True], ids=["2.1.197", "2.1.332"])
 def test_turns_of_claude_are_counted_once_whatever_its_version_counts(cli: Cli, is_whole_session: bool) -> None:
     turns, said = [(100, 10), (300, 30), (50, 5)], [0, 0]
-    program = place(cli) / "claude"
-    program.write_text(f"#!/bin/sh\nexec sh {place(cli)}/turn\n")
-    program.chmod(0o755)
+    program(place(cli) / "claude", f"exec sh {place(cli)}/turn\n")
     cli.more["PATH"] = f"{place(cli)}:{os.environ['PATH']}"
     for count, (input, output) in enumerate(turns, 1):
         said = [said[0] + input, said[1] + output] if is_whole_session else [input, output]

@@ -18,7 +18,7 @@ from teams_cli.errors import NotAllowed
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
 from tests.support.agents import NEEDS_PROC, place, team_of_agents
-from tests.support.cli import ALPHA, Answer, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Answer, Cli, add_tasks, make_team, program
 from tests.support.mcp_client import Line
 from tests.support.serving import serving
 from tests.support.waits import until
@@ -134,9 +134,7 @@ def test_it_is_known_whatever_its_processes_say_and_wherever_they_are(tmp_path: 
     allowed = ["$T update-task 1 --evidence file", "$T get-tasks"]
     lines = [f"({line}) >>$D/said 2>&1; echo $? >>$D/statuses" for line in (*attempts, *allowed)]
     orphan = f"(setsid env -i {home} D=$D sh -c '(sleep 0.3; $D/escape; touch $D/over) &' &) >/dev/null 2>&1"
-    escape = f"#!/bin/sh\n{cli.more['T']} create-task x --check true --as lea 2>$D/escaped\n"
-    (here / "escape").write_text(escape)
-    (here / "escape").chmod(0o755)
+    program(here / "escape", f"{cli.more['T']} create-task x --check true --as lea 2>$D/escaped\n")
     (here / "file").write_text("so it is")
     (here / "work").write_text("\n".join([*lines, orphan, "until test -e $D/over; do sleep 0.05; done"]))
     add_tasks(cli, "first", owner="ann")

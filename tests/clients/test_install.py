@@ -12,7 +12,7 @@ import pytest
 
 from teams_cli.clients import known, own_entries
 from tests.clients.homes import SETTINGS, Home, hooks_in, in_project, refused
-from tests.support.cli import TIMEOUT, make_team, tree
+from tests.support.cli import TIMEOUT, make_team, program, tree
 from tests.support.terminal import Terminal
 
 OTHERS = {
@@ -193,16 +193,13 @@ def test_opencode_gets_a_plugin(home: Home) -> None:
 @pytest.mark.slow
 def test_a_version_that_is_too_old_or_differs_is_named(home: Home, tmp_path: Path) -> None:
     """When it is installed, and by doctor."""
-    place = tmp_path / "bin"
-    place.mkdir()
-    path = f"{place}:{os.environ['PATH']}"
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
     for client, version, what in (
         ("opencode", "2.0.32", "opencode 2.0.32 runs our plugin only in a server of its own"),
         ("claude", "1.0.9 (Claude Code)", "claude 1.0.9 is older than 2.1.197"),
         ("claude", "2.1.332 (Claude Code)", ""),
     ):
-        (place / client).write_text(f"#!/bin/sh\necho '{version}'\n")
-        (place / client).chmod(0o755)
+        program(tmp_path / "bin" / client, f"echo '{version}'\n")
         assert what in home.cli("install", client, PATH=path).stderr
         first = json.loads(home.cli("doctor", "--client", client, "--json", PATH=path).stdout)["findings"][0]
         assert (what in first["what"]) and first["level"] == ("warning" if what else "good")

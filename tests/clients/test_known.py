@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.commands.conftest import changed_program
-from tests.support.cli import Cli
+from tests.support.cli import Cli, program
 
 PARROT = '''
 """Parrot, which says what it hears."""
@@ -47,11 +47,8 @@ CLIENT = Parrot()
 def cli(tmp_path: Path) -> Cli:
     """A team, and `teams` with that file added to its package and nothing else."""
     made = changed_program(tmp_path, {"clients/known/parrot.py": PARROT}, {})
-    binary = tmp_path / "bin/parrot"
-    binary.parent.mkdir()
-    binary.write_text('#!/bin/sh\necho "$*:"; cat\n')
-    binary.chmod(0o755)
-    made.more |= {"HOME": str(tmp_path), "PATH": f"{binary.parent}:{os.environ['PATH']}"}
+    program(tmp_path / "bin/parrot", 'echo "$*:"; cat\n')
+    made.more |= {"HOME": str(tmp_path), "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
     return made
 
 

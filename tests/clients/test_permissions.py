@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from teams_cli.clients import known, permissions, profiles
-from tests.support.cli import Cli, make_team
+from tests.support.cli import Cli, make_team, program
 
 OWN = {
     "start": ["sh", "-c", 'echo "$0 $TEAMS_PERMISSIONS $MORE"', "{permissions}"],
@@ -66,10 +66,7 @@ def test_what_a_client_can_not_be_held_to_is_refused_with_why(cli: Cli) -> None:
 
 
 def test_codex_has_the_network_in_its_sandbox_for_a_database_alone(cli: Cli, tmp_path: Path) -> None:
-    codex = tmp_path / "bin/codex"
-    codex.parent.mkdir()
-    codex.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {tmp_path}/said\n")
-    codex.chmod(0o755)
+    codex = program(tmp_path / "bin/codex", f"printf '%s\\n' \"$@\" > {tmp_path}/said\n")
     cli("run-agent", "x", "--harness", "codex", agent="lea", PATH=f"{codex.parent}:{os.environ['PATH']}")
     said = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
     assert "sandbox_workspace_write.network_access=false" in said

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.homes import Home
-from tests.support.cli import tree
+from tests.support.cli import program, tree
 
 TOP = Path(__file__).parents[2]
 SKILL = TOP / "plugins/teams/skills/teams/SKILL.md"
@@ -40,9 +40,7 @@ def test_what_is_committed_is_what_the_source_makes(tmp_path: Path) -> None:
 
 def clients_on(place: Path, claude: str) -> str:
     """A PATH that begins with a client of that text, and with a `teams` of the installation that runs the test."""
-    place.mkdir()
-    (place / "claude").write_text(claude)
-    (place / "claude").chmod(0o755)
+    program(place / "claude", claude)
     (place / "teams").symlink_to(Path(sys.executable).parent / "pytest")  # it is known by its directory
     return f"{place}:{os.environ['PATH']}"
 
@@ -103,10 +101,8 @@ def test_the_plugin_is_installed_where_client_and_program_can_have_it(home: Home
     home.change("uninstall", "claude")
     (tmp_path / "bin/claude").write_text(FAKE)
     (tmp_path / "bin/teams").unlink()
-    (tmp_path / "bin/teams").write_text("#!/bin/sh\n")
-    (tmp_path / "bin/teams").chmod(0o755)
+    program(tmp_path / "bin/teams", "")
     assert home.cli("install", "claude", PATH=path).status == 0 and "hooks" in settings.read_text()
-    (tmp_path / "bin/copilot").write_text("#!/bin/sh\necho 1.0.102\n")
-    (tmp_path / "bin/copilot").chmod(0o755)
+    program(tmp_path / "bin/copilot", "echo 1.0.102\n")
     shown = home.cli("install", "copilot", "--print", PATH=path)  # it has no settings that are changed instead
     assert shown.stdout.startswith("would run: copilot plugin marketplace add /"), shown

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import TIMEOUT, Cli
+from tests.support.cli import TEAMS, TIMEOUT, Cli, program
 
 PLUGIN = Path(__file__).parents[2] / "teams_cli/clients/known/opencode.js"
 
@@ -23,12 +23,8 @@ def in_opencode(cli: Cli, tmp_path: Path) -> Callable[[str], Any]:
     def run(script: str) -> Any:
         (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
         (tmp_path / "driver.mjs").write_text(script)
-        (tmp_path / "bin").mkdir()
-        program = tmp_path / "bin/teams"
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -m teams_cli "$@"\n')
-        program.chmod(0o755)
-        environ = cli.environ("bob")
-        environ["PATH"] = f"{program.parent}:{environ['PATH']}"
+        program(tmp_path / "bin/teams", TEAMS)
+        environ = cli.environ("bob", PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
         words = ["node", str(tmp_path / "driver.mjs"), str(tmp_path / "plugin.mjs")]
         done = subprocess.run(words, env=environ, capture_output=True, timeout=TIMEOUT, cwd=tmp_path)
         assert done.returncode == 0, done

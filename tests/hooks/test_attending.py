@@ -14,7 +14,7 @@ import pytest
 
 from tests.hooks.calls import hook
 from tests.hooks.conftest import PLUGIN
-from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete, program
 
 
 def told(cli: Cli, event: str = "UserPromptSubmit", **more: Any) -> str:
@@ -117,9 +117,7 @@ def test_the_plugin_of_opencode_knows_the_session_that_is_gone_on_with(tmp_path:
     """Before anything is said in it, though the words of the client are not those of the worker that it runs in."""
     (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
     (tmp_path / "driver.mjs").write_text(IN_WORKER)
-    program = tmp_path / "teams"
-    program.write_text(f'#!/bin/sh\n[ "$3" = --wait ] || cat > {tmp_path}/told\n')
-    program.chmod(0o755)
+    program(tmp_path / "teams", f'[ "$3" = --wait ] || cat > {tmp_path}/told\n')
     environ = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PLUGIN": str(tmp_path / "plugin.mjs")}
     for words in (["--session", "ses_old"], ["--session=ses_old"], ["-s", "ses_old"]):
         (tmp_path / "told").unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import NEEDS_PROC
-from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
+from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team, program
 
 pytestmark = NEEDS_PROC
 
@@ -38,10 +38,7 @@ MODELS = {
 def cli(tmp_path: Path) -> Cli:
     made = make_team(tmp_path / "root", "bob")
     for name in MODELS:
-        program = tmp_path / "bin" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(f"#!{sys.executable}\n{CLIENT.replace('{command}', repr(COMMAND))}")
-        program.chmod(0o755)
+        program(tmp_path / "bin" / name, f"#!{sys.executable}\n{CLIENT.replace('{command}', repr(COMMAND))}")
     made.more["PATH"] = f"{tmp_path}/bin:{os.environ['PATH']}"
     return made
 

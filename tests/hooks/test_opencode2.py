@@ -17,7 +17,7 @@ import pytest
 
 from tests.hooks.conftest import PLUGIN
 from tests.support.agents import NEEDS_PROC
-from tests.support.cli import TIMEOUT, Cli
+from tests.support.cli import TEAMS, TIMEOUT, Cli, program
 
 HOST = Path(__file__).with_name("opencode2.mjs")
 TERMINAL = "import json, os, subprocess, sys; sys.exit(subprocess.run(json.loads(os.environ['SERVER'])).returncode)"
@@ -30,13 +30,10 @@ pytestmark = [NEEDS_PROC, pytest.mark.skipif(not shutil.which("node"), reason="t
 @contextmanager
 def playing(cli: Cli, tmp_path: Path, words: list[str]) -> Iterator[Iterator[Any]]:
     """The stub as the server of a terminal, in the team, and under no name; the documents that it prints."""
-    (tmp_path / "bin").mkdir()
     (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
-    program = tmp_path / "bin/teams"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={os.getcwd()} exec {sys.executable} -m teams_cli "$@"\n')
-    program.chmod(0o755)
+    program(tmp_path / "bin/teams", f"PYTHONPATH={os.getcwd()} {TEAMS}")
     server = json.dumps(["node", str(HOST), str(tmp_path / "plugin.mjs"), *words])
-    environ = cli.environ("", "alpha", SERVER=server, PATH=f"{program.parent}:{os.environ['PATH']}")
+    environ = cli.environ("", "alpha", SERVER=server, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
     started = [sys.executable, "-c", TERMINAL]
     with subprocess.Popen(
         started, env=environ, cwd=tmp_path, stdout=subprocess.PIPE, start_new_session=True

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import workflow_agent
-from tests.support.cli import Cli
+from tests.support.cli import Cli, program
 from tests.support.workflow_runs import commit, make_repository, run, statuses, write_workflow
 
 CLIENT = [sys.executable, workflow_agent.__file__]
@@ -154,11 +154,8 @@ def test_a_client_that_is_not_there_changes_nothing(cli: Cli, tmp_path: Path) ->
     cli.more["PATH"] = "/usr/bin:/bin"
     answer = cli("run", str(path), "--harness", "claude")
     assert answer.status == 2 and "the program claude of the harness claude is not on PATH" in answer.stderr
-    fake = tmp_path / "bin" / "claude"
-    fake.parent.mkdir()
-    fake.write_text("#!/bin/sh\necho no libc here >&2\nexit 9\n")
-    fake.chmod(0o755)
-    cli.more["PATH"] = f"{fake.parent}:/usr/bin:/bin"
+    program(tmp_path / "bin/claude", "echo no libc here >&2\nexit 9\n")
+    cli.more["PATH"] = f"{tmp_path}/bin:/usr/bin:/bin"
     answer = cli("run", str(path), "--harness", "claude")
     assert answer.status == 2 and "claude can't be started: no libc here" in answer.stderr
     assert cli.ok("discover-teams", "--all", agent="lea") == []

@@ -176,3 +176,15 @@ def complete(cli: Cli, agent: str, task: str, *words: str) -> None:
     """Have the agent claim the task and complete it."""
     cli.ok("claim-task", task, agent=agent)
     cli.ok("update-task", task, "--status", "completed", *words, agent=agent)
+
+
+def program(path: Path, text: str) -> Path:
+    """A program of that text, a script for the shell unless it says for what."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}")
+    path.chmod(0o755)
+    return path
+
+
+TEAMS = f'exec "{sys.executable}" -m teams_cli "$@"\n'
+"""The text of a program that is ours."""
