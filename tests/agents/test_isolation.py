@@ -10,18 +10,13 @@ import pytest
 
 from teams_cli.agents import isolation
 from teams_cli.agents.sessions import Session
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.cli import ALPHA, Cli
 from tests.support.workflow_runs import git, make_repository
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repository", {".gitignore": ".env\nlocal/\nother\n", "a.py": "one\n"})
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "mia")
 
 
 def start(cli: Cli, repository: Path, name: str, script: str, *more: str) -> Any:
@@ -40,7 +35,7 @@ def test_a_worktree_is_furnished_before_its_agent_starts(cli: Cli, repository: P
     port = next(line for line in answer.stdout.splitlines() if line.startswith("  port "))[7:]
     assert f"  ann {port}\n  SECRET=1\n  x" in answer.stdout and (repository / "other").exists()
     assert not (cli.root / "worktrees" / ALPHA / "ann" / "other").exists()
-    again = start(cli, repository, "bob", 'echo "port $TEAMS_PORT_BASE"').stdout
+    again = start(cli, repository, "ben", 'echo "port $TEAMS_PORT_BASE"').stdout
     assert f"port {int(port) + 20}" in again
 
 
@@ -121,7 +116,6 @@ def test_git_changes_what_is_ones_own_and_nothing_of_others(session: Session, tm
 
 
 def test_the_hook_refuses_what_leads_out(cli: Cli, repository: Path) -> None:
-    cli.ok("join-team", agent="bob")
     words = ["run-agent", "sleep 600", "--worktree", "--agent-id", "ann", "--cwd", str(repository), "--detach"]
     assert cli(*words, agent="lea").status == 0
     tree = cli.root / "worktrees" / ALPHA / "ann"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from teams_cli.agents import overlaps, sessions
-from tests.support.cli import ALPHA, Cli, make_team
+from tests.support.cli import ALPHA, Cli
 from tests.support.waits import until
 from tests.support.workflow_runs import make_repository
 
@@ -17,11 +17,6 @@ from tests.support.workflow_runs import make_repository
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "repository", {f"f{number}.py": "one\n" for number in range(8)})
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "mia")
 
 
 def start(cli: Cli, repository: Path, name: str, script: str) -> None:
@@ -45,24 +40,24 @@ def test_both_are_told_once_that_their_branches_conflict(cli: Cli, repository: P
     for name in ("ann", "eve"):
         cli.ok("wait", "--agent", name, agent="lea")
     assert cli("overlaps", "--json").json == []
-    assert "not compared: mia" in cli("overlaps").stdout
+    assert "not compared: bob, mia" in cli("overlaps").stdout
     start(
         cli,
         repository,
-        "bob",
-        f"echo bob > f0.py; {COMMIT}; echo more > f3.py; {COMMIT}; echo bob > f2.py; git checkout -q f2.py",
+        "ben",
+        f"echo ben > f0.py; {COMMIT}; echo more > f3.py; {COMMIT}; echo ben > f2.py; git checkout -q f2.py",
     )
-    cli.ok("wait", "--agent", "bob", agent="lea")
+    cli.ok("wait", "--agent", "ben", agent="lea")
     (found,) = cli.ok("overlaps")
-    assert found["agents"] == ["ann", "bob"] and found["branches"] == ["teams/alpha/ann", "teams/alpha/bob"]
+    assert found["agents"] == ["ann", "ben"] and found["branches"] == ["teams/alpha/ann", "teams/alpha/ben"]
     assert found["files"] == ["f0.py"]
-    until(lambda: told(cli, "bob"))
-    assert len(told(cli, "ann")) == len(told(cli, "bob")) == 1 and told(cli, "eve") == []
+    until(lambda: told(cli, "ben"))
+    assert len(told(cli, "ann")) == len(told(cli, "ben")) == 1 and told(cli, "eve") == []
     assert "in f0.py (your line 1, theirs line 1). You are expected to land first" in told(cli, "ann")[0]
     store = cli.store()
-    for session in ("ann", "bob"):
+    for session in ("ann", "ben"):
         overlaps.ConflictWatch(store, ALPHA, sessions.get(store, ALPHA, session)).look()
-    assert len(told(cli, "ann")) == len(told(cli, "bob")) == 1
+    assert len(told(cli, "ann")) == len(told(cli, "ben")) == 1
     assert cli("overlaps").stdout.splitlines()[-1].endswith("f0.py")
 
 
@@ -75,7 +70,6 @@ def hook(cli: Cli, agent: str, path: Path, tool: str = "Edit", client: str = "cl
 
 
 def test_who_writes_a_file_that_anothers_task_touches_is_told(cli: Cli, repository: Path) -> None:
-    cli.ok("join-team", agent="bob")
     assert cli.ok("create-task", "t", "--touches", "f*.py", "--touches", "docs/**", agent="lea")["touches"]
     path = repository / "f7.py"
     assert hook(cli, "mia", path) == {}

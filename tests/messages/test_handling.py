@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
-from tests.support.cli import TIMEOUT, Cli, add_tasks, complete, make_team
-
-
-@pytest.fixture
-def cli(tmp_path: Path) -> Cli:
-    return make_team(tmp_path / "root", "bob", "ann")
+from tests.support.cli import TIMEOUT, Cli, add_tasks, complete
 
 
 def read(cli: Cli, agent: str = "bob", *words: str) -> list[tuple[str, bool]]:
@@ -42,9 +33,9 @@ def test_deciding_handles_what_asked_for_it(cli: Cli) -> None:
     cli.ok("propose-plan", "so", agent="bob")
     cli.ok("approve-plan", "1", agent="lea")
     assert read(cli, "lea") == [] and handled(cli, "lea") == ["msg-1"]
-    cli.ok("request-shutdown", "ann", agent="lea")
-    cli.ok("reject-shutdown", "--reason", "busy", agent="ann")
-    assert read(cli, "ann") == [] and len(handled(cli, "ann")) == 1
+    cli.ok("request-shutdown", "mia", agent="lea")
+    cli.ok("reject-shutdown", "--reason", "busy", agent="mia")
+    assert read(cli, "mia") == [] and len(handled(cli, "mia")) == 1
 
 
 def test_at_most_twenty_and_how_many_more(cli: Cli) -> None:
@@ -69,26 +60,26 @@ def test_ack_without_ids_is_for_all_that_was_shown(cli: Cli) -> None:
 
 
 def test_several_recipients_all_or_none(cli: Cli) -> None:
-    sent = cli.ok("send-message", "bob,ann", "both", agent="lea")
-    assert (sent["to"], sent["recipients"], sent["type"]) == ("all", ["bob", "ann"], "plain")
-    cli.ok("send-message", "bob", "ann", "again", "--uid", "u1", agent="lea")
-    assert cli("send-message", "bob", "ann", "again", "--uid", "u1", agent="lea").stdout == "msg-2: sent to bob, ann\n"
+    sent = cli.ok("send-message", "bob,mia", "both", agent="lea")
+    assert (sent["to"], sent["recipients"], sent["type"]) == ("all", ["bob", "mia"], "plain")
+    cli.ok("send-message", "bob", "mia", "again", "--uid", "u1", agent="lea")
+    assert cli("send-message", "bob", "mia", "again", "--uid", "u1", agent="lea").stdout == "msg-2: sent to bob, mia\n"
     assert cli.refused("send-message", "bob", "again", "--uid", "u1", agent="lea") == (11, "uid_taken")
     assert cli.refused("send-message", "bob,nobody", "text", agent="lea") == (10, "agent_not_found")
     assert cli.refused("send-message", "nobody", "bob", "text", agent="lea") == (10, "agent_not_found")
     assert cli.refused("send-message", "bob", "an", "unquoted", "text", agent="lea") == (2, "wrong_usage")
     assert cli.refused("send-message", "only a text", agent="lea") == (2, "wrong_usage")
-    for name in ("bob", "ann"):
+    for name in ("bob", "mia"):
         assert read(cli, name) == [("both", False), ("again", False)]
 
 
 def test_to_the_owners_of_tasks(cli: Cli) -> None:
     add_tasks(cli, "one", "two", "three")
     cli.ok("claim-task", "1", agent="bob")
-    complete(cli, "ann", "2")
+    complete(cli, "mia", "2")
     sent = cli.ok("send-message", "--to-owners-of", "1,task-2,#1", "the interface changed", agent="lea")
-    assert sent["recipients"] == ["bob", "ann"]
-    assert cli.ok("send-message", "--to-owners-of", "1,2", "mine too", agent="bob")["to"] == "ann"
+    assert sent["recipients"] == ["bob", "mia"]
+    assert cli.ok("send-message", "--to-owners-of", "1,2", "mine too", agent="bob")["to"] == "mia"
     assert cli.refused("send-message", "--to-owners-of", "3", "x", agent="lea") == (11, "wrong_state")
     assert cli.refused("send-message", "--to-owners-of", "1", "x", agent="bob") == (11, "nobody_there")
     assert cli.refused("send-message", "--to-owners-of", "9", "x", agent="lea") == (10, "task_not_found")
@@ -108,7 +99,6 @@ def test_replying_to_the_message_answers_the_question(cli: Cli) -> None:
 
 def test_what_needs_no_answer_does_not_stay_open(cli: Cli) -> None:
     """What all were told, orders that were carried out, and what is about a task that is over; a request stays."""
-    cli.ok("join-team", agent="mia")
     add_tasks(cli, "one", "two")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("broadcast-message", "commit often", agent="lea")
