@@ -245,8 +245,8 @@ def test_several_installations_at_once(home: Home) -> None:
 
 @pytest.mark.parametrize(("said", "made"), [("n", False), ("y", True)])
 def test_at_a_terminal_it_asks_first(home: Home, said: str, made: bool) -> None:
-    """Nothing is changed before the person agrees; then what to do next is said."""
-    terminal = Terminal(home.cli, "install", "claude", agent="")
+    """Nothing is changed before the person agrees; then what to do next is said. A terminal without jobs will do."""
+    terminal = Terminal(home.cli, "install", "claude", agent="", has_jobs=made)
     terminal.until("[y/N]")
     assert "+++ " in terminal.text and not home.file("claude").exists()
     terminal.type(f"{said}\n")

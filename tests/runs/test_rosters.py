@@ -120,6 +120,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_made(checkout: Checko
         ("name: web\ntasks: [{id: a, title: A}]\nworkflow: x.md", "go against each other"),
         ("name: web\nsurprise: 1", "surprise"),
         ("name: web\nrules: \x01", "not valid YAML"),
+        ("name: web\nx: &x [*x, *x]", "100000 values"),
     ]:
         (checkout.path / "teams.yaml").write_text(text)
         status, refusal = checkout.run("up")

@@ -83,9 +83,12 @@ class Terminal:
     rest = b""
     """The beginning of a character."""
 
-    def __init__(self, cli: Cli, *words: str, agent: str = "human", **environ: str) -> None:
+    def __init__(self, cli: Cli, *words: str, agent: str = "human", has_jobs: bool = True, **environ: str) -> None:
         self.pid, self.master = pty.fork()
         if self.pid == 0:
+            if not has_jobs:
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)
+                fcntl.ioctl(0, termios.TIOCNOTTY)
             os.execvpe(COMMAND[0], [*COMMAND, *words], cli.environ(agent, **{"TERM": "xterm", **environ}))
         self.text = ""
         OPEN.append(self.pid)

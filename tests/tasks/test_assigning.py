@@ -42,6 +42,8 @@ def test_who_may_assign(cli: Cli) -> None:
     first, second = told(cli, "bob")
     assert first.endswith("is assigned to you and ready: teams claim-task --next")
     assert second.endswith("blocked by task-1 (pending); you will be notified when it is ready")
+    cli.ok("claim-task", "1", agent="bob")
+    assert cli.refused("update-task", "1", "--owner", "ann", agent="ann") == (13, "not_allowed")
 
 
 def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
@@ -64,6 +66,15 @@ def test_taking_it_back(cli: Cli) -> None:
     cli.ok("update-task", "1", "--owner", "bob", agent="lea")
     cli.ok("update-task", "1", "--unassign", agent="bob")
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
+
+
+def test_who_is_gone_keeps_nothing(cli: Cli) -> None:
+    """It is anybody's, and the leader is told."""
+    cli.ok("create-task", "t", "--for", "bob", agent="lea")
+    cli.ok("leave-team", agent="bob")
+    assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
+    (said,) = [text for text in told(cli, "lea") if "task-1" in text]
+    assert said.startswith("task-1 (t) was assigned to bob, and anybody may claim it now: ") and "bob" in said[40:]
 
 
 def test_a_task_is_kept_for_one_who_has_yet_to_join(cli: Cli) -> None:
