@@ -19,6 +19,7 @@ def test_completed_only_by_its_check(shop: Shop) -> None:
     """A claim is no completion, whatever is said: the check is run, and what came of it stays on the task."""
     shop.create("t", "--check", CHECK)
     shop.ok("bob", "claim-task", "1")
+    assert shop.at("bob", "update-task", "1", "--check", "true").returncode == 13
     shop.write(shop.trees["bob"], "broken", "")
     done = shop.at("bob", "update-task", "1", "--status", "completed", "--result", "all is well")
     assert done.returncode == 11 and CHECK in done.stderr
