@@ -40,6 +40,14 @@ _OFFER_LASTS = 15.0
 """Seconds for which a ready task is left to the agent that was offered it first. Models take about ten for a step."""
 _SOON = 0.25
 """The part of a lease at the end of which its owner is warned."""
+_FOR_LATER = (
+    events.REVIEW_ACCEPTED,
+    events.TASK_EDITED,
+    events.TASK_ASSIGNED,
+    events.TASK_ASSIGNED_BLOCKED,
+    events.TASK_READY,
+)
+"""Events that can wait until their reader has finished what it does now."""
 _MOST_SEARCHED = 50
 """Messages that are searched for a question of the owner that is not answered."""
 
@@ -238,8 +246,9 @@ def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool =
 
 
 def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
-    """Whether the messages ask nothing of the reader: each says that a task was completed or accepted, or, with
-    *awaits_shutdowns*, that a member agreed to shut down.
+    """Whether the messages ask nothing of the reader: each says that a task was completed or accepted, or is about a
+    task that is assigned to the reader and not claimed yet, or, with *awaits_shutdowns*, says that a member agreed to
+    shut down.
     """
 
     from teams_cli.membership import shutdowns
@@ -250,7 +259,7 @@ def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
         if awaits_shutdowns and shutdowns.is_approval(message.about):
             return True
         is_completion = message.type == "info" and (message.about or "").startswith("task-")
-        return is_completion or message.event == events.REVIEW_ACCEPTED
+        return is_completion or message.event in _FOR_LATER
 
     return all(map(asks_nothing, news))
 

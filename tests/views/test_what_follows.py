@@ -53,16 +53,22 @@ def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None
     complete(cli, "bob", "2")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("read-messages", agent="bob")
+    cli.ok("create-task", "three", "--for", "bob", agent="lea")
+    cli.ok("read-messages", agent="bob")
     waiting = cli.start(*revising, agent="bob")
     until(lambda: "plan-3" in cli("get-plans", "--open").stdout)
-    cli.ok("review-task", "2", "--accept", agent="lea")  # this alone does not end the wait
+    cli.ok("review-task", "2", "--accept", agent="lea")  # neither this nor the edit of another task ends the wait
+    cli.ok("update-task", "3", "--append", "more", agent="lea")
     cli.ok("approve-plan", "3", agent="lea")
     assert waiting.communicate()[0].decode().splitlines() == [
         "plan-3: proposed, from bob for task-1",
-        "msg-7",
+        "msg-8",
         '[From agent "system"]:',
         "| lea accepted task-2 (two)",
-        "msg-8",
+        "msg-9",
+        '[From agent "system"]:',
+        "| lea edited task-3 (three): added: more",
+        "msg-10",
         '[From agent "system"]:',
         "| plan-3 was approved by lea",
         "next: teams update-task task-1 --status completed --result RESULT --next --wait 540",
