@@ -253,7 +253,7 @@ def after_line(task: dict[str, Any]) -> list[str]:
     waits_for = task.get("openAfter")
     if not waits_for:
         return []
-    return [f"completes after: {text.listed(waits_for)} (to wait for that: teams wait --task {waits_for[-1]})"]
+    return [f"completes after: {text.listed(waits_for)} (completing it with --next --wait waits for that)"]
 
 
 def _check(task: dict[str, Any]) -> Parts:

@@ -11,8 +11,8 @@ from teams_cli.commands.declaration import AFTER, TASK, Command, argument, optio
 from teams_cli.commands.phrases import length_of
 from teams_cli.commands.task_documents import refuse_stopped, reviewer_in_words, to_document, words_of_claimed_too
 from teams_cli.names import each_name
-from teams_cli.tasks import changes, checks, editing
-from teams_cli.tasks.tasks import FINISHED, IN_REVIEW, PRIORITIES, STATUSES, Task
+from teams_cli.tasks import changes, checks, editing, tasks
+from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, IN_REVIEW, PRIORITIES, STATUSES, Task
 from teams_cli.teams import presence
 
 TYPE_CHECKING = False
@@ -57,6 +57,8 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
         changed_tasks = changes.change_each(call.store, call.team, call.caller, ids, edit)
         return [to_document(call, changed) | _notified(edit, changed) for changed in changed_tasks]
     if edit.status == "completed" or files:
+        if wait:
+            _wait_for_predecessors(call, ids[0], wait)
         changed = _change_with_check(call, ids[0], edit, files)
     else:
         changed = changes.change_task(call.store, call.team, call.caller, ids[0], edit)
@@ -78,6 +80,32 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
     if ends_own or (edit.result is not None and changed.owner == call.agent):
         call.try_to(call.set_next_step)
     return document
+
+
+def _wait_for_predecessors(call: Call, task_ref: str, wait: float) -> None:
+    """Wait up to *wait* seconds for the tasks after which this one is to be completed.
+
+    Raises:
+        TaskBlocked: The wait was ended by a message for the caller, who may be asked for something.
+    """
+    task = tasks.get(call.store, call.team, task_ref)
+    if not task.after or task.status != IN_PROGRESS or task.owner != call.agent:
+        return
+    from teams_cli.views import conditions
+
+    wanted = [
+        conditions.completable(call.store, call.team, task.id),
+        conditions.message_there(call.store, call.team, call.agent),
+    ]
+    try:
+        news = conditions.wait(call.store, call.team, wanted, wait, call.say)
+    except errors.WaitRanOut:  # the change itself is refused, and says which tasks are open
+        return
+    if "task" not in news:
+        raise errors.TaskBlocked(
+            f"{task.id} can't be completed yet, and you have messages: {', '.join(news['unread'])}",
+            "Read them: teams read-messages. Then repeat the command.",
+        )
 
 
 def _changed_document(call: Call, task: Task, edit: changes.Edit, patience: float) -> dict[str, Any]:

@@ -362,11 +362,11 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
         hint = f"{advice}; or release this one: teams release-task {task.id}"
         raise errors.TaskBlocked(f"{task.id} is blocked by {', '.join(map(str, blockers))}", hint)
     if predecessors := dependencies.open_predecessors(task, status_of):
-        first_id = predecessors[0].id
+        command = f"teams update-task {task.id}"
         raise errors.TaskBlocked(
             f"{task.id} is to be completed after {', '.join(map(str, predecessors))}",
-            f"To wait until it can be: teams wait --task {first_id}. If it need not wait: "
-            f"teams update-task {task.id} --unblock {first_id}",
+            f"To wait until it can be: {command} --status completed --result RESULT --next --wait 540. "
+            f"If it need not wait: {command} --unblock {predecessors[0].id}",
         )
 
 

@@ -8,9 +8,9 @@ from teams_cli.messages import inboxes, notices
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
 from teams_cli.store.retrying import Ended, upsert
-from teams_cli.tasks import claims, leases, overviews, plans, tasks
+from teams_cli.tasks import claims, dependencies, leases, overviews, plans, tasks
 from teams_cli.tasks.plans import PLAN
-from teams_cli.tasks.tasks import FINISHED, TASK
+from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import standing_of
 from teams_cli.views import standing, steps, work
@@ -173,6 +173,22 @@ def task_finished(store: Store, team: str, key: str) -> Condition:
 
     topics = [f"task/{task_id}"]
     return Condition("task", f"the end of {task_id}", topics, look, lambda: standing.of_task(store, team, task_id))
+
+
+def completable(store: Store, team: str, key: str) -> Condition:
+    """Return the condition that no task is open after which this task is to be completed. It also holds if the task is
+    no longer in progress.
+    """
+    task = tasks.get(store, team, key)
+
+    def look(alarm: Alarm) -> Document | None:
+        task_now = tasks.get(store, team, task.id)
+        predecessors = dependencies.open_predecessors(task_now, dependencies.stored(store, team))
+        is_open = any(predecessor.status not in FINISHED for predecessor in predecessors)
+        return None if is_open and task_now.status == IN_PROGRESS else {"task": task_now.to_document()}
+
+    topics = [f"task/{task_id}" for task_id in (task.id, *(task.after or ()))]
+    return Condition("task", f"the tasks before {task.id}", topics, look)
 
 
 def landing_over(store: Store, team: str, key: str, start_lander: Callable[[], object]) -> Condition:

@@ -75,6 +75,34 @@ def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) ->
     assert cli.ok("update-task", "3", *ends, agent="bob")["status"] == "completed"
 
 
+def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path) -> None:
+    """But not if one of them failed, nor beyond a message for its owner."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    for title in ("one", "two"):
+        cli.ok("create-task", title, agent="lea")
+    cli.ok("create-task", "three", "--after", "1,2", agent="lea")
+    cli.ok("claim-task", "3", agent="bob")
+    ends = ("--status", "completed", "--result", "r")
+    patient = ("update-task", "3", *ends, "--next", "--wait", "60")
+    waiting = begin(cli, "bob", *patient)
+    cli.ok("send-message", "bob", "how far?", agent="lea")
+    assert "you have messages: msg-" in ended(waiting, 11)["error"]["message"]
+    cli.ok("read-messages", agent="bob")
+    waiting = begin(cli, "bob", *patient)
+    for number in "12":
+        cli.ok("claim-task", number, agent="mia")
+        assert cli.ok("show-task", "3")["status"] == "in_progress"
+        cli.ok("update-task", number, *ends, agent="mia")
+    assert ended(waiting)["status"] == "completed"
+    cli.ok("create-task", "four", agent="lea")
+    cli.ok("create-task", "five", "--after", "4", agent="lea")
+    cli.ok("claim-task", "5", agent="bob")
+    waiting = begin(cli, "bob", "update-task", "5", *ends, "--next", "--wait", "60")
+    cli.ok("claim-task", "4", agent="mia")
+    cli.ok("update-task", "4", "--status", "failed", "--reason", "no", agent="mia")
+    assert "after task-4 (failed)" in ended(waiting, 11)["error"]["message"]
+
+
 def test_what_an_older_version_did_not_write_is_shown_as_it_is_understood(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root", "bob")
     cli.ok("create-task", "a", agent="lea")
