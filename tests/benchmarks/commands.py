@@ -13,16 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teams_cli.clients import own_entries
-from tests.benchmarks.measuring import (
-    EVERYDAY,
-    TOLERANCE,
-    against,
-    in_every_try,
-    show,
-    slower_than_bare,
-    spent,
-    timed,
-)
+from tests.benchmarks.measuring import EVERYDAY, TOLERANCE, against, in_every_try, show, slower_than_bare, spent, timed
 from tests.benchmarks.places import Place
 from tests.support.cli import ALPHA
 

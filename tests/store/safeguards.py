@@ -13,7 +13,6 @@ WAITS, REVIEWS = (
     "tests/extensions/http/test_waits.py::test_no_change_is_missed_before_there_is_a_watch",
     "tests/agents/test_reviews.py",
 )
-PIPES = "tests/workflows/test_workflows.py::test_what_is_no_regular_file_is_no_workflow"
 CUT = "tests/extensions/postgres/test_cut_servers.py::test_what_is_made_is_answered_for[a reply]"
 INSTALL = "tests/clients/test_install.py::test_a_link_in_a_circle_is_refused"
 SHAPES, STOPPED = "tests/records/test_field_types.py", "tests/extensions/postgres/test_stopped_writers.py"
@@ -23,7 +22,9 @@ WOKEN = f"{RESUMED}::test_what_an_agent_is_told_wakes_it_too"
 COPIES = "tests/extensions/postgres/test_copies.py::test_of_two_copies_at_once_the_later_goes_on"
 READING = "tests/store/test_reading_again.py"
 DOCTOR = "tests/doctor/test_doctor.py"
-LOGINS, INBOXES, WORKFLOWS = "extensions/postgres/test_logins", "messages/test_inbox", "workflows/test_workflows"
+INBOXES, WORKFLOWS = "tests/messages/test_inbox.py", "tests/workflows/test_workflows.py"
+LOGINS, LOGIN_TASKS, LOGIN_CHECKS = (f"{SERVER}/test_logins{more}.py" for more in ("", "_of_tasks", "_of_checks"))
+SCHEMA = "../extensions/postgres/schema.sql"
 
 
 class Mutant(NamedTuple):
@@ -74,13 +75,7 @@ MUTANTS = [
         "            directories.settle(self.layout, team, kind)\n",
         RACES,
     ),
-    Mutant(
-        "in-place write",
-        "files/disk",
-        "        os.rename(temp, path)\n",
-        IN_PLACE,
-        CRASH,
-    ),
+    Mutant("in-place write", "files/disk", "        os.rename(temp, path)\n", IN_PLACE, CRASH),
     Mutant(
         "in-place write, seen by readers",
         "files/disk",
@@ -95,20 +90,8 @@ MUTANTS = [
         "            write_all(descriptor, data)\n",
         CRASH,
     ),
-    Mutant(
-        "no directory sync after a rename",
-        "files/disk",
-        "    confirm(os.path.dirname(path), path)\n",
-        "",
-        CRASH,
-    ),
-    Mutant(
-        "no parent sync",
-        "files/disk",
-        '        sync_directory(parent or ".")\n',
-        "        pass\n",
-        CRASH,
-    ),
+    Mutant("no directory sync after a rename", "files/disk", "    confirm(os.path.dirname(path), path)\n", "", CRASH),
+    Mutant("no parent sync", "files/disk", '        sync_directory(parent or ".")\n', "        pass\n", CRASH),
     Mutant(
         "directories that are there taken for durable",
         "files/disk",
@@ -210,81 +193,65 @@ MUTANTS = [
     Mutant("no lock where there is no flock", "files/locks", "lock.acquire()", "lock.is_locked", LOCKS),
     Mutant(
         "kinds open to logins",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         "= me(of_team)\n            ELSE false\n",
         "= me(of_team)\n            ELSE true\n",
-        f"tests/{LOGINS}.py",
+        LOGINS,
     ),
     Mutant(
         "sessions changed by logins",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         "RETURN 'what an agent is run with is not its to change'",
         "RETURN ''",
-        f"tests/{LOGINS}.py",
+        LOGINS,
     ),
+    Mutant("answers changed by logins", SCHEMA, "RETURN 'an answer that was given stands'", "RETURN ''", LOGINS),
     Mutant(
-        "answers changed by logins",
-        "../extensions/postgres/schema.sql",
-        "RETURN 'an answer that was given stands'",
-        "RETURN ''",
-        f"tests/{LOGINS}.py",
-    ),
-    Mutant(
-        "messages ahead of their numbers",
-        "../extensions/postgres/schema.sql",
-        "IF NEW.number IS DISTINCT FROM given OR (said",
-        "IF (said",
-        f"tests/{LOGINS}.py",
+        "messages ahead of their numbers", SCHEMA, "IF NEW.number IS DISTINCT FROM given OR (said", "IF (said", LOGINS
     ),
     Mutant(
         "numbers that messages say of themselves",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         " OR (said->>'number')::bigint IS DISTINCT FROM given",
         "",
-        f"tests/{LOGINS}.py",
+        LOGINS,
     ),
     Mutant(
         "ids that messages say of themselves",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         "        OR said->>'id' IS DISTINCT FROM 'msg-' || given THEN",
         "        THEN",
-        f"tests/{LOGINS}.py",
+        LOGINS,
     ),
     Mutant(
         "own work reviewed by a detour",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         "ELSE 'a task stays with who has it, or is free' END",
         "ELSE '' END",
-        f"tests/{LOGINS}_of_tasks.py",
+        LOGIN_TASKS,
     ),
     Mutant(
         "free tasks made unreadable by logins",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         "why := unreadable_in_task(NEW.body, NEW.record);",
         "why := '';",
-        f"tests/{LOGINS}_of_tasks.py",
+        LOGIN_TASKS,
     ),
     Mutant(
         "usage made unreadable by logins",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         "ELSE unreadable_in_usage(NEW.body, NEW.record) END",
         "ELSE '' END",
-        f"tests/{LOGINS}_of_tasks.py",
+        LOGIN_TASKS,
     ),
     Mutant(
         "what can't be read again not recorded",
         "../messages/inboxes",
         "for number in not_open]",
         "for number in ()]",
-        f"tests/{INBOXES}.py",
+        INBOXES,
     ),
-    Mutant(
-        "what is owed left to nobody",
-        "../messages/notices",
-        "    deliver(store, team, kind, record)\n",
-        "",
-        OWED,
-    ),
+    Mutant("what is owed left to nobody", "../messages/notices", "    deliver(store, team, kind, record)\n", "", OWED),
     Mutant(
         "refused behind the commit",
         "../messages/notices",
@@ -307,24 +274,24 @@ MUTANTS = [
     ),
     Mutant(
         "places in the history ahead of their numbers",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         "IF NEW.position IS DISTINCT FROM given",
         "IF false",
-        f"tests/{LOGINS}.py",
+        LOGINS,
     ),
     Mutant(
         "usage taken back by logins",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         "IF TG_OP = 'UPDATE' AND jsonb_typeof(OLD",
         "IF false AND jsonb_typeof(OLD",
-        f"tests/{LOGINS}_of_tasks.py",
+        LOGIN_TASKS,
     ),
     Mutant(
         "what happened to a task taken back by logins",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         "IF gone > 0 AND NOT (",
         "IF false AND NOT (",
-        f"tests/{LOGINS}_of_checks.py",
+        LOGIN_CHECKS,
     ),
     Mutant(
         "what can't be looked at is gone",
@@ -366,7 +333,7 @@ MUTANTS = [
         "files/disk",
         "if not stat.S_ISREG(os.fstat(file",
         "if not (os.fstat(file",
-        PIPES,
+        f"{WORKFLOWS}::test_what_is_no_regular_file_is_no_workflow",
     ),
     Mutant("written what is not read again", "documents", "if not fits(kind, document):", "if False:", CONTRACT),
     Mutant("a checksum taken for the truth", "documents", "if fits(kind.record, document) else None", "", SHAPES),
@@ -376,18 +343,12 @@ MUTANTS = [
     ),
     Mutant(
         "closed teams changed, there",
-        "../extensions/postgres/schema.sql",
+        SCHEMA,
         "IF FOUND THEN\n        RAISE 'team",
         "IF false THEN\n        RAISE 'team",
         STOPPED,
     ),
-    Mutant(
-        "closing without waiting, there",
-        "../extensions/postgres/schema.sql",
-        "PERFORM pg_advisory_xact_lock(",
-        "PERFORM (",
-        STOPPED,
-    ),
+    Mutant("closing without waiting, there", SCHEMA, "PERFORM pg_advisory_xact_lock(", "PERFORM (", STOPPED),
     Mutant("missed before there is a watch", "../serving/watching", "team), EVERY_TOPIC", "team), frozenset()", WAITS),
     Mutant("keys not compared", "documents", "if key and getattr(record, kind.key) != key:", "if False:", DAMAGE),
     Mutant("a copy that was overtaken goes on", "../copying", "if now.copy_ != closed.copy_:", "if False:", COPIES),
@@ -396,7 +357,7 @@ MUTANTS = [
         "../messages/inboxes",
         "handled=up_to_position[-_MAX_HANDLED:] + after_position,",
         "handled=up_to_position + after_position,",
-        f"tests/{INBOXES}.py::test_an_inbox_behind_a_damaged_message_does_not_grow",
+        f"{INBOXES}::test_an_inbox_behind_a_damaged_message_does_not_grow",
     ),
     Mutant("what a crash left kept", "files/examination", "if is_old and name !=", "if False and name !=", DOCTOR),
     Mutant("stale marks kept", "files/examination", "        if stale:\n", "        if False:\n", DOCTOR),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.store.safeguards import AGENTS, INBOXES, INSTALL, LOGINS, LOGS, REVIEWS, STARTED, WORKFLOWS, Mutant
+from tests.store.safeguards import AGENTS, INBOXES, INSTALL, LOGIN_CHECKS, LOGS, REVIEWS, STARTED, WORKFLOWS, Mutant
 
 NOTICES = "tests/messages/test_notices.py"
 MUTANTS = [
@@ -11,14 +11,14 @@ MUTANTS = [
         "../extensions/landing/queueing",
         "*trust.trusted_places(store, team, recorded, directory)",
         "*recorded",
-        f"tests/{LOGINS}_of_checks.py",
+        LOGIN_CHECKS,
     ),
     Mutant(
         "aliases without bound",
         "../workflows/files",
         "        _size(node, {})\n",
         "        pass\n",
-        f"tests/{WORKFLOWS}.py::test_a_short_file_that_stands_for_millions_of_values_is_refused",
+        f"{WORKFLOWS}::test_a_short_file_that_stands_for_millions_of_values_is_refused",
     ),
     Mutant("orphans not adopted", "../agents/keeper", "    processes.adopt_orphans(alone=True)\n", "", AGENTS),
     Mutant(
@@ -47,21 +47,21 @@ MUTANTS = [
         "../extensions/landing/lander",
         "trust.refuse_untrusted(store, team_name, landing)\n                queueing",
         "pass\n                queueing",
-        f"tests/{LOGINS}_of_checks.py",
+        LOGIN_CHECKS,
     ),
     Mutant(
         "pull requests that a login names",
         "../extensions/landing/lander",
         "if not pull_requests.is_of(landing, environ):",
         "if False:",
-        f"tests/{LOGINS}_of_checks.py",
+        LOGIN_CHECKS,
     ),
     Mutant(
         "options and branches for commits",
         "../agents/merging",
         "return len(commit) in _LENGTHS and _HEX.issuperset(commit)",
         "return True",
-        f"tests/{LOGINS}_of_checks.py",
+        LOGIN_CHECKS,
     ),
     Mutant(
         "resumed as the record of a login says",
@@ -125,6 +125,6 @@ MUTANTS = [
         "../messages/inboxes",
         "mailbox is not None and mailbox.before == inbox",
         "mailbox is not None",
-        f"tests/{INBOXES}.py",
+        INBOXES,
     ),
 ]

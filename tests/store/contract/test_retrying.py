@@ -21,13 +21,7 @@ def note_read(store):
 
 
 class TestUpdate:
-    def test_gives_the_old_and_the_new(self, store):
-        store.create("alpha", TASK, None, Task(title="t"))
-        old, new = count(store)
-        assert (old.count, new.count) == (0, 1)
-        assert store.get("alpha", TASK, "task-1")[0] == new
-
-    def test_starts_anew_when_another_was_first(self, store):
+    def test_starts_anew_when_another_was_first_and_gives_the_old_and_the_new(self, store):
         store.create("alpha", TASK, None, Task(title="t"))
         seen = []
 
@@ -37,8 +31,9 @@ class TestUpdate:
                 count(store)
             return task.having(title=f"{task.title}!")
 
-        _, new = update(store, "alpha", TASK, "task-1", change)
-        assert (new.count, new.title, seen) == (2, "t!", [0, 1, 2])
+        old, new = update(store, "alpha", TASK, "task-1", change)
+        assert (old.count, old.title, new.count, new.title, seen) == (2, "t", 2, "t!", [0, 1, 2])
+        assert store.get("alpha", TASK, "task-1")[0] == new
 
     def test_the_record_itself_means_no_change(self, store):
         _, revision = store.create("alpha", TASK, None, Task(title="t"))

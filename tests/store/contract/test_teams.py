@@ -18,6 +18,7 @@ from tests.store.kinds import (
     Task,
     Team,
     broadcast,
+    chain,
     close_team,
     make_team,
     send,
@@ -57,11 +58,17 @@ class TestTeams:
         assert store.get("alpha", TEAM, "alpha")[0] == Team(name="alpha", leader="bob")
 
 
+def revision_of(store):
+    return store.get("alpha", TASK, "task-1")[1]
+
+
 class TestClosedTeams:
     """What the record of the team says is looked at with the change itself, not before it."""
 
     CHANGES = (
         lambda store: store.create("alpha", TASK, None, Task(title="late")),
+        lambda store: chain(store, "late", "later"),
+        lambda store: store.replace_all("alpha", TASK, [(Task(id="task-1", title="new"), revision_of(store))]),
         lambda store: store.create("alpha", INBOX, "cid", Inbox(agent="cid")),
         lambda store: send(store, "bob", "late"),
         lambda store: broadcast(store, ["bob", "cid"], "late", uid="late"),
@@ -76,7 +83,9 @@ class TestClosedTeams:
         send(store, "bob", "hello", uid="early")
 
     def test_nothing_is_changed_until_it_is_open_again(self, store):
+        make_team(store, "beta")
         close_team(store)
+        assert store.create("beta", TASK, None, Task(title="of another team"))[0].id == "task-1"
         before = kinds.seen(store)
         for change in self.CHANGES:
             with pytest.raises(WrongState, match="alpha is closed"):
@@ -98,11 +107,6 @@ class TestClosedTeams:
         assert store.append("alpha", MESSAGE.also_closed, ["bob"], draft, None)[1]
         assert texts(store, "bob") == ["hello", "done"]
         assert store.get("alpha", TASK, "task-1")[0].status == "completed"
-
-    def test_other_teams_are_not_concerned(self, store):
-        make_team(store, "beta")
-        close_team(store)
-        assert store.create("beta", TASK, None, Task(title="t"))[0].id == "task-1"
 
     def test_a_change_between_the_look_and_the_write_is_not_missed(self, store):
         """`update` looks, then another closes the team, then it writes."""

@@ -148,18 +148,6 @@ class TestHistory:
         assert snapshot(root) == before
 
 
-@pytest.mark.parametrize("damage", [as_directory, as_pipe, as_socket, as_link_to("made-by-a-lock")])
-@pytest.mark.parametrize("directory", ["tasks/alpha", "teams/alpha/messages", "teams"])
-def test_a_lock_that_is_no_lock_file_is_refused(store, root, directory, damage):
-    lock = root / directory / ".lock"
-    damage(lock)
-    before = snapshot(root)
-    with pytest.raises(StorageFailed) as refused:
-        CHANGES[directory](store)
-    assert str(lock) in refused.value.message
-    assert snapshot(root) == before
-
-
 class TestRoot:
     """What others could have put there is not believed."""
 
