@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import pytest
 from tests.e2e.conftest import TO_START, Office
 from tests.e2e.model import Say
 from tests.e2e.test_doctor import trust
+from tests.support.waits import until
 
 TMUX = shutil.which("tmux") or ""
 PATIENCE = 40.0
@@ -160,14 +161,6 @@ class Seat:
         self.type(text)
         self.wait_for(text, TO_START)
         self.press("Enter")
-
-
-def until(ready: Callable[[], bool], why: Callable[[], str], patience: float = PATIENCE) -> None:
-    """Block until it is so."""
-    give_up = time.monotonic() + patience
-    while not ready():
-        assert time.monotonic() < give_up, why()
-        time.sleep(0.1)
 
 
 def prepare(office: Office) -> None:

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 
 from tests.e2e.conftest import Office, every_mcp_client
 from tests.e2e.model import Run, Say, Use
+from tests.support.waits import until
 
 LISTEN = Use("more_tools", name="read_messages", arguments={"wait": 100})
 """Clients know only the tools of the first list, which has no `read_messages`."""
-
-
-def until(look: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + 120
-    while not look():
-        assert time.monotonic() < give_up
-        time.sleep(0.2)
 
 
 @every_mcp_client

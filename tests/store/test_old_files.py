@@ -19,12 +19,8 @@ def cli(tmp_path: Path) -> Cli:
     return Cli(tmp_path / "root", "bob", "atlas")
 
 
-def test_nothing_in_them_is_damaged(cli: Cli) -> None:
-    found = cli("doctor", "--json")
-    assert found.status in (0, 1) and "damaged" not in found.stdout + found.stderr, found
-
-
 def test_they_tell_what_they_told(cli: Cli) -> None:
+    """Nothing in them is damaged, and tokens are asked for where the team has any."""
     assert len(cli("history", "--json").json) == 37
     tasks = {row["id"]: row for row in cli("get-tasks", "--json").json}
     assert [tasks[f"task-{n}"]["status"] for n in (1, 3, 4, 5, 6)] == [
@@ -40,6 +36,9 @@ def test_they_tell_what_they_told(cli: Cli) -> None:
     assert [row["name"] for row in cli("discover-teams", "--json").json] == ["atlas", "run-small", "vault"]
     stale = [row["value"] for row in cli("settings", "--json").json["settings"] if row["key"] == "staleAfterSeconds"]
     assert stale == [900]
+    found = cli("doctor", "--json")
+    assert found.status in (0, 1) and "damaged" not in found.stdout + found.stderr, found
+    assert cli("create-task", "x", team="vault", agent="ann").status == 13
 
 
 def test_messages_plans_questions_and_outputs_are_there(cli: Cli) -> None:
@@ -74,10 +73,6 @@ def test_what_a_newer_version_added_stays(cli: Cli) -> None:
     assert '"ofTheFuture"' in path.read_text()
 
 
-def test_its_tokens_are_asked_for(cli: Cli) -> None:
-    assert cli("create-task", "x", team="vault", agent="ann").status == 13
-
-
 def test_what_version_0_2_packed_and_marked_by_the_thousand_is_read_and_changed(tmp_path: Path) -> None:
     """Messages of a closed team are packed, and marks of tasks from a thousand on are in directories of their own."""
     shutil.copytree(OLD.parent / "0.2", tmp_path / "root")
@@ -86,9 +81,7 @@ def test_what_version_0_2_packed_and_marked_by_the_thousand_is_read_and_changed(
     assert wrong(cli) == []
     sent = cli("read-messages", "--all", "--peek", "--json").json
     assert [(m["id"], m["message"]) for m in sent] == [
-        ("msg-1", "number 1"),
-        ("msg-2", "number 2"),
-        ("msg-3", "number 3"),
+        *((f"msg-{n}", f"number {n}") for n in (1, 2, 3)),
         ("msg-4", "to everybody"),
         ("msg-1000", "thousandth"),
     ]

@@ -10,6 +10,7 @@ import shutil
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,10 @@ def copy(store: FileStore, target: FileStore) -> None:
     copying.copy(store, target, ALPHA, LEA)
 
 
+def hand_over(store: FileStore, target: FileStore) -> None:
+    joining.hand_over(store, ALPHA, LEA, "bob")
+
+
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     cli = make_team(tmp_path / "base", "bob")
@@ -120,41 +125,33 @@ def test_what_is_acknowledged_after_it_stood_still_is_where_the_team_is(
         after = content(root), content(other), FileStore(str(root)).get(ALPHA, TEAM, ALPHA)[0]
         assert after == before, f"changed after the team was closed, at call {nth}"
         told[answer] += 1
-    print(f"{writer} while {during.__name__}: {nth - 1} stops, {told}")
     # Some calls are left out where a file is old enough to be remembered, so their number varies.
     assert told["had to wait"] + told[REFUSED] > 0
 
 
-CLOSERS: dict[str, Callable[[FileStore, Path], Any]] = {
-    "close": lambda store, other: closing.close(store, ALPHA, LEA, force=True),
-    "copy": lambda store, other: copying.copy(store, FileStore(str(other)), ALPHA, LEA),
-    "hand over": lambda store, other: joining.hand_over(store, ALPHA, LEA, "bob"),
-}
-
-
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL], ids=["stopped", "killed"])
-@pytest.mark.parametrize("what", CLOSERS)
+@pytest.mark.parametrize("closer", [close, copy, hand_over])
 def test_who_stands_still_or_dies_while_it_closes_leaves_the_team_in_one_piece(
-    base: Path, tmp_path: Path, what: str, number: int
+    base: Path, tmp_path: Path, closer: Callable[[FileStore, FileStore], None], number: int
 ) -> None:
     """Meanwhile others go on or are told to wait; repeated, it comes to its end, with all that was acknowledged."""
     for nth in range(1, 3000):
         root, other = tmp_path / f"root{nth}", tmp_path / f"other{nth}"
         shutil.copytree(base, root)
-        pid, how = begun(root, lambda store, other=other: CLOSERS[what](store, other), nth, number)  # type: ignore[misc]
+        target = FileStore(str(other))
+        pid, how = begun(root, partial(closer, target=target), nth, number)
         if how == "done":
             break
         said = sent_meanwhile(root)
         if how == "stopped":
             assert gone_on(pid) in (ACKNOWLEDGED, REFUSED)
         with suppress(Conflict, NotAllowed):  # it was made
-            CLOSERS[what](FileStore(str(root)), other)
+            closer(FileStore(str(root)), target)
         team = FileStore(str(root)).get(ALPHA, TEAM, ALPHA)[0]
         assert [member.agent_id for member in team.members if member.role == "team-leader"] == [team.leader]
-        place = FileStore(str(other if what == "copy" else root))
+        place = FileStore(str(other if closer is copy else root))
         found = {message.message for message in place.read(ALPHA, messages.MESSAGE, "bob", 0, [])}
         assert {"hello", *said} <= found, f"acknowledged and not there, at call {nth}"
-    print(f"{what}: signal {number} at each of {nth - 1} calls")
     assert nth > 5
 
 
