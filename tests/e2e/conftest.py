@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pytest
 
 from tests.e2e.model import Model
 from tests.support.cli import ALPHA, COMMAND, make_team
+from tests.support.waits import until
 
 CLIENTS = ("claude", "codex", "gemini", "qwen", "opencode")
 STARTED = (*CLIENTS, "copilot")
@@ -197,14 +197,12 @@ class Office:
 
     def wait_for_state(self, agent: str, state: str, patience: float = 120.0) -> None:
         """Block until the agent's session is in that state."""
-        give_up = time.monotonic() + patience
-        while True:
+
+        def states() -> list[str]:
             rows = json.loads(self.say("list-agents"))["agents"]
-            found = next((row["session"]["state"] for row in rows if row["name"] == agent and "session" in row), "")
-            if found == state:
-                return
-            assert time.monotonic() < give_up, f"{agent} is {found}, not {state}\n{self.logs()}"
-            time.sleep(0.1)
+            return [row["session"]["state"] for row in rows if row["name"] == agent and "session" in row]
+
+        until(lambda: states() == [state], lambda: f"{agent} is {states()}, not {state}\n{self.logs()}", patience)
 
     def logs(self) -> str:
         """What the clients and keepers printed, for whoever reads of a failure."""

@@ -124,10 +124,9 @@ def resident(pid: int) -> int:
 def left(office: Office) -> list[str]:
     """What of ours is still there a moment after the clients are gone and the team is closed."""
     office.cli("close-team", "--force", agent="lea")
-    give_up = time.monotonic() + 30
-    while (found := [what for what in STAY if processes_of(office, what)]) and time.monotonic() < give_up:
-        time.sleep(0.2)
-    return [f"{what} is left" for what in found]
+    with suppress(AssertionError):
+        until(lambda: not any(processes_of(office, what) for what in STAY), str, 30)
+    return [f"{what} is left" for what in STAY if processes_of(office, what)]
 
 
 def word(client: str) -> str:

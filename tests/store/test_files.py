@@ -26,6 +26,7 @@ from tests.store.kinds import (
     TEAM,
     Task,
     broadcast,
+    chain,
     close_team,
     make_team,
     seen,
@@ -134,8 +135,7 @@ def test_reading_makes_nothing_and_changes_nothing(file_store, store, root, tmp_
 def test_marks_are_found_where_they_are_by_the_thousand_and_where_older_versions_made_them(file_store, root):
     make_team(file_store)
     file_store.reserve("alpha", TASK, 998)
-    for _ in range(3):
-        file_store.create("alpha", TASK, None, Task(title="t"))
+    chain(file_store, "one", "two", "three")
     index, keys = root / "tasks/alpha/index", ["task-999", "task-1000", "task-1001"]
     places = {"pending/task-999", "pending.1/task-1000", "pending.1/task-1001"}
     assert {str(path.relative_to(index)) for path in index.rglob("task-*")} == places
@@ -151,8 +151,7 @@ def test_marks_are_found_where_they_are_by_the_thousand_and_where_older_versions
 
 def test_what_has_no_mark_or_several_is_marked_anew(file_store, root):
     make_team(file_store)
-    for _ in range(3):
-        file_store.create("alpha", TASK, None, Task(title="t"))
+    chain(file_store, "one", "two", "three")
     index = root / "tasks/alpha/index"
     (index / "pending/task-1").unlink()
     (index / "in_progress").mkdir()

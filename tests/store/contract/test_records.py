@@ -135,16 +135,14 @@ class TestScan:
             store.create("alpha", INBOX, name, Inbox(agent=name))
         assert [inbox.agent for inbox, _ in store.scan("alpha", INBOX, [])] == ["Ann", "b-2", "bob", "cid"]
 
-    def test_the_revisions_can_be_replaced_by(self, store):
+    def test_gives_some_by_their_keys_and_revisions_to_replace_by(self, store):
         store.create("alpha", TASK, None, Task(title="old"))
         for task, revision in store.scan("alpha", TASK, []):
             store.replace("alpha", TASK, task.id, task.having(title="new"), revision)
         assert titles(store) == {"task-1": "new"}
-
-    def test_some_by_their_keys(self, store):
-        chain(store, "one", "two", "three")
+        chain(store, "two", "three")
         some = store.scan("alpha", TASK, [], {"task-3", "task-1", "task-9"})
-        assert [task.title for task, _ in some] == ["one", "three"]
+        assert [task.title for task, _ in some] == ["new", "three"]
 
     def test_documents_are_what_the_records_say(self, store):
         store.create("alpha", TASK, None, Task(title="one", weight=0.5, notes={"a": [1, None]}))
@@ -157,11 +155,9 @@ class TestScan:
         documents[0]["notes"].clear()  # whoever has one may change it
         assert next(iter(store.documents("alpha", TASK, [])))["notes"] == {"a": [1, None]}
 
-    def test_nothing_in_an_empty_or_missing_team(self, store):
+    def test_nothing_in_an_empty_or_missing_team_else_the_kinds_that_there_are(self, store):
         assert titles(store) == titles(store, "nobody") == {}
         assert store.holds("nobody", "task", "inbox", "team") == set()
-
-    def test_the_kinds_of_which_there_are_records(self, store):
         assert store.holds("alpha", "inbox", "plan") == set()
         store.create("alpha", TASK, None, Task(title="t"))
         store.create("alpha", INBOX, "bob", Inbox(agent="bob"))

@@ -49,7 +49,7 @@ class TestEditedByHand:
 class TestForeignFiles:
     """What lies around in the directories breaks nothing and is told of where it pretends to be a record."""
 
-    def test_beside_tasks(self, store, root):
+    def test_beside_tasks_and_messages(self, store, root):
         names = ["task-0", "task-02", "task-²", "TASK-2", "task-2 (copy)", "x", ""]
         for name in names:
             (root / f"tasks/alpha/{name}.json").write_bytes((root / "tasks/alpha/task-2.json").read_bytes())
@@ -57,8 +57,6 @@ class TestForeignFiles:
         assert [task.id for task in tasks] == ["task-1", "task-2", "task-3"]
         assert len(problems) == len(names)
         assert store.create("alpha", TASK, None, Task(title="t"))[0].id == "task-4"
-
-    def test_beside_messages(self, store, root):
         for name in ("0.bob.u.json", "²2.bob.u.json", "4.b b.u.json", "4.json", "4.bob.json", "4.bob.u.json~", "x"):
             (root / "teams/alpha/messages/0" / name).write_bytes(b"rubbish")
         assert len(texts(store, "bob")) == 3
