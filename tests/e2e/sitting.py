@@ -18,6 +18,7 @@ import pytest
 from tests.e2e.conftest import TO_START, Office
 from tests.e2e.model import Say
 from tests.e2e.test_doctor import trust
+from tests.support import workflow_runs
 from tests.support.waits import until
 
 TMUX = shutil.which("tmux") or ""
@@ -262,14 +263,7 @@ def wait_for_mail(office: Office, seat: Seat | Desk, text: str, word: str = "[me
 
 def processes_of(office: Office, text: str) -> list[int]:
     """The processes of ours that serve the office and have that in their command line."""
-    home = f"TEAMS_HOME={office.cli.root}".encode()
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            words = (path / "cmdline").read_bytes()
-            if text.encode() in words and home in (path / "environ").read_bytes().split(b"\0"):
-                found.append(int(path.name))
-    return found
+    return [pid for pid, line in workflow_runs.processes_of(office.cli.root).items() if text in line]
 
 
 def waiting_for(office: Office) -> list[int]:

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import stat
+import threading
 import time
 from contextlib import contextmanager
 
@@ -32,6 +33,7 @@ from tests.store.kinds import (
     seen,
     send,
     texts,
+    titles,
 )
 from tests.store.trees import snapshot
 
@@ -235,6 +237,21 @@ def test_closing_holds_a_lock_whose_file_was_not_there(store, root):
     (root / "teams/alpha/.lock").unlink(missing_ok=True)
     with Closing(store.address, "alpha", lambda directory: LOCK(directory, 1.0)), pytest.raises(Busy):
         CHANGES["teams/alpha"](store)
+
+
+def test_a_lock_file_removed_while_it_was_waited_for_excludes_nobody_wrongly(store, root):
+    """Who gets a lock on a file that is not there any more takes the one that the others take."""
+    lock = root / "tasks/alpha/.lock"
+    with held(lock):
+        waiting = threading.Thread(target=CHANGES["tasks/alpha"], args=[store])
+        waiting.start()
+        time.sleep(0.05)
+        lock.unlink()
+        with held(lock):
+            pass
+    waiting.join()
+    assert lock.exists()
+    assert list(titles(store)) == ["task-1", "task-2"]
 
 
 @pytest.mark.parametrize("remove", ["tmp", "README", "tasks/alpha/index", "teams/.lock", "tasks/alpha/.lock"])

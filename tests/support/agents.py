@@ -16,6 +16,7 @@ from teams_cli.agents.sessions import Session
 from teams_cli.messages import inboxes, messages
 from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
 from tests.support.waits import until
+from tests.support.workflow_runs import processes_of
 
 NEEDS_PROC = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc")
 BUSY = "touch $D/ready; until test -e $D/go; do sleep 0.02; done; "
@@ -106,16 +107,7 @@ def keepers(root: Path) -> list[int]:
 
 def running(root: Path, program: str) -> list[int]:
     """The processes of that root which run a module of ours in the background: `agents.keeper`."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            command = Path("/proc", pid, "cmdline").read_bytes()
-            environ = Path("/proc", pid, "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if f"teams_cli.{program}".encode() in command and f"TEAMS_HOME={root}".encode() in environ:
-            found.append(int(pid))
-    return found
+    return [pid for pid, line in processes_of(root).items() if f"teams_cli.{program}" in line]
 
 
 def end_all(root: Path) -> None:

@@ -90,7 +90,7 @@ def processes_of(root: Path) -> dict[int, str]:
     for place in Path("/proc").iterdir():
         try:
             if place.name.isdigit() and f"TEAMS_HOME={root}\0".encode() in (place / "environ").read_bytes():
-                found[int(place.name)] = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found[int(place.name)] = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:  # it ended
             continue
     return {pid: line for pid, line in found.items() if line}
