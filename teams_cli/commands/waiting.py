@@ -31,6 +31,7 @@ of all tasks. With a condition, it ends only for that.
 
 Raises:
     WaitRanOut: The time ran out first.
+    WrongState: The task to wait for is assigned to you.
 """
 
 
@@ -85,7 +86,8 @@ def _conditions(
     tasks = each_name([task]) if task is not None else []
     if task is not None and not tasks:
         raise errors.WrongUsage("--task names no task", "Give its number, or several: teams wait --task 7,8")
-    named = [conditions.task_finished(store, team, key) for key in tasks]
+    waiter = call.caller.name if call.caller else ""
+    named = [conditions.task_finished(store, team, key, waiter) for key in tasks]
     if of is not None:
         named.append(conditions.agent_done(store, team, of))
     if plan is not None:

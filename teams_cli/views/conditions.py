@@ -161,13 +161,17 @@ def team_there(store: Store, team: str, again: str) -> Condition:
     return Condition("team", f"team {team}", (), look, advice=advice, while_open=False)
 
 
-def task_finished(store: Store, team: str, key: str) -> Condition:
-    """Return the condition that the task is completed, failed or cancelled."""
+def task_finished(store: Store, team: str, key: str, waiter: str = "") -> Condition:
+    """Return the condition that the task is completed, failed or cancelled. It refuses to wait for a task that is
+    assigned to the member *waiter*, also if that happens later, because nobody else will finish it.
+    """
     task_id = tasks.get(store, team, key).id
 
     def look(alarm: Alarm) -> Document | None:
         team_now = teams.get(store, team)
         task = leases.current(store, team_now, tasks.get(store, team, task_id))
+        if waiter and task.status == "pending" and task.assignee == waiter:
+            raise errors.WrongState(f"{task_id} is assigned to you", f"Claim it: teams claim-task {task_id}")
         leases.set_alarm(store, team_now, [task], alarm)
         return {"task": task.to_document()} if task.status in FINISHED else None
 

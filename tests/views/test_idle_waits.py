@@ -36,6 +36,14 @@ def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
     assert cli.refused("wait", "--task", "", agent="bob") == (2, "wrong_usage")
 
 
+def test_nobody_waits_for_a_task_that_is_assigned_to_itself(cli: Cli) -> None:
+    add_tasks(cli, "one")
+    waiting = begin(cli, "bob", "wait", "--task", "1", "--timeout", "60")
+    until_asleep(waiting)
+    cli.ok("update-task", "1", "--owner", "bob", agent="lea")
+    assert ended(waiting, 11)["error"]["hint"] == "Claim it: teams claim-task task-1"
+
+
 def test_a_question_comes_before_the_next_task(cli: Cli) -> None:
     """Others wait for its answer; mail that one may answer comes with the task."""
     cli.ok("set", "broadcast", "agents", agent="lea")
