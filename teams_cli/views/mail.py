@@ -115,7 +115,12 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: On
     if not_whole := len(mail) - len(whole_mail):
         lines.append(f"{not_whole} unread: teams read-messages")
     news = [
-        _with_step(store, team, notice, text.clipped(_on_one_line(body), _longest(notice), f" ({notice.id})"))
+        _with_step(
+            store,
+            team,
+            notice,
+            text.clipped(_on_one_line(body), _longest(notice), f" (teams show-message {notice.id})"),
+        )
         for body, notice in zip(_true_texts(new_notices), new_notices, strict=True)
     ]
     if len(notices) > _MOST_SHOWN:

@@ -138,16 +138,18 @@ def _silent_for(silent: float) -> str:
 
 
 def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Task], overview: Overview) -> str:
-    """Describe the number of ready tasks, and the idle members. If nobody works, describe the numbers of ready and
-    blocked tasks, and the member that was last heard of.
+    """Describe the ready tasks, and the idle members. If nobody works, describe the ready and the blocked tasks, and
+    the member that was last heard of.
     """
     ready = len(overview.ready) + overview.free
     blocked = overview.counts["pending"] - ready
+    assigned = text.listed([f"{task.id} for {task.assignee}" for task in overview.ready if task.assignee], _MOST_NAMED)
+    ready_in_words = f"{ready} ready{f' ({assigned})' if assigned else ''}" if ready else ""
     if in_progress:
-        return "; ".join(filter(None, (f"{ready} ready" if ready else "", _idle(store, team, reader, in_progress))))
+        return "; ".join(filter(None, (ready_in_words, _idle(store, team, reader, in_progress))))
     if not overview.counts["pending"]:
         return ""
-    counts = [f"{number} {state}" for number, state in ((ready, "ready"), (blocked, "blocked")) if number]
+    counts = list(filter(None, (ready_in_words, f"{blocked} blocked" if blocked else "")))
     last_heard = _NOBODY_JOINED
     if others := _others(team, reader):
         seen_at, name = max((_last_heard_of(store, team, member), member.agent_id) for member in others)

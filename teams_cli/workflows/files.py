@@ -83,6 +83,8 @@ def parsed(text: str, what: str, hint: str) -> Any:
     except TooManyValues:
         raise errors.InvalidValue(f"{what} {TOO_MANY}", hint) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if "mapping values are not allowed" in str(error):  # the usual mistake: `: ` in a text
+            hint = f"Put a text with a colon in quotes, or below `description: |`. {hint}"
         raise errors.InvalidValue(f"{what} is not valid YAML: {' '.join(str(error).split())}", hint) from None
     if repeated_keys:
         key_path, line = repeated_keys[0]

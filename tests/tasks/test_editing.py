@@ -109,6 +109,8 @@ def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> Non
     text = "".join(f"- {{check-in: {n}}}\n" for n in range(3))
     refused = cli("create-task", "--from", "-", agent="lea", stdin=text.encode()).stderr
     assert "task 1: title is missing; task 1: check-in is not a key here; task 2: title" in refused
+    colon = b"- title: a\n  description: so: it\n"
+    assert "below `description: |`" in cli("create-task", "--from", "-", agent="lea", stdin=colon).stderr
     twice = b"- title: a\n  check: a\n  check: b\n"
     assert "the key check stands twice" in cli("create-task", "--from", "-", agent="lea", stdin=twice).stderr
 

@@ -53,6 +53,7 @@ def test_who_waited_for_one_thing_in_vain_hears_how_it_stands(cli: Cli) -> None:
     assert in_vain(cli, "--message", agent="bob") == ""
     cli.ok("update-task", "1", "--owner", "mia", agent="lea")
     assert in_vain(cli, "--task", "1") == "task-1 is ready, assigned to mia. "
+    assert "Nobody has a task: 1 ready (task-1 for mia), 1 blocked; " in in_vain(cli, "--all-tasks")
     cli.ok("claim-task", "1", agent="mia")
     assert in_vain(cli, "--task", "1") == "In progress: task-1 (mia, T). "
     assert in_vain(cli, "--task", "2") == "task-2 is blocked by task-1 (mia, T). "
