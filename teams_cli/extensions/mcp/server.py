@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import time
@@ -263,12 +264,11 @@ class TeamsServer:
         another tool; then this other tool is meant.
 
         Raises:
-            MCPError: There is no such tool.
+            MCPError: There is no such tool, or `more_tools` has no valid arguments for it.
         """
         tool = results.tool_meant(name, self.tools)
         if tool == tools.MORE_TOOLS and isinstance(arguments.get("name"), str):
-            name, inner = arguments["name"], arguments.get("arguments")
-            arguments = inner if isinstance(inner, dict) else {}
+            name, arguments = arguments["name"], _inner_arguments(arguments.get("arguments"))
             tool = results.tool_meant(name, self.tools)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:100]}")
@@ -322,6 +322,25 @@ class TeamsServer:
             raise _protocol_error(error, error.code) from None
         except Exception as error:
             raise _protocol_error(report(error, ["mcp"]), "bug") from None
+
+
+def _inner_arguments(value: object) -> dict[str, Any]:
+    """Return the arguments that `more_tools` has for another tool: an object, or an object as JSON text, which some
+    models send; none if the value is missing.
+
+    Raises:
+        MCPError: The value is something else.
+    """
+    if isinstance(value, str):
+        try:
+            value = json.loads(value or "{}")
+        except ValueError:
+            value = False
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise MCPError(INVALID_PARAMS, 'arguments must be an object: {"name": "ack", "arguments": {"message": ["1"]}}')
+    return value
 
 
 _RESOURCE_NOT_FOUND, _SERVER_ERROR = -32002, -32000

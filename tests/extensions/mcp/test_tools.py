@@ -68,7 +68,11 @@ async def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cl
         assert await names(bob) == ["brief", "wait", "claim_task", "broadcast", "update_task", "more_tools"]
         assert (await call(bob, "list_agents"))["self"] == "bob"
         said = {"target": "mia", "message": "hi"}
-        assert (await call(bob, "more_tools", name="send_to_agent", arguments=said))["delivered"] is True
+        for arguments in (said, json.dumps(said)):  # some models send the object as text
+            assert (await call(bob, "more_tools", name="send_to_agent", arguments=arguments))["delivered"] is True
+        for wrong in ("target: mia", "[1]", ["mia"], 7):
+            with pytest.raises(MCPError, match="arguments must be an object"):
+                await bob.call_tool("more_tools", {"name": "ack", "arguments": wrong})
         refused = await refusal(bob, "more_tools", name="create_task", arguments={"title": "x"})
         assert refused["code"] == "not_allowed"
         with pytest.raises(MCPError, match="Unknown tool: fly"):
@@ -78,7 +82,7 @@ async def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cl
         if era == ERAS[0]:
             await until(lambda: [m for m in heard if m.method == "notifications/tools/list_changed"])
         assert set(await names(bob)) >= DAILY | OF_MEMBERS
-    assert unread(cli, "mia") == [1]
+    assert unread(cli, "mia") == [1, 2]
     async with client_of(cli, "bob") as bob:
         sources = (await call(bob, "whoami"))["sources"]
         assert (sources["agent"], sources["team"]) == ("TEAMS_AGENT_ID", "TEAMS_TEAM")
