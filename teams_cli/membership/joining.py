@@ -105,7 +105,7 @@ def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> T
     asking = caller or Caller(draft.agent_id)
     decision = roles.verdict(draft.role, "join-team", team, asking.config)
     permission.judge(draft.role, "join-team", decision, asking, team.name, team)
-    _refuse_look_alike(team, draft.agent_id)
+    refuse_look_alike(team, draft.agent_id)
     earlier = team.find(draft.agent_id)
     if earlier and earlier.active:
         if draft.role != earlier.role:
@@ -124,7 +124,7 @@ def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> T
     return changed if caller else changed.having(alias_count=_next_alias(team) + 1)
 
 
-def _refuse_look_alike(team: Team, name: str) -> None:
+def refuse_look_alike(team: Team, name: str) -> None:
     if name.lower() == "leader" and team.leader != name:
         raise errors.AlreadyExists(f"{name} stands for {team.leader}, who leads the team", "Choose another name.")
     for member in team.roster():

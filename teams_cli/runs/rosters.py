@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from filelock import FileLock, Timeout
 
-from teams_cli import closing, errors
-from teams_cli.agents import ending, interrupting, starting
+from teams_cli import closing, errors, names, text
+from teams_cli.agents import ending, interrupting, starting, trees
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.starting import StartRequest
-from teams_cli.membership import joining
+from teams_cli.clients import permissions, profiles
+from teams_cli.membership import joining, shutdowns
 from teams_cli.messages import messages
+from teams_cli.names import HUMAN, check_key, check_name
 from teams_cli.runs.runs import SHELL
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.store.retrying import update
 from teams_cli.tasks import claims, creating, tasks
 from teams_cli.tasks.creating import Planned
-from teams_cli.teams import pages, role_definitions, roles, settings, teams
+from teams_cli.teams import pages, permission, role_definitions, roles, settings, teams
 from teams_cli.teams.config import Config
-from teams_cli.teams.permission import Caller, require
-from teams_cli.teams.teams import Team
+from teams_cli.teams.permission import Caller, Standing, require
+from teams_cli.teams.teams import LEADER, Member, Team
+from teams_cli.workflows import ordering
 from teams_cli.workflows import roster as rosters
+from teams_cli.workflows.checks import KeyPath, Problem
+from teams_cli.workflows.model import TaskTemplate
 from teams_cli.workflows.roster import ListedTask, MemberTemplate, Roster
 
 _DEFAULT_LEADER = "lead"
@@ -52,13 +57,16 @@ def up(
         WorkflowNotFound: There is no such file, here or above.
         NotAllowed: The caller does not lead the team.
     """
-    roster = rosters.read(path)
+    roster, problems = rosters.examine(path)
+    if roster is None:
+        rosters.refuse(path, problems)
+        raise errors.InvalidValue(f"{path} is no roster", "See: teams help up")
     name = name or roster.name
     with _locked(store, name):
         if caller is None:
             leader = teams.get(store, name).leader if name in store.teams() else roster.leader or _DEFAULT_LEADER
             caller = Caller(leader, config=config)
-        return _Launch(store, caller, path, environ, name, roster).bring_up()
+        return _Launch(store, caller, path, environ, name, roster).bring_up(problems)
 
 
 @contextmanager
@@ -80,6 +88,29 @@ def _locked(store: Store, team: str) -> Iterator[None]:
         lock.release()
 
 
+Step = tuple[KeyPath, Callable[[], object]]
+"""A check that a later step makes: the keys of the part that it checks, and a function that refuses the part."""
+
+
+def _refusals(steps: Iterable[Step]) -> Iterator[Problem]:
+    """Yield what each of the *steps* refuses in the file. What another reason refuses, such as a client that is not
+    installed, is raised.
+    """
+    for key_path, check in steps:
+        try:
+            check()
+        except (errors.InvalidValue, errors.AlreadyExists, errors.NotFound) as wrong:
+            yield key_path, f"{wrong.message}. {wrong.hint}"
+        except errors.NotAllowed as wrong:
+            if key_path[-1] not in ("for", "name"):  # the others say what the caller may not do
+                raise
+            yield key_path, f"{wrong.message}. {wrong.hint}"
+
+
+def _are_tasks_wrong(problems: Iterable[Problem]) -> bool:
+    return any(key_path[:1] == ("tasks",) for key_path, _ in problems)
+
+
 class _Launch:
     """Brings up the roster in the file *path* as the *team*. Agents inherit *environ*."""
 
@@ -95,8 +126,11 @@ class _Launch:
         self.descriptions = rosters.descriptions(path)
         self.templates = rosters.tasks_of(self.roster, path)
 
-    def bring_up(self) -> dict[str, Any]:
-        """Create or resume the team, and add the parts of the roster that it does not have yet."""
+    def bring_up(self, problems: list[Problem]) -> dict[str, Any]:
+        """Create or resume the team, and add the parts of the roster that it does not have yet. *problems* are those of
+        the form of the roster. If there are any, or others that can be known before, nothing is changed.
+        """
+        rosters.refuse(self.path, [*problems, *self._problems(problems)])
         is_created = self._create_or_reopen_team()
         require(self.store, self.team, self.caller, "up")
         if self.roster.rules is not None:
@@ -119,6 +153,133 @@ class _Launch:
     def _load_team(self) -> Team:
         return teams.get(self.store, self.team)
 
+    def _problems(self, of_form: list[Problem]) -> Iterator[Problem]:
+        """Yield everything that a later step would refuse. A problem that follows only from one *of_form* is left
+        out.
+        """
+        yield from _refusals([(("name",), lambda: check_name(self.roster.name, "team"))])
+        yield from rosters.problems_of(self.roster)
+        exists = self.team in self.store.teams()
+        if exists:
+            team = self._load_team()
+            if team.state != "closed":
+                require(self.store, self.team, self.caller, "up")
+        else:
+            leader = self._leader_of_new_team()
+            defaults = settings.of_user(self.caller.config) if self.caller.config else {}
+            team = Team(name=self.team, leader=leader, created_at="", settings=defaults)
+            team = team.having(members=[Member(agent_id=leader, role=LEADER, joined_at="")])
+            self._refuse_denied(team)
+        if (rules := self.roster.rules) is not None:
+            yield from _refusals([(("rules",), lambda: settings.known(settings.RULES).parse(settings.RULES, rules))])
+        for key, body in self.roster.pages.items():
+            yield from _refusals(self._steps_of_page(exists, key, body))
+        yield from self._problems_of_tasks(team, exists, of_form)
+        for index, member in enumerate(self.roster.members):
+            yield from _refusals(self._steps_of_member(team, member, ("members", index)))
+
+    def _refuse_denied(self, new_team: Team) -> None:
+        """Refuse a caller that is denied one of the operations which make the new team.
+
+        Raises:
+            NotAllowed: A rule of the user denies an operation to the caller's role.
+        """
+        role = HUMAN if self.caller.is_human else LEADER
+        needs = {
+            "up": True,
+            "set": self.roster.rules is not None,
+            "share": bool(self.roster.pages),
+            "create-task": bool(self.templates),
+            "run-agent": any(member.harness for member in self.roster.members),
+        }
+        for operation, is_needed in needs.items():
+            if is_needed and roles.verdict(role, operation, new_team, self.caller.config) == "deny":
+                permission.judge(role, operation, "deny", self.caller, self.team, new_team)
+
+    def _steps_of_page(self, exists: bool, key: str, body: str) -> Iterator[Step]:
+        """Yield the checks that sharing the page makes."""
+        yield ("pages", key), lambda: check_key(key, "page")
+        yield ("pages", key), lambda: pages.check_text(body)
+        if exists and names.is_name(key) and pages.find(self.store, self.team, key) is None:
+            yield ("pages", key), lambda: pages.refuse_new_page(self.store, self.team, key)
+
+    def _problems_of_tasks(self, team: Team, exists: bool, of_form: list[Problem]) -> Iterator[Problem]:
+        above: KeyPath = ("tasks",) if self.roster.tasks else ("workflow", "tasks")
+        existing = {task.step for task in tasks.all_of(self.store, self.team, [])} if exists else set()
+        standing = Standing(team, self.caller, HUMAN if self.caller.is_human else LEADER)
+        ids: set[str] = set()
+        waits: dict[str, list[str]] = {}
+        for index, template in enumerate(self.templates):
+            key_path = (*above, index)
+            if template.id in ids:
+                yield (*key_path, "id"), f"{template.id} is given twice"
+            ids.add(template.id)
+            if template.id not in existing:
+                waits.setdefault(template.id, []).extend([*template.blocked_by, *getattr(template, "after", ())])
+                yield from _refusals(self._steps_of_task(standing, template, key_path))
+        for index, template in enumerate(self.templates):
+            for key, refs in (("blockedBy", template.blocked_by), ("after", getattr(template, "after", ()))):
+                for number, ref in enumerate(refs if template.id in waits else ()):
+                    if ref not in ids | existing and not self._has_task(ref, exists) and not _are_tasks_wrong(of_form):
+                        yield (*above, index, key, number), f"there is no task {ref!r}"
+        if circle := ordering.circle(waits):
+            index = [template.id for template in self.templates].index(circle[0])
+            yield (*above, index, "blockedBy"), f"it would wait for itself: {' waits for '.join(circle)}"
+
+    def _has_task(self, ref: str, exists: bool) -> bool:
+        """Whether *ref* is the id of a task that the team has already."""
+        try:
+            return exists and bool(tasks.get(self.store, self.team, ref))
+        except (errors.TaskNotFound, errors.InvalidValue):
+            return False
+
+    def _steps_of_task(self, standing: Standing, template: TaskTemplate, key_path: KeyPath) -> Iterator[Step]:
+        """Yield the checks that creating the task makes."""
+        yield (*key_path, "touches"), lambda: text.file_patterns(template.touches)
+        draft = creating.of_template(self.team, template.model_copy(update={"touches": []}), os.path.dirname(self.path))
+        yield key_path, lambda: tasks.drafted(standing, draft, "")
+        if keep_for := getattr(template, "keep_for", None):
+            yield (*key_path, "for"), lambda: creating.refuse_unfit(standing, draft, keep_for)
+
+    def _steps_of_member(self, team: Team, template: MemberTemplate, key_path: KeyPath) -> Iterator[Step]:
+        """Yield the checks that adding or starting the member makes."""
+        config = self.caller.config
+        yield (*key_path, "name"), lambda: check_name(template.name, "agent")
+        if template.role in self.descriptions and roles.role_for(template.role, team, config) is None:
+            yield (*key_path, "role"), lambda: role_definitions.refuse_name(template.role, team)
+        else:
+            yield (*key_path, "role"), lambda: roles.known_role(template.role, team, config)
+        former = team.find(template.name)
+        if former and (former.active or self._has_session(template.name)):
+            return
+        if former:
+            yield (*key_path, "name"), lambda: shutdowns.refuse_return(former)
+        yield (*key_path, "name"), lambda: joining.refuse_look_alike(team, template.name)
+        if not template.harness:
+            return
+        harness = template.harness
+        yield (*key_path, "harness"), lambda: profiles.get(harness, config)
+        request = self._start_request(template.model_copy(update={"model": None}), template.role)
+        yield (*key_path, "prompt"), request.check
+        if model := template.model:
+            yield (*key_path, "model"), lambda: text.one_line(model, "model")
+        try:
+            profile = profiles.get(harness, config)
+        except errors.InvalidValue:  # was yielded above
+            return
+        yield (*key_path, "harness"), lambda: profiles.refuse_missing(profile, config, self.environ)
+        if model:
+            yield (*key_path, "model"), lambda: profiles.refuse_model(profile, model)
+        yield (
+            (*key_path, "permissions"),
+            lambda: permissions.choose(profile, template.permissions, team, self.environ),
+        )
+        if template.worktree:
+            yield (*key_path, "worktree"), lambda: trees.repository(request.directory)
+
+    def _has_session(self, name: str) -> bool:
+        return ending.current(self.store, self.team, name) is not None
+
     def _define_roles(self) -> None:
         """Define the roles that only an agent's file describes, and refuse roles that nothing describes."""
         for member in self.roster.members:
@@ -131,7 +292,7 @@ class _Launch:
     def _create_or_reopen_team(self) -> bool:
         """Create the team, or open it again. Return whether it was created now."""
         if self.team not in self.store.teams():
-            leader = self.roster.leader or ("" if self.caller.is_human else self.caller.name) or _DEFAULT_LEADER
+            leader = self._leader_of_new_team()
             if not self.caller.is_human and leader != self.caller.name:
                 raise errors.NotAllowed(
                     f"{self.caller.name} does not lead {self.team}: {self.path} names {leader}",
@@ -142,6 +303,9 @@ class _Launch:
         if self._load_team().state == "closed":
             closing.restore(self.store, self.team, self.caller)
         return False
+
+    def _leader_of_new_team(self) -> str:
+        return self.roster.leader or ("" if self.caller.is_human else self.caller.name) or _DEFAULT_LEADER
 
     def _create_tasks(self) -> list[str]:
         """Create the tasks of the roster that the team does not have yet, and return their ids."""

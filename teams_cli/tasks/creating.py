@@ -30,7 +30,7 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
         TaskNotFound, InvalidValue: As for `tasks.create`.
     """
     standing = require(store, team_name, caller, "create-task", draft.title)
-    _refuse_unfit(standing, draft, name)
+    refuse_unfit(standing, draft, name)
     for task_id in draft.waits_for:
         tasks.get(store, team_name, task_id)
     assigned = assigning.draft_assigned(draft, dependencies.stored(store, team_name), name, standing.name)
@@ -39,7 +39,7 @@ def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task,
     return task
 
 
-def _refuse_unfit(standing: Standing, draft: Task, name: str) -> None:
+def refuse_unfit(standing: Standing, draft: Task, name: str) -> None:
     """Refuse to assign the draft to the member *name* if the member could not claim the task."""
     claims.refuse_unable(standing.team, name, standing.caller, or_absent=True)
     assigning.refuse_unskilled(standing.team, draft, name, standing.caller.config)
@@ -98,7 +98,7 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
     drafts = [tasks.drafted(standing, item.draft, now) for item in ordered]
     for item in ordered:
         if item.keep_for:
-            _refuse_unfit(standing, item.draft, item.keep_for)
+            refuse_unfit(standing, item.draft, item.keep_for)
 
     def with_dependencies(ids: list[str]) -> list[Task]:
         """Return the tasks with their dependencies and assignees. *ids* are the ids that the store gives the tasks."""

@@ -200,11 +200,16 @@ def check(store: Store, team_name: str, caller: Caller | None, key: str, body: s
     name = require(store, team_name, caller, "share", key).name
     check_key(key, "page")
     if body is not None:
-        text.checked(body, "page", MAX_PAGE)
+        check_text(body)
         page = find(store, team_name, key)
         if page is None or not page.is_there:
-            _refuse_new_page(store, team_name, key)
+            refuse_new_page(store, team_name, key)
     return name
+
+
+def check_text(body: str) -> str:
+    """Return *body* if it can be the text of a page: neither blank nor too long."""
+    return text.checked(body, "page", MAX_PAGE)
 
 
 def _changed(page: Page, name: str, body: str | None, if_version: int | None, now: str) -> Page:
@@ -228,7 +233,7 @@ def _changed(page: Page, name: str, body: str | None, if_version: int | None, no
     return page.having(text=body, version=page.version + 1, author=name, updated_at=now, agreed=None)
 
 
-def _refuse_new_page(store: Store, team: str, key: str) -> None:
+def refuse_new_page(store: Store, team: str, key: str) -> None:
     """Refuse a new page if the team has too many, or if its key differs from the key of another page only in case."""
     pages = [page for page, _ in store.scan(team, PAGE, [])]
     if sum(page.is_there for page in pages) >= MOST:

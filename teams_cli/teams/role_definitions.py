@@ -35,7 +35,7 @@ def define(
         AlreadyExists: A role has the same name in another case.
     """
     standing = require(store, team_name, caller, "define-role", name)
-    _refuse_name(name, standing.team)
+    refuse_name(name, standing.team)
     parent = _parent(name, extends, standing.team, standing.caller)
     for operation in (*(allow or ()), *(deny or ())):
         if operation not in roles.operations():
@@ -61,7 +61,7 @@ def define(
     return definition
 
 
-def _refuse_name(name: str, team: Team) -> None:
+def refuse_name(name: str, team: Team) -> None:
     """Refuse a name for a role if it is not valid, if it is that of a built-in role, or if another role has it in
     another case.
     """

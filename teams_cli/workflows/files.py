@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import ValidationError
@@ -14,9 +14,10 @@ from teams_cli.names import is_name
 from teams_cli.store.files import disk
 from teams_cli.workflows import checks, massgen
 from teams_cli.workflows.checks import KeyPath, Problem, Roles
-from teams_cli.workflows.model import Workflow
+from teams_cli.workflows.model import Form, Workflow
 from teams_cli.workflows.places import LOCAL, directories, paths
 
+F = TypeVar("F", bound=Form)
 FENCE = "---"
 MAX_FILE = 1024 * 1024
 MAX_NODES = 100_000
@@ -198,12 +199,25 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
     problems = [*((key_path, "is given twice") for key_path in repeated_keys), *wrong]
     if workflow:
         problems += _unknown_workflows(workflow, os.path.dirname(path))
-    if problems:
-        count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
-        hint = "Then check it again: teams check-workflow FILE"
-        raise errors.InvalidValue(f"{path} has {count}:\n{_list_of(problems, path, lines)}", hint)
+    refuse(problems, path, lines, "Then check it again: teams check-workflow FILE")
     assert workflow is not None
     return workflow
+
+
+def refuse(problems: list[Problem], path: str, lines: dict[KeyPath, int], hint: str) -> None:
+    """Refuse the file at *path* if it has *problems*. *lines* has the line of each key.
+
+    Raises:
+        InvalidValue: There are problems; the message names all, each with its line and keys.
+    """
+    if problems:
+        count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
+        raise errors.InvalidValue(f"{path} has {count}:\n{_list_of(problems, path, lines)}", hint)
+
+
+def lines_of(text: str) -> dict[KeyPath, int]:
+    """Return the line of each key and value in the valid YAML *text*, counted from 1."""
+    return _located(loaded(text)[0])[0]
 
 
 def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
@@ -270,10 +284,18 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
     """
     rows = document.get("tasks") if isinstance(document, dict) else None
     ids = {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
+    workflow, problems = validated(document, Workflow)
+    return workflow, [*problems, *checks.problems(workflow, ids, roles)] if workflow else problems
+
+
+def validated(document: Any, form: type[F]) -> tuple[F | None, list[Problem]]:
+    """Return the document as a record of the type *form*, and what is wrong with its form. Parts with a wrong form are
+    left out. The record is None if too little remains.
+    """
     problems: list[Problem] = []
     for attempt in range(10):
         try:
-            workflow = Workflow.model_validate(document)
+            record = form.model_validate(document)
         except ValidationError as error:
             wrong = [(tuple(e["loc"]), in_words(e)) for e in error.errors(include_url=False, include_context=False)]
             if attempt == 0:  # later problems only follow from what was left out
@@ -282,13 +304,13 @@ def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Proble
         except RecursionError:
             return None, [((), "is nested too deeply")]
         else:
-            return workflow, [*problems, *checks.problems(workflow, ids, roles)]
+            return record, problems
     return None, problems
 
 
 def _without(document: Any, key_paths: list[KeyPath]) -> Any:
     """Return the document without the parts to which *key_paths* lead. If such a part is missing, leave out the part
-    that should contain it. A task or agent is replaced by a stand-in, so that the tasks and agents after it keep their
+    that should contain it. A task, agent or member is replaced by a stand-in, so that those after it keep their
     numbers.
     """
     left_out = {_existing(document, key_path) for key_path in key_paths}
@@ -306,6 +328,8 @@ def _without(document: Any, key_paths: list[KeyPath]) -> Any:
                 copied.append({"id": f"unreadable-{index}", "title": "-", "prompt": "-"})
             elif key_path == ("agents",):
                 copied.append({})
+            elif key_path == ("members",):
+                copied.append({"name": f"unreadable-{index}"})
         return copied
 
     return copy(document, ())

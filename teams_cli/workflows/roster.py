@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from teams_cli import environment, errors
-from teams_cli.names import check_key, check_name
 from teams_cli.records.types import Name, Permissions, Text
 from teams_cli.teams.teams import LEADER, MEMBER
 from teams_cli.workflows import files
+from teams_cli.workflows.checks import Problem
 from teams_cli.workflows.files import WorkflowNotFound
 from teams_cli.workflows.model import MAX_AGENTS, Form, Names, TaskTemplate
 
@@ -99,6 +100,8 @@ def _numbers_as_text(value: Any) -> Any:
 
 
 FILE = "teams.yaml"
+LEADERS = (LEADER, "leader")
+"""The words for the role of the leader."""
 _DESCRIPTIONS = ".claude/agents"
 _LONGEST_ID = 50
 _HINT = "Its fields: name, members, rules, pages, tasks or workflow; see `teams help up`."
@@ -154,24 +157,8 @@ class Roster(Form):
     ] = Field(default=[])
     workflow: Text | None = None
 
-    @model_validator(mode="after")
-    def _is_consistent(self) -> Roster:
-        names = [member.name for member in self.members]
-        if repeated := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"members: {repeated[0]} is there twice")
-        leaders = self._leaders()
-        if len(leaders) > 1:
-            raise ValueError(f"members: {leaders[1].name} can't lead it too: {leaders[0].name} does")
-        if leaders and leaders[0].harness:
-            raise ValueError(f"members: {leaders[0].name} leads the team and can't be started: leave out its harness")
-        if self.tasks and self.workflow:
-            raise ValueError("tasks and workflow go against each other")
-        if each := [task.id for task in self.tasks if task.each]:
-            raise ValueError(f"tasks: {each[0]}: `each` has a sense only in a run")
-        return self
-
     def _leaders(self) -> list[MemberTemplate]:
-        return [member for member in self.members if member.role in (LEADER, "leader")]
+        return [member for member in self.members if member.role in LEADERS]
 
     @property
     def leader(self) -> str:
@@ -197,28 +184,63 @@ def nearest(directory: str) -> str:
 
 
 def read(path: str) -> Roster:
-    """Return the roster in the file at *path*.
+    """Return the roster in the file at *path*. Only its form is checked.
 
     Raises:
         InvalidValue: The file is no roster; the error names all problems.
     """
-    content = files.content_of(path)
-    document = files.parsed(content, path, _HINT)
-    try:
-        roster = Roster.model_validate(document)
-    except ValidationError as error:
-        files.refuse_massgen(path, content)
-        problems = []
-        for problem in error.errors(include_url=False, include_context=False):
-            keys = ".".join(map(str, problem["loc"]))
-            problems.append(f"{keys}: {files.in_words(problem)}" if keys else files.in_words(problem))
-        raise errors.InvalidValue(f"{path}: {'; '.join(problems)}", _HINT) from None
-    check_name(roster.name, "team")
-    for member in roster.members:
-        check_name(member.name, "agent")
-    for key in roster.pages:
-        check_key(key, "page")
+    roster, problems = examine(path)
+    refuse(path, problems)
+    assert roster is not None
     return roster
+
+
+def examine(path: str) -> tuple[Roster | None, list[Problem]]:
+    """Return the roster in the file at *path*, without the parts whose form is wrong, and what is wrong with the form.
+    The roster is None if too little remains.
+
+    Raises:
+        InvalidValue: The file can't be read, or is not YAML.
+    """
+    content = files.content_of(path)
+    roster, problems = files.validated(files.parsed(content, path, _HINT), Roster)
+    if problems:
+        files.refuse_massgen(path, content)
+    return roster, problems
+
+
+def refuse(path: str, problems: list[Problem]) -> None:
+    """Refuse the roster in the file at *path* if it has *problems*.
+
+    Raises:
+        InvalidValue: There are problems; the message names all, each with its line and keys.
+    """
+    if problems:
+        files.refuse(problems, path, files.lines_of(files.content_of(path)), _HINT)
+
+
+def problems_of(roster: Roster) -> Iterator[Problem]:
+    """Yield what the file alone shows to be wrong: parts of the roster that go against each other."""
+    names: dict[str, str] = {}
+    for index, member in enumerate(roster.members):
+        if earlier := names.get(member.name.lower()):
+            what = "is there twice" if earlier == member.name else f"differs only in case from {earlier}"
+            yield ("members", index, "name"), f"{member.name} {what}"
+        names[member.name.lower()] = member.name
+        if member.role in LEADERS and member.name != roster.leader:
+            yield ("members", index, "role"), f"{member.name} can't lead it too: {roster.leader} does"
+        elif member.role in LEADERS and member.harness:
+            what = f"{member.name} leads the team and can't be started: leave out its harness"
+            yield ("members", index, "harness"), what
+    keys: dict[str, str] = {}
+    for key in roster.pages:
+        if keys.setdefault(key.lower(), key) != key:
+            yield ("pages", key), f"{key} differs only in case from {keys[key.lower()]}"
+    if roster.tasks and roster.workflow:
+        yield ("workflow",), "tasks and workflow go against each other"
+    for index, task in enumerate(roster.tasks):
+        if task.each:
+            yield ("tasks", index, "each"), "`each` has a sense only in a run"
 
 
 def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
@@ -229,7 +251,7 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
         InvalidValue: The file is no workflow, or its tasks have `each`, which works only in a run.
         WorkflowNotFound: There is no such workflow.
     """
-    if roster.workflow is None:
+    if roster.workflow is None or roster.tasks:
         return [*roster.tasks]
     return read_task_list(files.content_of(files.path_of(roster.workflow, os.path.dirname(path))), TaskTemplate)
 

@@ -83,8 +83,11 @@ def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
     assert checkout.run("up", agent="mia")[0] == checkout.run("down", agent="mia")[0] == 13
     assert checkout.run("down") == (0, {"team": "web", "state": "closed", "stopped": ["bob"]})
     assert checkout.run("down") == (0, {"team": "web", "state": "closed", "stopped": []})
+    longer = ROSTER.replace("pages: {", "pages: {new: x, ") + "  - {title: Third, blockedBy: [task-1]}\n"
+    (checkout.path / "teams.yaml").write_text(longer)
     status, back = checkout.run("up")
     assert status == 0 and states(back)["bob"] == "resumed"
+    assert (back["pages"], back["tasks"]) == (["new"], ["task-3"])
     cli.ok("wait", "--agent", "bob", agent="ann")
     assert "again" in cli("recall", "bob", "--output", agent="ann").stdout
     assert checkout.run("down")[0] == 0
@@ -110,6 +113,62 @@ def test_a_workflow_may_say_the_tasks(checkout: Checkout) -> None:
     assert checkout.run("up", agent="lea")[1]["tasks"] == ["task-2"]
     assert checkout.cli.ok("show-task", "2")["blockedBy"] == ["task-1"]
     assert checkout.cli.ok("show-team", "web")["leader"] == "lea"
+
+
+def test_all_faults_are_named_before_anything_is_made(checkout: Checkout) -> None:
+    """Each has its line and its keys; no team, page, task or agent is left."""
+    (checkout.path / "teams.yaml").write_text(
+        """name: web
+members:
+  - {name: ann, harness: shell, prompt: sleep 600}
+  - {name: Ann}
+  - {name: LEAD, role: nope}
+  - {name: bob, harness: nope, prompt: x}
+  - {name: eve, harness: shell, prompt: x, model: big, permissions: ask}
+  - {nme: mia}
+pages: {a: "", "b c": x, D: x, d: x}
+rules: " "
+tasks:
+  - {id: a, title: x, blockedBy: [zz], for: lead, touches: [/etc]}
+  - {id: b, title: y, blockedBy: [c]}
+  - {id: c, title: z, after: [b]}
+  - {id: c, title: z}
+surprise: 1
+"""
+    )
+    status, refusal = checkout.run("up", agent="human")
+    assert status == 2
+    named = [line.split(":", 2)[1:] for line in refusal["error"]["message"].splitlines()[1:]]
+    assert [(int(line), what.split(":")[0].strip()) for line, what in named] == [
+        (4, "members.1.name"),
+        (5, "members.2.name"),
+        (5, "members.2.role"),
+        (6, "members.3.harness"),
+        (7, "members.4.model"),
+        (7, "members.4.permissions"),
+        (8, "members.5.name"),
+        (8, "members.5.nme"),
+        (9, "pages.a"),
+        (9, "pages.b c"),
+        (9, "pages.d"),
+        (10, "rules"),
+        (12, "tasks.0.blockedBy.0"),
+        (12, "tasks.0.for"),
+        (12, "tasks.0.touches"),
+        (13, "tasks.1.blockedBy"),
+        (15, "tasks.3.id"),
+        (16, "surprise"),
+    ]
+    assert checkout.cli.store().teams() == []
+
+
+@pytest.mark.parametrize("operation", ["up", "set", "share", "create-task", "run-agent"])
+def test_a_denied_operation_leaves_no_team(checkout: Checkout, operation: str) -> None:
+    rules = {"permission": {"tool": {operation: {"team-leader": "deny"}}}}
+    checkout.cli.root.mkdir(exist_ok=True)
+    (checkout.cli.root / "config.json").write_text(json.dumps(rules))
+    assert checkout.run("up")[0] == 13
+    assert checkout.cli.store().teams() == []
 
 
 @pytest.mark.slow
