@@ -99,10 +99,17 @@ class Snapshots:
         variables = {**self._variables, "GIT_INDEX_FILE": index}
         untracked = git.names(worktree, *git.LOOKING, "ls-files", "--others", "--exclude-standard", "-z")
         option = "--update" if len(untracked) > _MOST_UNTRACKED else "--all"
-        git.must(worktree, "-c", "core.fsync=none", "add", option, "--sparse", "--", ":/", variables=variables)
+        # git names an untracked repository with a slash at the end. It can't add one that has no commit yet.
+        nested = [name for name in untracked if name.endswith("/") and not self._has_commit(f"{worktree}/{name}")]
+        paths = (":/", *(f":(exclude,top,literal){name}" for name in nested))
+        git.must(worktree, "-c", "core.fsync=none", "add", option, "--sparse", "--", *paths, variables=variables)
         tree = git.must(worktree, "write-tree", variables=variables).strip()
         words = ("commit-tree", tree, "-p", head, "-m", "uncommitted changes")
         return git.must(worktree, *words, variables={**variables, **git.NOBODY}).strip()
+
+    @staticmethod
+    def _has_commit(directory: str) -> bool:
+        return bool(git.output_of(directory, *git.LOOKING, "rev-parse", "--verify", "--quiet", "HEAD"))
 
     def conflicts(self, directory: str, first: str, second: str) -> list[str]:
         """Return the files in which two commits conflict."""

@@ -128,6 +128,15 @@ def test_pruning_stops_at_what_it_does_not_know_and_goes_on(cli: Cli, main: Path
     assert str(tree) in rows[ALPHA]["kept"] and rows["beta"]["removed"] and (tree / "a").exists()
 
 
+def test_a_repository_without_a_commit_hinders_no_comparison(cli: Cli, main: Path) -> None:
+    full = "git init -q full; git -C full commit -q --allow-empty -m a"
+    made_by(cli, "ann", main, f"git init -q nest; echo 1 >nest/a; {full}; echo 1 >new")
+    diff = cli.ok("diff", "ann")["diff"]
+    assert "+++ b/new" in diff and "b/full" in diff and "nest" not in diff
+    assert "ann" not in cli("overlaps").stdout
+    assert "b/nest/a" in cli("worktree", "diff", "ann").stdout
+
+
 @pytest.mark.slow
 def test_git_runs_no_command_that_an_agent_wrote_into_its_files(cli: Cli, main: Path, tmp_path: Path) -> None:
     """In the configuration of a repository inside, or of one to which it has its own `.git` lead."""
