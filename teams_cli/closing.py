@@ -63,7 +63,7 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     """
     access = require(store, team_name, caller, "close-team")
     if not force:
-        refuse_busy(store, access.team, access.name)
+        refuse_busy(store, access.team, access.name, "; or use --force")
 
     def change(team: Team) -> Team:
         return team if team.state == "closed" else team.having(state="closed", closed_at=teams.now(store))
@@ -77,8 +77,9 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     return team
 
 
-def refuse_busy(store: Store, team: Team, closed_by: str = "") -> None:
-    """Refuse to close the team while it is at work. The agent *closed_by*, which closes the team, may run.
+def refuse_busy(store: Store, team: Team, closed_by: str = "", otherwise: str = "") -> None:
+    """Refuse to close the team while it is at work. The agent *closed_by*, which closes the team, may run. Hints end
+    with *otherwise*, which says what can be done instead of waiting.
 
     Raises:
         Conflict: A task is in progress, in review or landing, or an agent runs.
@@ -88,23 +89,22 @@ def refuse_busy(store: Store, team: Team, closed_by: str = "") -> None:
     in_progress = [f"{task.id} ({task.owner})" for task in claimed if not leases.why_claim_ended(store, team, task)]
     if in_progress:
         raise errors.Conflict(
-            f"in progress: {', '.join(in_progress)}", "Wait for them: teams wait --all-tasks; or use --force."
+            f"in progress: {', '.join(in_progress)}", f"Wait for them: teams wait --all-tasks{otherwise}"
         )
     in_review = [task.id for task in tasks.labelled(store, team.name, tasks.IN_REVIEW)]
     if in_review:
         raise errors.Conflict(
-            f"in review: {', '.join(in_review)}", "Review them: teams review-task ID --accept; or use --force."
+            f"in review: {', '.join(in_review)}", f"Review them: teams review-task ID --accept{otherwise}"
         )
     landing = [landing.id for landing in landings.open_ones(store, team.name) if not landing.over]
     if landing:
-        raise errors.Conflict(
-            f"landing: {', '.join(landing)}", "Wait for them: teams wait --landing ID; or use --force."
-        )
+        raise errors.Conflict(f"landing: {', '.join(landing)}", f"Wait for them: teams wait --landing ID{otherwise}")
     started = {session.agent for session in ending.all_of(store, team.name, []) if not session.ended}
     others = [name for name in team.active_names() if name != closed_by and _runs(store, team, name)]
     running = sorted(started.union(others))
     if running:
-        raise errors.Conflict(f"still running: {', '.join(running)}", "Wait for them, or use --force.")
+        hint = f"Wait for them: teams wait --agent {running[0]}{otherwise}"
+        raise errors.Conflict(f"still running: {', '.join(running)}", hint)
 
 
 def _runs(store: Store, team: Team, name: str) -> bool:

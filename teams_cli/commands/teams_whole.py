@@ -6,6 +6,7 @@ They load most of the program; the other commands on teams do not.
 from __future__ import annotations
 
 import os
+import shlex
 
 from teams_cli import closing, copying, errors, kinds, text
 from teams_cli.agents import keeping, pruning, worktrees
@@ -16,6 +17,7 @@ from teams_cli.commands.phrases import present
 from teams_cli.membership import joining
 from teams_cli.names import HUMAN
 from teams_cli.store import opening
+from teams_cli.store.files.engine import FILES
 from teams_cli.tasks import tasks
 
 TYPE_CHECKING = False
@@ -138,8 +140,16 @@ def words_of_copied(done: dict[str, Any]) -> Parts:
     counts = ", ".join(f"{count} {name}" for name, count in done["copied"].items())
     return present(
         f"{done['team']}: copied to {done['to']} ({counts or 'it was there already'})",
-        f"closed here; continue there: teams brief --team {done['team']} --store …",
+        f"closed here; continue there: teams brief --team {done['team']} {_options_for(done['from'], done['to'])}",
     )
+
+
+def _options_for(origin: str, target: str) -> str:
+    """Return the options that lead a command to the store *target*, if the present options lead to *origin*."""
+    if "://" in target:
+        return f"--store {shlex.quote(target)}"
+    files = f" --store {FILES}" if "://" in origin else ""
+    return f"--root {shlex.quote(target)}{files}"
 
 
 def words_of_closed(team: dict[str, Any]) -> Parts:

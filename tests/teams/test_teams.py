@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -215,3 +216,17 @@ def test_a_person_without_a_name_gets_one_from_each_answer(cli: Cli) -> None:
     assert "`human`" in shown and f"root: {cli.root}" in shown
     closed = cli("close-team", "--force", "--as", "human", agent="")
     assert closed.stdout.startswith("old: closed; to reopen it: teams restore-team old --as human\n")
+
+
+def test_a_copy_names_commands_that_work(cli: Cli, tmp_path: Path) -> None:
+    """While the team is at work, and for the other store."""
+    made(cli, "old", closed=False)
+    cli.ok("create-task", "x", agent="lea", team="old")
+    cli.ok("claim-task", "1", agent="bob", team="old")
+    words = ("copy-team", "old", "--to", str(tmp_path / "other place"))
+    refused = cli(*words, "--json", agent="lea")
+    assert refused.error["hint"] == "Wait for them: teams wait --all-tasks"
+    assert "--force" in cli("close-team", "--json", agent="lea", team="old").error["hint"]
+    cli.ok("release-task", "1", agent="bob", team="old")
+    command = cli(*words, agent="lea").stdout.rpartition("continue there: teams ")[2]
+    assert cli.ok(*shlex.split(command), agent="lea", team="")["team"] == "old"
