@@ -115,7 +115,7 @@ def _values(setting: Setting) -> str:
         return "a name"
     if setting.prose:
         return "a text"
-    unit = "seconds" if setting.seconds else "a number"
+    unit = "seconds" if setting.seconds else "a whole number"
     return f"{unit}, {setting.least:.10g} to {setting.most:.10g}"
 
 

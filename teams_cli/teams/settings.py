@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 class Setting:
     """One setting: its default and its allowed values. These are *choices*, or any *name*, or any text (*prose*), or
-    else the numbers from *least* to *most*. A number of *seconds* may be given with a unit.
+    else the numbers from *least* to *most*. A number of *seconds* may have a fraction, and may be given with a unit.
+    Other numbers count something, and are whole.
     """
 
     def __init__(
@@ -82,11 +83,13 @@ class Setting:
             number = seconds_in(word) if self.seconds else float(word)
         except ValueError:
             number = float("nan")
-        if not self.least <= number <= self.most:
+        is_whole = self.seconds or number.is_integer()
+        if not self.least <= number <= self.most or not is_whole:
+            what = "a number" if self.seconds else "a whole number"
             unit = " seconds, or one with its unit: 90s, 5m, 2h, 1d" if self.seconds else ""
             raise errors.InvalidValue(
                 f"{word!r} is not a valid value of {key}",
-                f"Give a number from {self.least:g} to {self.most:.15g}{unit}.",
+                f"Give {what} from {self.least:g} to {self.most:.15g}{unit}.",
             )
         return int(number) if number.is_integer() else number
 
@@ -182,6 +185,7 @@ SETTINGS: dict[str, Setting] = {
         900,
         "seconds for which an agent may repeat the same calls without changing anything, before the leader is notified;"
         " 0: never notify",
+        seconds=True,
         most=30 * 86400,
     ),
     "wakeAgainAfter": Setting(

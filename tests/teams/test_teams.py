@@ -230,3 +230,16 @@ def test_a_copy_names_commands_that_work(cli: Cli, tmp_path: Path) -> None:
     cli.ok("release-task", "1", agent="bob", team="old")
     command = cli(*words, agent="lea").stdout.rpartition("continue there: teams ")[2]
     assert cli.ok(*shlex.split(command), agent="lea", team="")["team"] == "old"
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["max_depth", "max_broadcasts_per_agent", "max_shadows", "max_resumes_per_hour", "budget"],
+)
+def test_a_setting_that_counts_is_a_whole_number(cli: Cli, key: str) -> None:
+    """A time may have a fraction."""
+    made(cli, "old", closed=False)
+    refused = cli("set", key, "1.5", "--json", agent="lea", team="old")
+    assert refused.status == 2 and "a whole number from" in refused.error["hint"]
+    assert cli.ok("set", key, "2.0", agent="lea", team="old")["value"] == 2
+    assert cli.ok("set", "circlingAfter", "1.5m", agent="lea", team="old")["value"] == 90
