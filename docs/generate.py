@@ -46,6 +46,8 @@ staleAfterSeconds: 600 (team)
 `teams set KEY VALUE` changes a setting of the team. With `--user` it changes the default for new teams, in
 `config.json`. Leaders and `human` may change settings; those that act in your name are for `human` alone.
 
+`teams set KEY ""`, with an empty text, removes the team's own value, or with `--user` yours: the default counts again.
+
 | setting | default | values | meaning |
 |---|---|---|---|
 """

@@ -170,13 +170,14 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
 
 
 def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens: str) -> int:
-    """Set the budget of the agent or run *of* to *tokens*, or remove it if *tokens* is 0. Returns the new limit.
+    """Set the budget of the agent or run *of* to *tokens*, or remove it if *tokens* is 0 or empty. Returns the new
+    limit.
 
     Raises:
         InvalidValue: There is no such agent or run, or the limit is not a valid number of tokens.
     """
     by = require(store, team_name, caller, "set", SETTING).caller.name
-    limit = int(settings.known(SETTING).parse(SETTING, tokens))
+    limit = 0 if settings.is_default(tokens) else int(settings.known(SETTING).parse(SETTING, tokens))
     team = teams.get(store, team_name)
     if team.find(of) is None and not any(s.run == of for s, _ in store.scan(team_name, sessions.SESSION, [])):
         raise errors.InvalidValue(f"team {team_name} has no agent and no run {of!r}", "See: teams list-agents --json")

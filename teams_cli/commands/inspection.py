@@ -22,6 +22,7 @@ from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.store import opening, pace
 from teams_cli.store.files import disk
+from teams_cli.store.files.engine import FILES
 from teams_cli.teams import config, history, settings, teams
 from teams_cli.teams.teams import TEAM
 from teams_cli.views import board
@@ -53,6 +54,8 @@ _SET = """Change a setting of the team, or with --user the default for your new 
 
 `budget` limits the tokens of the whole team; with --for, of one agent or run. At 80 % of a budget the leader and the
 person are notified. When it is used up, no turn begins until it is raised.
+
+An empty value, `teams set KEY ""`, removes the team's own value, or yours with --user: the default counts again.
 
 With --user, `store` says where your teams are: `files`, or the postgresql:// address of a database.
 
@@ -92,16 +95,27 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
         return _set_budget(call, value, of)
     if of is not None:
         raise errors.WrongUsage(f"{key} applies to the whole team", "Leave out --for.")
-    if key == "harness" or (key == resuming.ON_LIMIT and value not in resuming.LIMIT_CHOICES):
+    names_client = key == "harness" or (key == resuming.ON_LIMIT and value not in resuming.LIMIT_CHOICES)
+    if names_client and not settings.is_default(value):
         profiles.get(value, call.config)  # refuses an unknown client
     if user:
-        return {"key": key, "value": _set_of_user(call, key, value), "source": "user"}
+        return {"key": key, "value": _set_of_user(call, key, value), "source": _source(value, "user")}
     if key == _STORE:
         raise errors.InvalidValue("store applies to all your teams", "Use --user.")
     changed = settings.change(call.store, call.team, call.caller, key, value)
     call.try_to(lambda: deliver(call.store, call.team, TEAM, call.load_team()))
     call.try_to(lambda: call.notify(call.load_team()))
-    return {"key": key, "value": changed, "source": "team"}
+    return {"key": key, "value": changed, "source": _source(value, "team")}
+
+
+def _source(value: str, changed: str) -> str:
+    """Return where a setting has its value from, now that its value in *changed* (`team` or `user`) was set."""
+    return "default" if settings.is_default(value) else changed
+
+
+def words_of_set(done: dict[str, Any]) -> list[str]:
+    value = "none" if done["value"] == "" else done["value"]
+    return [f"{done['key']}: {value} ({done.get('for') or done['source']})"]
 
 
 def _set_budget(call: Call, value: str, of: str | None) -> Any:
@@ -111,7 +125,8 @@ def _set_budget(call: Call, value: str, of: str | None) -> Any:
     else:
         changed = budgets.change(call.store, call.team, call.caller, of, value)
     call.try_to(lambda: waking.wake_all_with_mail(call.store, call.load_team(), call.config, call.environ))
-    return {"key": budgets.SETTING, "value": changed, "source": "team", **({"for": of} if of else {})}
+    source = _source(value, "team")
+    return {"key": budgets.SETTING, "value": changed, "source": source, **({"for": of} if of else {})}
 
 
 def _set_of_user(call: Call, key: str, value: str) -> Any:
@@ -119,14 +134,16 @@ def _set_of_user(call: Call, key: str, value: str) -> Any:
         raise errors.NotAllowed("only the human may set defaults", f"Run it with --as {HUMAN}.")
     user_config = config.own_of(call.store.root)
     if key == _STORE:
-        parsed: Any = opening.without_secrets(opening.check_address(value))
-        changed = user_config.having(store=value)
+        address = FILES if settings.is_default(value) else opening.check_address(value)
+        counting: Any = opening.without_secrets(address)
+        changed = user_config.having(store=value or None)
     else:
-        parsed = settings.known(key).parse(key, value)
-        changed = user_config.having(settings={**user_config.settings, key: parsed})
+        table = settings.changed_table(user_config.settings, key, value)
+        counting = table.get(key, settings.known(key).default)
+        changed = user_config.having(settings=table)
     disk.prepare_root(call.store.root)
     config.save(call.store.root, changed)
-    return parsed
+    return counting
 
 
 def _settings(call: Call) -> Any:
@@ -421,14 +438,14 @@ COMMANDS = table(
         argument("KEY", "The setting; `teams settings` lists them.", name="key"),
         argument(
             "VALUE",
-            "The new value; for `rules`, a text, or `-` to read it from standard input.",
+            "The new value; for `rules`, a text, or `-` to read it from standard input. Empty: the default again.",
             name="value",
             text=True,
         ),
         switch("--user", "Change your default for new teams.", at_shell=True),
         option("--for", "With `budget`: the agent or run that it limits.", name="of", metavar="AGENT|RUN"),
         doc=_SET,
-        words=lambda done: [f"{done['key']}: {done['value']} ({done.get('for') or done['source']})"],
+        words=words_of_set,
         traits="repeatable for_person",
         example="set staleAfterSeconds 600",
         also={"config configure set-setting": "", "rate-limited limited": "set onLimit VALUE"},

@@ -263,20 +263,40 @@ def refuse_persons(key: str, caller: Caller) -> None:
         )
 
 
+def is_default(word: str) -> bool:
+    """Whether *word*, the new value of a setting, stands for the default: it is empty."""
+    return not word
+
+
+def changed_table(table: dict[str, Any], key: str, word: str) -> dict[str, Any]:
+    """Return the table of settings with the value that *word* means for *key*; without the key if *word* stands for the
+    default.
+
+    Raises:
+        InvalidValue: There is no such setting, or it can't have this value.
+    """
+    setting = known(key)
+    if is_default(word):
+        return {other: value for other, value in table.items() if other != key}
+    return {**table, key: setting.parse(key, word)}
+
+
 def change(store: Store, team_name: str, caller: Caller | None, key: str, word: str) -> Value:
-    """Change a setting of the team.
+    """Change a setting of the team. If *word* is empty, the team's own value is removed, so that the default counts
+    again. Returns the value that counts now.
 
     Raises:
         InvalidValue: There is no such setting, or it can't have this value.
     """
     caller = require(store, team_name, caller, "set", key).caller
-    value = known(key).parse(key, word)
+    value = known(key).default if is_default(word) else known(key).parse(key, word)
     refuse_persons(key, caller)
 
     def edit(team: Team) -> Team:
-        if team.settings.get(key) == value:
+        table = changed_table(team.settings, key, word)
+        if table == team.settings:
             return team
-        changed = team.having(settings={**team.settings, key: value})
+        changed = team.having(settings=table)
         return owing(changed, *_notices_of_rules(changed, caller.name)) if key == RULES else changed
 
     before, team = update(store, team_name, TEAM, team_name, edit)
@@ -287,7 +307,8 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
 
 def _notices_of_rules(team: Team, by: str) -> list[Owed]:
     """Return the notices of the team's new rules to all members except *by*, the member who set the rules."""
-    body = f"{by} set the rules of the team:\n{team.settings[RULES]}"
+    rules = team.settings.get(RULES)
+    body = f"{by} set the rules of the team:\n{rules}" if rules else f"{by} removed the rules of the team"
     uid = f"rules-{os.urandom(6).hex()}"
     return [
         Owed(to=name, message=body, uid=f"{uid}~{name}", by=by, about=RULES, event="rules-changed")

@@ -27,6 +27,9 @@ def test_the_rules_are_said_once(cli: Cli) -> None:
     assert cli.refused("set", "rules", " ", agent="lea") == (2, "invalid_value")
     cli.ok("set", "rules", rules, agent="lea")
     assert told(cli, "bob") == []
+    cli.ok("set", "rules", "", agent="lea")
+    assert told(cli, "bob") == ["lea removed the rules of the team"]
+    assert "rules" not in cli.ok("join-team", agent="eve")
 
 
 def test_an_owner_is_told_what_another_edited(cli: Cli) -> None:

@@ -243,3 +243,36 @@ def test_a_setting_that_counts_is_a_whole_number(cli: Cli, key: str) -> None:
     assert refused.status == 2 and "a whole number from" in refused.error["hint"]
     assert cli.ok("set", key, "2.0", agent="lea", team="old")["value"] == 2
     assert cli.ok("set", "circlingAfter", "1.5m", agent="lea", team="old")["value"] == 90
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rules", "Be kind"),
+        ("worktree.setup", "make"),
+        ("worktree.copy", ".env"),
+        ("notify", "cat"),
+        ("onLimit", "wait"),
+        ("harness", "codex"),
+        ("delivery", "interject"),
+        ("budget", "100"),
+    ],
+)
+def test_an_empty_value_brings_the_default_back(cli: Cli, key: str, value: str) -> None:
+    """For new teams, with --user, and for one team."""
+
+    def row() -> tuple[str, str]:
+        found = next(row for row in cli.ok("settings", agent="human")["settings"] if row["key"] == key)
+        return found["value"], found["source"]
+
+    default = row()
+    assert default[1] == "default"
+    for user in (["--user"], []):
+        if not user:
+            made(cli, "old", closed=False)
+        cli.ok("set", *user, key, value, agent="human")
+        assert row()[1] == ("user" if user else "team")
+        assert cli.refused("set", *user, key, " ", agent="human") == (2, "invalid_value")
+        assert cli.ok("set", *user, key, "", agent="human") == {"key": key, "value": default[0], "source": "default"}
+        assert row() == default
+        cli.ok("set", *user, key, "", agent="human")
