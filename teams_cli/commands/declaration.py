@@ -56,6 +56,8 @@ class Parameter:
     default: Any = None
     least: int | None = None
     """The least number that it takes."""
+    most: int | None = None
+    """The greatest number that it takes."""
 
     def __init__(self, flags: str, help: str, **options: Any) -> None:
         self.flags = flags.split()
@@ -124,6 +126,19 @@ class Parameter:
         """Return what follows its name in the usage: a blank and a word for its value, or "" for a switch."""
         return "" if self.positional or self.flag else f" {self.metavar}"
 
+    def check_bounds(self, value: Any) -> None:
+        """Check that the value, if it is a number with bounds, is within them.
+
+        Raises:
+            WrongUsage, InvalidValue: It is too small, too large or NaN.
+        """
+        is_in_bounds = (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+        if not is_in_bounds:
+            refusal = errors.InvalidValue if self.duration else errors.WrongUsage
+            most = "" if self.most is None else f" to {self.most}"
+            shown = f"{value:g}" if self.duration else value
+            raise refusal(f"{shown} is not a valid {self.shown}", f"Give a number from {self.least}{most}.")
+
     def convert(self, word: str) -> Any:
         """Return the value that *word*, from the command line or a request, means.
 
@@ -156,6 +171,15 @@ def argument(word: str, help: str, **options: Any) -> Parameter:
 def option(flags: str, help: str, **options: Any) -> Parameter:
     """A parameter known by its name."""
     return Parameter(flags, help, **options)
+
+
+EVERY_ROW = 1_000_000
+"""The greatest limit of rows. No list has more, and every engine takes the number."""
+
+
+def row_limit(help: str, **options: Any) -> Parameter:
+    """The option by which a list shows only some of its rows."""
+    return option("--limit", help, type=int, least=1, most=EVERY_ROW, metavar="N", **options)
 
 
 def switch(flags: str, help: str, **options: Any) -> Parameter:
@@ -333,14 +357,13 @@ class Command:
         """Split the values of parameters that take several ids. Return the parameter for one id, if it was given.
 
         Raises:
-            WrongUsage, InvalidValue: A number is too small, or NaN; or an id is blank.
+            WrongUsage, InvalidValue: A number is too small, too large or NaN; or an id is blank.
         """
         id_parameter: Parameter | None = None
         for parameter in self.own:
             name, value = parameter.name, values[parameter.name]
-            if parameter.least is not None and value is not None and not value >= parameter.least:
-                refusal = errors.InvalidValue if parameter.duration else errors.WrongUsage
-                raise refusal(f"{value:g} is not a valid {parameter.shown}", f"Give a number from {parameter.least}.")
+            if value is not None:
+                parameter.check_bounds(value)
             if parameter.is_id and value and parameter.many:
                 if not all(each_name([word]) for word in value):  # an empty variable of a script
                     raise errors.InvalidValue(

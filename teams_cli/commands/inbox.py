@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import Command, argument, option, row_limit, switch, table
 from teams_cli.commands.phrases import Table, agent_state, ago, present
 from teams_cli.messages import reading
 from teams_cli.messages.messages import Message, quote, quote_bounded
@@ -320,7 +320,7 @@ COMMANDS = table(
         option("--from", "Only from this sender.", metavar="AGENT", name="from_", seldom=True),
         option("--since", "Only messages after this one.", metavar="MESSAGE", seldom=True),
         option("--wait", "How long to wait for a message.", metavar="SECONDS"),
-        option("--limit", "Show at most N.", type=int, least=1, metavar="N", default=20, seldom=True),
+        row_limit("Show at most N.", default=20, seldom=True),
         doc=_READ,
         words=words_of_read,
         answers=list[Message],
@@ -351,7 +351,7 @@ COMMANDS = table(
         _sent,
         option("--to", "Only messages to this member.", metavar="AGENT"),
         switch("--open", "Only messages that somebody still has to handle."),
-        option("--limit", "Show at most the newest N.", type=int, least=1, metavar="N", default=20),
+        row_limit("Show at most the newest N.", default=20),
         doc=_SENT,
         words=words_of_sent_before,
         answers=list[Message],

@@ -14,7 +14,7 @@ from teams_cli.clients import known, profiles
 from teams_cli.clock import length
 from teams_cli.commands import console
 from teams_cli.commands.call import Call, Outcome, Stream
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import Command, argument, option, row_limit, switch, table
 from teams_cli.commands.inbox import state_in_words
 from teams_cli.commands.phrases import Table, agent_state, clock_time, counts_of
 from teams_cli.messages.notices import deliver
@@ -407,7 +407,7 @@ COMMANDS = table(
         "history",
         _history,
         option("--since", "Only changes from this time on.", metavar="TIME"),
-        option("--limit", "Show at most the newest N.", type=int, least=1, metavar="N"),
+        row_limit("Show at most the newest N."),
         switch("--follow", "Continue with new changes until interrupted.", at_shell=True),
         doc=_HISTORY,
         words=words_of_changes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from teams_cli import errors, text
 from teams_cli.commands import task_documents
-from teams_cli.commands.declaration import Command, argument, option, switch, table
+from teams_cli.commands.declaration import Command, argument, option, row_limit, switch, table
 from teams_cli.commands.phrases import Table, age, ago, clock_time, length_of
 from teams_cli.commands.task_documents import lines_of_pages
 from teams_cli.names import each_name
@@ -403,7 +403,7 @@ COMMANDS = (
             option("--in", "Search only there; may be repeated.", choices=search.PLACES, many=True, name="places"),
             option("--from", "Only texts by this agent.", metavar="AGENT", name="sender"),
             option("--since", "Only changes from this time on.", metavar="TIME"),
-            option("--limit", f"At most N; the default is {_HITS}.", type=int, least=1, metavar="N"),
+            row_limit(f"At most N; the default is {_HITS}."),
             doc=_SEARCH,
             words=words_of_hits,
             traits="reads",

@@ -6,7 +6,7 @@ import os
 
 from teams_cli import errors, text
 from teams_cli.clock import SystemClock
-from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, switch, table
+from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, row_limit, switch, table
 from teams_cli.commands.phrases import Table, age, ago, length_of, present, time_left
 from teams_cli.commands.task_documents import (
     after_line,
@@ -474,7 +474,7 @@ COMMANDS = table(
         option("--owner", "Only tasks of this member.", metavar="AGENT"),
         switch("--ready", "Only pending tasks without open blockers."),
         switch("--blocked", "Only pending tasks with open blockers.", seldom=True),
-        option("--limit", "Show at most N.", type=int, least=1, metavar="N", seldom=True),
+        row_limit("Show at most N.", seldom=True),
         doc=_GET,
         words=words_of_rows,
         answers=list[Task],

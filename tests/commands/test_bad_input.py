@@ -52,6 +52,11 @@ REFUSED = [
     ("create-task t --blocked-by task-99", "lea", 10, "task_not_found"),
     (f"create-task {LONG_LINE}", "lea", 2, "invalid_value"),
     (f"get-tasks --limit {'9' * 5000}", "bob", 2, "wrong_usage"),
+    *(
+        (f"{list_words} --limit {number}", "bob", 2, "wrong_usage")
+        for list_words in ("get-tasks", "get-landings", "read-messages", "sent", "history", "search x")
+        for number in ("-1", "0", "9" * 23)
+    ),
     ("read-messages --wait nan", "bob", 2, "invalid_value"),
     ("propose-plan p --wait=-1", "bob", 2, "invalid_value"),
     ("read-messages --since yesterday", "bob", 2, "invalid_value"),

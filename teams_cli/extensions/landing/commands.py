@@ -6,7 +6,7 @@ from functools import partial
 
 from teams_cli import errors
 from teams_cli.commands import landing_queue
-from teams_cli.commands.declaration import TASK, Command, argument, option, switch, table
+from teams_cli.commands.declaration import TASK, Command, argument, option, row_limit, switch, table
 from teams_cli.extensions.landing import lander, queueing
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import Landing
@@ -85,7 +85,7 @@ def _get(call: Call, landing: str | None, open: bool, limit: int | None) -> Any:
     rows = landings.all_of(call.store, team.name, call.problems)
     if open:
         rows = [row for row in rows if not row.over]
-    if limit:
+    if limit is not None:
         rows = rows[-limit:]
     return [landings.to_document(row) for row in rows]
 
@@ -122,7 +122,7 @@ COMMANDS = table(
         _get,
         argument("ID", "A landing to show in full: 3, #3 or landing-3.", name="landing", required=False),
         switch("--open", "Only landings that have not ended."),
-        option("--limit", "Show at most the newest N.", type=int, metavar="N"),
+        row_limit("Show at most the newest N."),
         doc=_GET,
         words=landing_queue.words_of_landings,
         answers=list[Landing],

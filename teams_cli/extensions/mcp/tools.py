@@ -14,7 +14,7 @@ from teams_cli.agents import attention
 from teams_cli.clients import permissions
 from teams_cli.clients.own_entries import PROMPT_TOOL
 from teams_cli.commands.call import Call
-from teams_cli.commands.declaration import Command
+from teams_cli.commands.declaration import EVERY_ROW, Command
 from teams_cli.extensions.mcp import results
 from teams_cli.extensions.mcp.identity import Rights
 from teams_cli.names import HUMAN
@@ -36,8 +36,6 @@ _FULL = "full"
 _ASK = "ask-others"
 _QUESTION_COMMANDS = (_ASK, "answer", "respond-to-broadcast")
 """Commands that are not offered while questions are off."""
-_EVERY_ROW = 1_000_000
-"""A limit so high that no list has more rows."""
 
 
 class Tool:
@@ -119,7 +117,7 @@ class Tool:
         more = 0
         if not is_full and self._marks_as_read and not any(arguments.get(key) for key in ("peek", "all", "limit")):
             # The command marks as read what it returns, so it may return only what fits into the answer.
-            rows = self.run(call, {**arguments, "peek": True, "limit": _EVERY_ROW})
+            rows = self.run(call, {**arguments, "peek": True, "limit": EVERY_ROW})
             fitting = results.rows_that_fit(rows)
             more = len(rows) - fitting
             arguments = {**arguments, "limit": fitting or None}
