@@ -331,7 +331,10 @@ def of_user(config: Config) -> dict[str, Value]:
     values = {}
     for key, value in config.settings.items():
         try:
-            values[key] = known(key).parse(key, "false" if value is False else str(value))
+            setting = known(key)
+            if isinstance(value, float) and not setting.seconds:
+                value = int(value)  # versions up to 0.2 stored fractions of what counts something
+            values[key] = setting.parse(key, "false" if value is False else str(value))
         except errors.InvalidValue as wrong:
             raise errors.DamagedRecord(f"config.json: settings.{key}: {wrong.message}", wrong.hint) from None
     return values

@@ -237,8 +237,10 @@ def test_a_copy_names_commands_that_work(cli: Cli, tmp_path: Path) -> None:
     ["max_depth", "max_broadcasts_per_agent", "max_shadows", "max_resumes_per_hour", "budget"],
 )
 def test_a_setting_that_counts_is_a_whole_number(cli: Cli, key: str) -> None:
-    """A time may have a fraction."""
+    """A time may have a fraction, and the user's file of an older version, of which the whole part counts."""
     made(cli, "old", closed=False)
+    (cli.root / "config.json").write_text(json.dumps({"settings": {key: 2.5}}))
+    assert cli.ok("spawn-team", "new", agent="zoe", team="new")["settings"][key] == 2
     refused = cli("set", key, "1.5", "--json", agent="lea", team="old")
     assert refused.status == 2 and "a whole number from" in refused.error["hint"]
     assert cli.ok("set", key, "2.0", agent="lea", team="old")["value"] == 2
