@@ -213,20 +213,27 @@ class Sender:
         self.rest = dict(request)
         self.team = ""
         if command.in_team and all(parameter.key != "team_name" for parameter in command.own):
-            self.team = _checked_text("teamName", self._take("team_name"))
+            self.team = _checked_name("teamName", _take(self.rest, "team_name"))
         info: dict[str, Any] = {}
         if key := _KEY_OF_INFO.get(command.name):
-            value = self._take(key) or {}
-            info = {camel_case(name): field for name, field in value.items()} if isinstance(value, dict) else {}
-            if not isinstance(value, dict) or info.keys() - set(_FIELDS_OF_INFO):
-                hint = f"It has {', '.join(_FIELDS_OF_INFO)}."
+            value = _take(self.rest, key) or {}
+            rest = dict(value) if isinstance(value, dict) else {}
+            info = {camel_case(name): _take(rest, name) for name in _FIELDS_OF_INFO}
+            if not isinstance(value, dict) or rest:
+                hint = f"It has {', '.join(info)}."
                 raise errors.InvalidValue(f"{camel_case(key)} must be an object", hint)
-        self.agent, self.display, self.type = (_checked_text(name, info.get(name, "")) for name in _FIELDS_OF_INFO)
+        self.agent = _checked_name("agentId", info.get("agentId"))
+        self.display, self.type = (_checked_text(name, info.get(name)) for name in ("agentName", "agentType"))
 
-    def _take(self, key: str) -> Any:
-        """Remove the value of a key, in both spellings, and return it; "" if there is none."""
-        values = [self.rest.pop(spelled, None) for spelled in (key, camel_case(key))]
-        return next((value for value in values if value is not None), "")
+    def refuse_other_team(self, team: str) -> None:
+        """Refuse the request if it names another team than *team*, which its address names, or "".
+
+        Raises:
+            InvalidValue: There are two teams.
+        """
+        named = self.team or self.rest.get("teamName")  # the latter is for a command whose own parameter is the team
+        if team and named not in (None, "", team):
+            raise errors.InvalidValue(f"the request names two teams, {team} and {named}", "Name one of them.")
 
     def known_as(self, agent: str) -> str:
         """Return the name of the sender; "" if nobody says it. *agent* is the name that the server knows from elsewhere
@@ -244,10 +251,32 @@ class Sender:
 
 
 _KEY_OF_INFO = {"spawn-team": "leader_info", "join-team": "member_info"}
-_FIELDS_OF_INFO = ("agentId", "agentName", "agentType")
+_FIELDS_OF_INFO = ("agent_id", "agent_name", "agent_type")
+
+
+def _take(values: dict[str, Any], key: str) -> Any:
+    """Remove the value of a key, in both spellings, and return it; None if there is none.
+
+    Raises:
+        InvalidValue: Both spellings have a value.
+    """
+    spellings = dict.fromkeys((key, camel_case(key)))
+    found = [value for spelled in spellings if (value := values.pop(spelled, None)) is not None]
+    if len(found) > 1:
+        raise errors.InvalidValue(f"{' and '.join(spellings)} mean the same", "Give one of them.")
+    return found[0] if found else None
+
+
+def _checked_name(key: str, value: Any) -> str:
+    name = _checked_text(key, value)
+    if value is not None and not name.strip():  # an empty variable of a script
+        raise errors.InvalidValue(f"{key} is blank", f"Give a name, or leave {key} out.")
+    return name
 
 
 def _checked_text(key: str, value: Any) -> str:
+    if value is None:
+        return ""
     if not isinstance(value, str):
         raise errors.InvalidValue(f"{key} must be a string", "Give a name.")
     return value

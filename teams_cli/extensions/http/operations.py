@@ -63,6 +63,7 @@ class Operations:
         def run(call: Call) -> tuple[Any, Call]:
             return requests.answer(call, command.name, sender.rest, requests.camel_case), call
 
+        sender.refuse_other_team(request.query_params.get("team", ""))
         agent = sender.known_as(request.query_params.get("as") or ("" if sender.agent else HUMAN))
         return await self.call(request, run, command.long, agent, sender)
 

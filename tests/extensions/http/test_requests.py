@@ -62,6 +62,16 @@ REFUSED: list[tuple[str, str, Any, tuple[int, str]]] = [
     ("POST", "/api/claim-task?as=mia", {}, (400, "wrong_usage")),
     ("POST", "/api/claim-task?as=mia", {"task": {"a": 1}}, (400, "invalid_value")),
     ("POST", "/api/claim-task?as=mia", {"task": "1", "more": 1}, (400, "invalid_value")),
+    ("POST", "/api/claim-task?as=mia&team=nix", {"task": "2", "teamName": ALPHA}, (400, "invalid_value")),
+    ("POST", "/api/join-team?as=zoe&team=nix", {"teamName": ALPHA}, (400, "invalid_value")),
+    *(
+        ("POST", "/api/share", {"key": "k", "text": "t", **named}, (400, "invalid_value"))
+        for named in (
+            {"teamName": ALPHA, "team_name": "nix"},
+            {"teamName": ALPHA, "team_name": ALPHA},
+            {"teamName": ""},
+        )
+    ),
     ("POST", "/api/ack?as=mia", {"message": []}, (400, "invalid_value")),
     ("POST", "/api/read-messages?as=mia", {"wait": 0.05}, (408, "wait_ran_out")),
     ("POST", "/api/send-message?team=nix", {"to": "mia", "text": "x"}, (404, "team_not_found")),

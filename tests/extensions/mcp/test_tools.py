@@ -155,6 +155,8 @@ async def test_tools_are_called_as_in_opencode_teams(tmp_path: Path) -> None:
         assert (await call(lead, "approve-plan", planId=plan["id"]))["status"] == "approved"
         assert (await call(lead, "request-shutdown", agentId="agent-2"))["agent"] == "agent-2"
         assert (await call(lead, "get-tasks", teamName="other"))["result"] == []
+        doubled = await refusal(lead, "share", key="k", text="t", team_name="other", teamName="review-pr-456")
+        assert doubled["message"] == "team_name and teamName mean the same"
         mine = await refusal(member, "join_team", teamName="other", memberInfo={"agentId": "bob"})
         assert mine["message"] == "you are agent-2, not bob"
 
