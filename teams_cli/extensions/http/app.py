@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 import os
 from hmac import compare_digest
 from urllib.parse import parse_qs
@@ -14,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from teams_cli import errors
 from teams_cli.commands.call import Call
 from teams_cli.extensions.http import feeds, janus, openapi, refusals
 from teams_cli.extensions.http.boards import Boards
@@ -25,7 +27,7 @@ from teams_cli.serving.watching import Departed, Watchers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Collection
     from typing import Any
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -148,14 +150,14 @@ class Api:
         api = [
             Route("/agents", _with_refusals(self.agents)),
             Route("/agents/{name}/message", self.message, methods=["POST"]),
-            Route("/agents/{name}/log", _with_refusals(self.log)),
+            Route("/agents/{name}/log", _with_refusals(self.log, ["lines"])),
             Route("/board", _with_refusals(self.boards.whole)),
             Route("/board/teams", _with_refusals(self.boards.teams)),
-            Route("/board/rows", _with_refusals(self.boards.rows)),
-            Route("/board/messages", _with_refusals(self.boards.messages)),
+            Route("/board/rows", _with_refusals(self.boards.rows, ["after", "messages", "finished"])),
+            Route("/board/messages", _with_refusals(self.boards.messages, ["before", "limit", "whole"])),
             Route("/board/report", _with_refusals(self.boards.report)),
-            Route("/proof", _with_refusals(lambda request: _prove(request, token))),
-            Route("/events", _with_refusals(self.events)),
+            Route("/proof", _with_refusals(lambda request: _prove(request, token), ["nonce"])),
+            Route("/events", _with_refusals(self.events, ["lastEventId", "token"])),
             *(route for command in requests.offered() for route in self._routes(command)),
         ]
         routes = [
@@ -178,16 +180,18 @@ class Api:
         """Return the addresses of a command: the command's name, and the names that OpenCode Teams has for it."""
 
         async def handle(request: Request) -> Response:
-            arguments = _query(request, command) if command.reads else await self.bodies.read(request)
+            arguments = _query(request, lists) if command.reads else await self.bodies.read(request)
             document, call = await self.operations.command(request, command, arguments)
             damaged = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
             return self.operations.receipts.expect(request, Document(document, headers=damaged), call)
 
+        many = [parameter for parameter in requests.parameters(command) if parameter.many]
+        lists = {requests.camel_case(name) for parameter in many for name in parameter.spellings}
         snake = command.name.replace("-", "_")
         names = dict.fromkeys((command.name, snake, f"team_{snake}", f"team-{command.name}"))
-        return [
-            Route(f"/{name}", _with_refusals(handle), methods=["GET" if command.reads else "POST"]) for name in names
-        ]
+        method = "GET" if command.reads else "POST"
+        answer = _with_refusals(handle, None if command.reads else (), lists)  # a command refuses what it does not take
+        return [Route(f"/{name}", answer, methods=[method]) for name in names]
 
     async def agents(self, request: Request) -> Response:
         team = request.query_params.get("team", "")
@@ -197,6 +201,7 @@ class Api:
         """Deliver a message to an agent. Refusals have the form of Janus."""
         name, query = request.path_params["name"], request.query_params
         try:
+            _check_query(request, ("team", "interrupt"))
             body = await self.bodies.read(request)
             sender = body.get("sender")
             return await self.operations.call(
@@ -230,21 +235,45 @@ async def _prove(request: Request, token: str) -> Response:
     return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
 
 
-def _query(request: Request, command: Command) -> dict[str, Any]:
-    """Return the command's arguments from the query of the request's address. A parameter that takes several values
-    gets a list.
+def _check_query(request: Request, known: Collection[str] | None, lists: Collection[str] = ()) -> None:
+    """Check that the query of the request's address has only *known* parameters, unless *known* is None. Only those in
+    *lists* may be given several times. Names must not be blank: an empty variable of a script does not mean the human.
+
+    Raises:
+        InvalidValue: The query is not valid.
     """
-    lists = {requests.camel_case(parameter.key) for parameter in requests.parameters(command) if parameter.many}
+    query = request.query_params
+    for key in query:
+        if known is not None and key not in known:
+            hint = f"It takes {', '.join(known)}."
+            if request.method not in _READING:
+                hint = f"{hint} Put other values into the JSON body: {json.dumps({key: query[key]})}"
+            raise errors.InvalidValue(f"{key}: unknown field of the query", hint)
+        if len(query.getlist(key)) > 1 and key not in lists:
+            raise errors.InvalidValue(f"the query has {key} several times", "Give it once.")
+        if key in _GENERAL_PARAMETERS and not query[key].strip():
+            raise errors.InvalidValue(f"{key} is blank in the query", f"Write ?{key}=NAME, or leave {key} out.")
+
+
+def _query(request: Request, lists: Collection[str]) -> dict[str, Any]:
+    """Return the command's arguments from the query of the request's address. The parameters in *lists* get a list of
+    their values.
+    """
     query = request.query_params
     keys = [key for key in query if key not in _GENERAL_PARAMETERS]
     return {key: query.getlist(key) if key in lists else query[key] for key in keys}
 
 
-def _with_refusals(handle: Handler) -> Handler:
-    """Return a handler that calls *handle*, and answers with the document of a refusal if *handle* raises an error."""
+def _with_refusals(handle: Handler, parameters: Collection[str] | None = (), lists: Collection[str] = ()) -> Handler:
+    """Return a handler that calls *handle*, and answers with the document of a refusal if *handle* raises an error. The
+    query may have the *parameters* besides those of every request, or any if they are None. Those in *lists* may be
+    given several times.
+    """
+    known = None if parameters is None else (*_GENERAL_PARAMETERS, *parameters)
 
     async def answer(request: Request) -> Response:
         try:
+            _check_query(request, known, lists)
             return await handle(request)
         except (Departed, ClientDisconnect):
             return refusals.refusal_answer(_SERVER_ENDED)

@@ -72,6 +72,15 @@ REFUSED: list[tuple[str, str, Any, tuple[int, str]]] = [
             {"teamName": ""},
         )
     ),
+    *(
+        ("POST", f"/api/set?{query}", {"key": "permissions", "value": "all"}, (400, "invalid_value"))
+        for query in ("as=", "as", "as=%20", "team=", "as=lea&as=human", "as=lea&value=ask", "key=delivery", "nix=1")
+    ),
+    *(
+        ("GET", f"/api/{path}", None, (400, "invalid_value"))
+        for path in ("get-tasks?team=", "board?as=", "agents?team=", "board/rows?nix=1", "proof?nonce=1&nix=1")
+    ),
+    ("GET", "/api/get-tasks?status=pending&status=failed", None, (400, "invalid_value")),
     ("POST", "/api/ack?as=mia", {"message": []}, (400, "invalid_value")),
     ("POST", "/api/read-messages?as=mia", {"wait": 0.05}, (408, "wait_ran_out")),
     ("POST", "/api/send-message?team=nix", {"to": "mia", "text": "x"}, (404, "team_not_found")),
