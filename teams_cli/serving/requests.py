@@ -27,6 +27,20 @@ if TYPE_CHECKING:
     Arguments = Sequence[tuple[Parameter, str]]
 
 
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object from its keys and values, for the parser of a request.
+
+    Raises:
+        InvalidValue: A key is there twice. One of the values would be lost.
+    """
+    document: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in document:
+            raise errors.InvalidValue(f"the JSON has {key[:100]!r} twice in one object", "Give it once.")
+        document[key] = value
+    return document
+
+
 def offered() -> list[Command]:
     """Return the commands that programs may request, in the order of the help."""
     return [command for command in commands.every().values() if not command.at_shell]

@@ -234,11 +234,12 @@ def _parsed(body: bytes) -> dict[str, Any]:
 
     Raises:
         RequestRefused: The body is not a JSON object.
+        InvalidValue: A key is in it twice.
     """
     if not body:
         return {}
     try:
-        document = json.loads(body, parse_constant=_refuse_constant)
+        document = json.loads(body, parse_constant=_refuse_constant, object_pairs_hook=requests.unique_keys)
     except (ValueError, RecursionError):
         raise RequestRefused(400, "not_json", "the body is not JSON", "Send one JSON object, in UTF-8.") from None
     if not isinstance(document, dict):

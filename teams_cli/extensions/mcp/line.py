@@ -13,15 +13,19 @@ from threading import Event, Lock
 import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import (
+    INVALID_PARAMS,
     INVALID_REQUEST,
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
     JSONRPCNotification,
+    JSONRPCRequest,
     JSONRPCResponse,
     jsonrpc_message_adapter,
 )
 
+from teams_cli import errors
+from teams_cli.serving import requests
 from teams_cli.text import whole_characters
 
 TYPE_CHECKING = False
@@ -106,7 +110,8 @@ def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
     if not line.strip():
         return None
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        return _doubled_key(message, line) or SessionMessage(message)
     except ValueError:
         pass
     try:
@@ -120,6 +125,16 @@ def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
     elif whole != line:  # the SDK refuses half a character, so a replacement for it is tried
         return parsed(whole)
     return _error(id if isinstance(id, str | int) else None, INVALID_REQUEST, "this is not a JSON-RPC 2.0 message")
+
+
+def _doubled_key(message: object, line: bytes) -> JSONRPCError | None:
+    """Return the error for a request that has a key twice, of which the SDK keeps the last; else None."""
+    if isinstance(message, JSONRPCRequest):
+        try:
+            json.loads(line, object_pairs_hook=requests.unique_keys)
+        except errors.InvalidValue as doubled:
+            return _error(message.id, INVALID_PARAMS, f"{doubled.message}. {doubled.hint}")
+    return None
 
 
 def _error(id: str | int | None, code: int, message: str) -> JSONRPCError:

@@ -333,8 +333,8 @@ def _inner_arguments(value: object) -> dict[str, Any]:
     """
     if isinstance(value, str):
         try:
-            value = json.loads(value or "{}")
-        except ValueError:
+            value = json.loads(value or "{}", object_pairs_hook=requests.unique_keys)
+        except (ValueError, RecursionError, errors.InvalidValue):
             value = False
     if value is None:
         return {}

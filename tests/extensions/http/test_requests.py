@@ -82,6 +82,7 @@ REFUSED: list[tuple[str, str, Any, tuple[int, str]]] = [
     ),
     ("GET", "/api/get-tasks?status=pending&status=failed", None, (400, "invalid_value")),
     ("POST", "/api/ack?as=mia", {"message": []}, (400, "invalid_value")),
+    ("POST", "/api/claim-task?as=mia", b'{"task": "9", "task": "2"}', (400, "invalid_value")),
     ("POST", "/api/read-messages?as=mia", {"wait": 0.05}, (408, "wait_ran_out")),
     ("POST", "/api/send-message?team=nix", {"to": "mia", "text": "x"}, (404, "team_not_found")),
     ("POST", "/api/set", {"key": "nix", "value": "1"}, (400, "invalid_value")),

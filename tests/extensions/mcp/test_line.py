@@ -53,6 +53,11 @@ GARBAGE: list[tuple[bytes, int, int | str | None]] = [
     (b"null", INVALID_REQUEST, None),
     (b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": 7}}', INVALID_PARAMS, 9),
     (b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {}}', INVALID_PARAMS, 9),
+    (
+        b'{"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "a", "name": "b"}}',
+        INVALID_PARAMS,
+        9,
+    ),
     (b'{"jsonrpc": "2.0", "id": 9, "method": "tools/fly"}', METHOD_NOT_FOUND, 9),
     (b'{"jsonrpc": "2.0", "id": 9, "method": "resources/read", "params": {"uri": 7}}', INVALID_PARAMS, 9),
     (b'{"jsonrpc": "2.0", "id": 9, "method": "' + b"x" * (17 << 20) + b'"}', INVALID_REQUEST, None),
