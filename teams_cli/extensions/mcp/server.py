@@ -268,7 +268,7 @@ class TeamsServer:
         """
         tool = results.tool_meant(name, self.tools)
         if tool == tools.MORE_TOOLS and isinstance(arguments.get("name"), str):
-            name, arguments = arguments["name"], _inner_arguments(arguments.get("arguments"))
+            name, arguments = arguments["name"], _inner_arguments(arguments)
             tool = results.tool_meant(name, self.tools)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:100]}")
@@ -324,13 +324,16 @@ class TeamsServer:
             raise _protocol_error(report(error, ["mcp"]), "bug") from None
 
 
-def _inner_arguments(value: object) -> dict[str, Any]:
-    """Return the arguments that `more_tools` has for another tool: an object, or an object as JSON text, which some
-    models send; none if the value is missing.
+def _inner_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that `more_tools` was *given* for another tool: an object, or an object as JSON text, which
+    some models send; none if the object is missing.
 
     Raises:
-        MCPError: The value is something else.
+        MCPError: They are something else, or stand beside the name of the tool.
     """
+    value = given.get("arguments")
+    if given.keys() - {"name", "arguments"}:
+        value = False
     if isinstance(value, str):
         try:
             value = json.loads(value or "{}", object_pairs_hook=requests.unique_keys)

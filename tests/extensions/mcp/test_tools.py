@@ -73,6 +73,8 @@ async def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cl
         for wrong in ("target: mia", "[1]", '{"message": "1", "message": "2"}', ["mia"], 7):
             with pytest.raises(MCPError, match="arguments must be an object"):
                 await bob.call_tool("more_tools", {"name": "ack", "arguments": wrong})
+        with pytest.raises(MCPError, match="arguments must be an object"):
+            await bob.call_tool("more_tools", {"name": "ack", "message": "1"})
         refused = await refusal(bob, "more_tools", name="create_task", arguments={"title": "x"})
         assert refused["code"] == "not_allowed"
         with pytest.raises(MCPError, match="Unknown tool: fly"):
