@@ -112,7 +112,7 @@ def test_an_edit_during_the_review_is_for_its_owner_and_its_reviewer(shop: Shop)
     shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "a long result " * 60)
     then = " --next --wait 540"
     steps = f"next: teams review-task task-1 --accept{then}, or teams review-task task-1 --reject WHY{then}"
-    assert f"(msg-1) ({steps.removeprefix('next: ')})" in shop.at("mia", "whoami").stderr
+    assert f"(teams show-message msg-1) ({steps.removeprefix('next: ')})" in shop.at("mia", "whoami").stderr
     assert steps in shop.ok("mia", "show-task", "1") and steps not in shop.ok("bob", "show-task", "1")
     edited = shop.cli("update-task", "1", "--append", "Count from 1.", agent="lea")
     assert "description changed (bob, mia are notified)" in edited.stdout

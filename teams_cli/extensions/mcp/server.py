@@ -336,7 +336,7 @@ def _inner_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
         value = False
     if isinstance(value, str):
         try:
-            value = json.loads(value or "{}", object_pairs_hook=requests.unique_keys)
+            value = json.loads(value, object_pairs_hook=requests.unique_keys)
         except (ValueError, RecursionError, errors.InvalidValue):
             value = False
     if value is None:

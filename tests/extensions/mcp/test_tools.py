@@ -70,7 +70,7 @@ async def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cl
         said = {"target": "mia", "message": "hi"}
         for arguments in (said, json.dumps(said)):  # some models send the object as text
             assert (await call(bob, "more_tools", name="send_to_agent", arguments=arguments))["delivered"] is True
-        for wrong in ("target: mia", "[1]", '{"message": "1", "message": "2"}', ["mia"], 7):
+        for wrong in ("", "target: mia", "[1]", '{"message": "1", "message": "2"}', ["mia"], 7):
             with pytest.raises(MCPError, match="arguments must be an object"):
                 await bob.call_tool("more_tools", {"name": "ack", "arguments": wrong})
         with pytest.raises(MCPError, match="arguments must be an object"):
