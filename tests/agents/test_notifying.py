@@ -63,7 +63,7 @@ def test_a_command_that_fails_is_told_to_the_person(cli: Cli) -> None:
 def test_only_the_person_may_set_it(cli: Cli) -> None:
     refused = cli("set", "notify", "true", "--json", agent="lea")
     assert refused.status == 13 and "--as human" in refused.error["hint"]
-    assert "teams set notify off" in cli("set", "notify", "", "--json", agent="human").error["hint"]
+    assert "teams set notify off" in cli("set", "notify", " ", "--json", agent="human").error["hint"]
     held = cli("set", "notify", "true", "--json", agent="human", TEAMS_PERMISSIONS="edit")
     assert held.status == 13
 
