@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from teams_cli.teams.presence import OnceShown
     from teams_cli.teams.teams import Team
 
+_TEXTS = frozenset({"title", "description"})
+"""The fields that say what is to be done."""
 _MAX_NOTE = 8 * 1024
 _MOST_SHOWN = 400
 """The most characters that a notice shows of a changed description, and the history of a note."""
@@ -135,8 +137,10 @@ def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owe
 
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
-    """Return the member who last edited the task, if the *owner* has not seen an edit of another member; else None."""
-    edits = _notes_of_others(task, owner, ("edited",))
+    """Return the member who last changed the texts of the task, if the *owner* has not seen an edit of another member;
+    else None.
+    """
+    edits = [note for note in _notes_of_others(task, owner, ("edited",)) if _TEXTS.intersection(note.changed or ())]
     if edits and _unread_notices(store, team.name, owner, _uid_prefix("edited", task))[1]:
         return edits[-1].by
     return None

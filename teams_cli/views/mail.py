@@ -24,7 +24,7 @@ _LOSS_UIDS = (f"{SYSTEM}~lost-", f"{SYSTEM}~taken-")
 """The beginnings of the uids of notices about a task that their reader no longer has."""
 _FEW_NEW = 32
 """Messages whose envelopes are read. If more have come, the inbox is read, and its position is noted."""
-_LONGEST = 140
+_LONGEST = 180
 """Characters of a notice that are shown whole. A notice that is cut is shown again by the next wait."""
 _LONGEST_TO_ACT_ON = 600
 """Characters of a notice of an edit of the agent's own task that are shown whole: it has to act on it."""

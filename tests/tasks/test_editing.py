@@ -139,3 +139,12 @@ def test_a_new_leader_is_shown_every_key_of_a_list_of_tasks(cli: Cli) -> None:
 )
 def test_all_or_none(cli: Cli, text: str, refused: tuple[int, str]) -> None:
     assert cli.refused("create-task", "--from", "-", agent="lea", stdin=text.encode()) == refused
+
+
+def test_an_owner_who_missed_other_words_of_its_task_is_asked_to_look_again(cli: Cli) -> None:
+    """Not for a priority or a blocker, which ask for no other work."""
+    for change, editor in ((("--priority", "high"), None), (("--title", "another"), "lea")):
+        task = cli.ok("create-task", "one", agent="lea")["id"]
+        cli.ok("claim-task", task, agent="bob")
+        cli.ok("update-task", task, *change, agent="lea")
+        assert cli.ok("update-task", task, "--status", "completed", agent="bob").get("unseenEditBy") == editor
