@@ -136,14 +136,15 @@ def test_it_ends_though_nobody_reads_or_calls_wait(cli: Cli) -> None:
 
 
 def test_too_many_calls_at_once_are_refused_and_the_others_go_on(cli: Cli, line: Line) -> None:
-    waiting = {line.use("wait", message=True) for _ in range(140)}
+    cli.ok("create-task", "one", agent="lea")
+    waiting = {line.use("wait", task="1") for _ in range(140)}
     refused = [line.read() for _ in range(12)]
     assert {answer["result"]["structuredContent"]["error"]["code"] for answer in refused} == {"busy"}
-    cli.ok("send-message", "bob", "now", agent="lea")
+    cli.ok("update-task", "1", "--status", "cancelled", agent="human")
     waiting -= {answer["id"] for answer in refused}
     answered = [line.read() for _ in waiting]
     assert {answer["id"] for answer in answered} == waiting
-    assert {tuple(answer["result"]["structuredContent"]["unread"]) for answer in answered} == {("msg-1",)}
+    assert {answer["result"]["structuredContent"]["task"]["status"] for answer in answered} == {"cancelled"}
 
 
 def test_agents_started_through_it_write_nothing_to_the_line_and_outlive_it(tmp_path: Path) -> None:
