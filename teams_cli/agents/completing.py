@@ -79,7 +79,7 @@ def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit
     if task.check is not None:
         from teams_cli.agents import checking
 
-        worktree = worktree_of(store, standing.team.name, standing.name)
+        worktree = _worktree_of(store, standing.team.name, standing.name)
         edit.checked = checking.check_or_refuse(store, standing, task, edit, place, worktree)
         edit.claim = task.claim
         if is_owner:  # somebody may have edited the task while the check ran
@@ -89,9 +89,9 @@ def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit
         edit.submitted = edit.checked.commit if edit.checked else _current_commit(store, standing, place)
 
 
-def worktree_of(store: Store, team: str, agent: str) -> str:
+def _worktree_of(store: Store, team: str, agent: str) -> str:
     """Return the worktree that `teams` made for the agent, if it exists on this machine; else ""."""
-    if "session" not in store.holds(team, "session"):
+    if "session" not in store.holds(team, "session"):  # without importing sessions: `teams` started no agent
         return ""
     from teams_cli.agents import checkouts
 
@@ -111,7 +111,7 @@ def _current_commit(store: Store, standing: Standing, place: Workplace) -> str |
     """
     from teams_cli.agents import checkouts
 
-    checkout = checkouts.at(worktree_of(store, standing.team.name, standing.name) or place.directory)
+    checkout = checkouts.at(_worktree_of(store, standing.team.name, standing.name) or place.directory)
     return checkout.head if checkout else None
 
 
@@ -125,7 +125,7 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
         Conflict: Nobody else can get the work. Repeating the command completes the task as it is.
     """
     team_name, name = standing.team.name, standing.name
-    top = environment.checkout_around(worktree_of(store, team_name, name) or directory)
+    top = environment.checkout_around(_worktree_of(store, team_name, name) or directory)
     if not environment.is_worktree(top):
         return
     from teams_cli.agents import checkouts, work

@@ -239,8 +239,8 @@ def _comes_before_claim(entry: dict[str, Any]) -> bool:
 
 
 def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
-    """Whether the message need not be shown with the claimed task: it is about the loss or an edit of that task, or it
-    offers a task that is assigned to the caller, who claims it next.
+    """Whether the message says nothing new to the caller, who is shown the claimed task. This holds for a message about
+    the loss or an edit of that task, and for one that offers a task.
     """
     event, about = events.of(Message.from_json(message))
     if event in (events.TASK_ASSIGNED, events.TASK_READY):

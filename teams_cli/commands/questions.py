@@ -293,7 +293,7 @@ COMMANDS = table(
         "respond-to-broadcast",
         _respond,
         argument("TEXT", "Any text.", name="text", text=True, required=False, called="answer"),
-        doc="Do nothing. Kept for older prompts; answers are collected automatically.",
+        doc="Do nothing. Prompts of older systems name this command; answers are collected without it.",
         changes=False,
         words=lambda info: [info["message"]],
         held="text",

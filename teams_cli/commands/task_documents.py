@@ -297,7 +297,8 @@ def _taken_over(task: dict[str, Any]) -> Parts:
     ]
     if loss is None:
         claimed_at = task.get("claimedAt")
-        return [*([f"you claimed it {ago(claimed_at)}"] if claimed_at and is_old(claimed_at) else []), *uncommitted]
+        is_again = claimed_at is not None and is_old(claimed_at)
+        return [*present(f"you claimed it {ago(claimed_at)}" if is_again else None), *uncommitted]
     if loss["from"] == task.get("owner"):
         return [f"it was yours before, until {loss.get('cause') or loss['reason']}", *uncommitted]
     heard = f", last heard of {ago(loss['lastHeard'])}" if "lastHeard" in loss else ""

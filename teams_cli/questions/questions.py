@@ -157,8 +157,8 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Q
 
 
 def in_time(store: Store, question: Question) -> Question:
-    """Return the question, as closed if its time is over. Its record may stay open for ever: only the asker closes it,
-    and the asker may be gone.
+    """Return the question. If its time is over, the returned question is closed, although its record may stay open for
+    ever: only the asker closes it, and the asker may be gone.
     """
     if question.open and store.now() >= parse_rfc3339(question.expires_at):
         return question.having(status="timeout", closed_at=question.expires_at)
@@ -171,7 +171,7 @@ def seconds_left(store: Store, question: Question) -> float:
 
 
 def close(store: Store, team: str, question: Question) -> Question:
-    """Record that the time of the question is over, unless it is closed already, and return the question."""
+    """Close the question because its time is over, and return it. A question that is closed stays as it is."""
 
     def change(stored: Question) -> Question:
         return stored.having(status="timeout", closed_at=teams.now(store)) if stored.open else stored

@@ -27,7 +27,7 @@ from teams_cli.teams import pages, permission, role_definitions, roles, settings
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller, Standing, require
 from teams_cli.teams.teams import LEADER, Member, Team
-from teams_cli.workflows import ordering
+from teams_cli.workflows import checks
 from teams_cli.workflows import roster as rosters
 from teams_cli.workflows.checks import KeyPath, Problem
 from teams_cli.workflows.model import TaskTemplate
@@ -60,7 +60,7 @@ def up(
     roster, problems = rosters.examine(path)
     if roster is None:
         rosters.refuse(path, problems)
-        raise errors.InvalidValue(f"{path} is no roster", "See: teams help up")
+    assert roster is not None
     name = name or roster.name
     with _locked(store, name):
         if caller is None:
@@ -105,10 +105,6 @@ def _refusals(steps: Iterable[Step]) -> Iterator[Problem]:
             if key_path[-1] not in ("for", "name"):  # the others say what the caller may not do
                 raise
             yield key_path, f"{wrong.message}. {wrong.hint}"
-
-
-def _are_tasks_wrong(problems: Iterable[Problem]) -> bool:
-    return any(key_path[:1] == ("tasks",) for key_path, _ in problems)
 
 
 class _Launch:
@@ -207,24 +203,19 @@ class _Launch:
         above: KeyPath = ("tasks",) if self.roster.tasks else ("workflow", "tasks")
         existing = {task.step for task in tasks.all_of(self.store, self.team, [])} if exists else set()
         standing = Standing(team, self.caller, HUMAN if self.caller.is_human else LEADER)
-        ids: set[str] = set()
-        waits: dict[str, list[str]] = {}
-        for index, template in enumerate(self.templates):
-            key_path = (*above, index)
-            if template.id in ids:
-                yield (*key_path, "id"), f"{template.id} is given twice"
-            ids.add(template.id)
-            if template.id not in existing:
-                waits.setdefault(template.id, []).extend([*template.blocked_by, *getattr(template, "after", ())])
-                yield from _refusals(self._steps_of_task(standing, template, key_path))
-        for index, template in enumerate(self.templates):
-            for key, refs in (("blockedBy", template.blocked_by), ("after", getattr(template, "after", ()))):
-                for number, ref in enumerate(refs if template.id in waits else ()):
-                    if ref not in ids | existing and not self._has_task(ref, exists) and not _are_tasks_wrong(of_form):
-                        yield (*above, index, key, number), f"there is no task {ref!r}"
-        if circle := ordering.circle(waits):
-            index = [template.id for template in self.templates].index(circle[0])
-            yield (*above, index, "blockedBy"), f"it would wait for itself: {' waits for '.join(circle)}"
+        ids = [template.id for template in self.templates]
+        are_some_left_out = any(key_path[:1] == ("tasks",) for key_path, _ in of_form)
+
+        def is_known(task_id: str) -> bool:
+            return are_some_left_out or task_id in (*ids, *existing) or self._has_task(task_id, exists)
+
+        for index, task_id in enumerate(ids):
+            if task_id in ids[:index]:
+                yield (*above, index, "id"), f"{task_id} is given twice"
+        new = [(index, template) for index, template in enumerate(self.templates) if template.id not in existing]
+        for index, template in new:
+            yield from _refusals(self._steps_of_task(standing, template, (*above, index)))
+        yield from checks.dependencies(new, is_known, above)
 
     def _has_task(self, ref: str, exists: bool) -> bool:
         """Whether *ref* is the id of a task that the team has already."""

@@ -115,12 +115,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: On
     if not_whole := len(mail) - len(whole_mail):
         lines.append(f"{not_whole} unread: teams read-messages")
     news = [
-        _with_step(
-            store,
-            team,
-            notice,
-            text.clipped(_on_one_line(body), _longest(notice), f" (teams show-message {notice.id})"),
-        )
+        _with_step(store, team, notice, _shortened(notice, body))
         for body, notice in zip(_true_texts(new_notices), new_notices, strict=True)
     ]
     if len(notices) > _MOST_SHOWN:
@@ -265,6 +260,11 @@ def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
     subject = subject_of(store, team.name, message.about or "")
     step = steps.after_message(message.to_document(), team.leader, subject)
     return f"{line} ({step})" if step and step not in line else line
+
+
+def _shortened(notice: Message, body: str) -> str:
+    """Return the text *body* of the notice on one line. If it is cut, the command that shows all of it follows."""
+    return text.clipped(_on_one_line(body), _longest(notice), f" (teams show-message {notice.id})")
 
 
 def _longest(notice: Message) -> int:

@@ -40,7 +40,7 @@ _OFFER_LASTS = 15.0
 """Seconds for which a ready task is left to the agent that was offered it first. Models take about ten for a step."""
 _SOON = 0.25
 """The part of a lease at the end of which its owner is warned."""
-_FOR_LATER = (
+_CAN_WAIT = (
     events.REVIEW_ACCEPTED,
     events.TASK_EDITED,
     events.TASK_ASSIGNED,
@@ -187,9 +187,8 @@ class Held:
 def held_task(store: Store, team: Team, name: str) -> Held | None:
     """Return the first task of the agent *name* if the agent can continue it, else None.
 
-    The agent can't continue while it waits for a blocker, for a task after which its own completes, for the decision on
-    a plan, or for an answer to something that it asked since the claim. None is also returned once the agent was asked
-    to shut down.
+    The agent can't continue while it waits for another task, for the decision on a plan, or for an answer to something
+    that it asked since the claim. None is also returned once the agent was asked to shut down.
     """
     held = held_by(store, team.name, name)[:1]
     if not held:
@@ -246,11 +245,10 @@ def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool =
 
 
 def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
-    """Whether the messages ask nothing of the reader: each says that a task was completed or accepted, or is about a
-    task that is assigned to the reader and not claimed yet, or, with *awaits_shutdowns*, says that a member agreed to
-    shut down.
+    """Whether the messages ask nothing of the reader now: each says that a task was completed or accepted, or is about
+    a task that the reader has not claimed yet. With *awaits_shutdowns*, it may also say that a member agreed to shut
+    down.
     """
-
     from teams_cli.membership import shutdowns
 
     def asks_nothing(message: Message) -> bool:
@@ -259,7 +257,7 @@ def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
         if awaits_shutdowns and shutdowns.is_approval(message.about):
             return True
         is_completion = message.type == "info" and (message.about or "").startswith("task-")
-        return is_completion or message.event in _FOR_LATER
+        return is_completion or message.event in _CAN_WAIT
 
     return all(map(asks_nothing, news))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from teams_cli import errors
 from teams_cli.names import HUMAN, RESERVED
@@ -29,7 +29,12 @@ def problems(workflow: Workflow, known_ids: set[str], user_roles: Roles) -> list
     configuration.
     """
     roles = {**user_roles, **workflow.roles}
-    wrong = [*_ids(workflow), *_blockers(workflow, known_ids), *_roles(workflow, roles), *_agents(workflow, roles)]
+    wrong = [
+        *_ids(workflow),
+        *dependencies([*enumerate(workflow.tasks)], known_ids.__contains__),
+        *_roles(workflow, roles),
+        *_agents(workflow, roles),
+    ]
     if not wrong:  # these checks follow the roles and the blockers, which must exist
         wrong = [*_skills(workflow, roles), *_results(workflow)]
     wrong += [*_settings(workflow), *_touches(workflow), *_commands(workflow)]
@@ -65,15 +70,23 @@ def _ids(workflow: Workflow) -> Iterator[Problem]:
         earlier.add(task.id)
 
 
-def _blockers(workflow: Workflow, known_ids: set[str]) -> Iterator[Problem]:
-    for index, task in enumerate(workflow.tasks):
-        for number, blocker in enumerate(task.blocked_by):
-            if blocker not in known_ids:
-                yield ("tasks", index, "blockedBy", number), f"there is no task {blocker!r}"
-    circle = ordering.circle({task.id: task.blocked_by for task in workflow.tasks})
-    for index, task in enumerate(workflow.tasks):
+def dependencies(
+    numbered: list[tuple[int, TaskTemplate]], is_known: Callable[[str], bool], above: KeyPath = ("tasks",)
+) -> Iterator[Problem]:
+    """Yield the problems of what the tasks wait for: ids that are not known, and a cycle. *numbered* has each task with
+    its number in the list to which the keys *above* lead.
+    """
+    waits: dict[str, list[str]] = {}  # of all tasks with an id, if it is given twice
+    for index, task in numbered:
+        for key, ids in task.waits_for.items():
+            waits.setdefault(task.id, []).extend(ids)
+            for number, task_id in enumerate(ids):
+                if not is_known(task_id):
+                    yield (*above, index, key, number), f"there is no task {task_id!r}"
+    circle = ordering.circle(waits)
+    for index, task in numbered:
         if circle and task.id == circle[0]:
-            yield ("tasks", index, "blockedBy"), f"it would wait for itself: {' waits for '.join(circle)}"
+            yield (*above, index, "blockedBy"), f"it would wait for itself: {' waits for '.join(circle)}"
             return
 
 

@@ -36,7 +36,7 @@ class WorkflowNotFound(errors.NotFound):
 
 
 class TooManyValues(yaml.YAMLError):
-    """Raised for a document with too many values. What an alias repeats counts each time."""
+    """Raised for a document with too many values. A value that an alias repeats counts once for each repetition."""
 
 
 def content_of(path: str, limit: int = MAX_FILE) -> str:
@@ -113,8 +113,8 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Return the number of values in the node. What an alias repeats counts each time. *sizes* keeps the numbers of
-    nodes that were counted before.
+    """Return the number of values in the node. A value that an alias repeats counts once for each repetition. *sizes*
+    keeps the numbers of nodes that were counted before.
     """
     size = sizes.get(id(node))
     if size is None:

@@ -176,6 +176,11 @@ class TaskTemplate(Form):
     attempts: Annotated[int, Field(ge=1, le=100)] | None = None
     each: Annotated[Each, BeforeValidator(_as_each, json_schema_input_type=Each | list[Value])] | None = None
 
+    @property
+    def waits_for(self) -> dict[str, list[str]]:
+        """The ids of the tasks for which the task waits, by the key of the file that names them."""
+        return {"blockedBy": self.blocked_by}
+
 
 class AgentTemplate(Form):
     """A kind of worker, and how many there are of it. Harness, model and permissions are those of the run, unless given

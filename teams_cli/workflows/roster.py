@@ -41,6 +41,11 @@ class ListedTask(TaskTemplate):
     keep_for: Name | None = Field(default=None, alias="for")
     after: Names = Field(default=[])
 
+    @property
+    def waits_for(self) -> dict[str, list[str]]:
+        """The ids of the tasks for which the task waits, by the key of the file that names them."""
+        return {**super().waits_for, "after": self.after}
+
 
 _KEYS = [field.alias or name for name, field in ListedTask.model_fields.items() if name not in _ONLY_IN_RUNS]
 _LIST_HINT = f"Give a list of {{{', '.join(_KEYS)}}}, as the `tasks` of a workflow."

@@ -331,19 +331,16 @@ def _inner_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         MCPError: They are something else, or stand beside the name of the tool.
     """
-    value = given.get("arguments")
-    if given.keys() - {"name", "arguments"}:
-        value = False
-    if isinstance(value, str):
-        try:
-            value = json.loads(value, object_pairs_hook=requests.unique_keys)
-        except (ValueError, RecursionError, errors.InvalidValue):
-            value = False
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise MCPError(INVALID_PARAMS, 'arguments must be an object: {"name": "ack", "arguments": {"message": ["1"]}}')
-    return value
+    if given.keys() <= {"name", "arguments"}:
+        value = given.get("arguments")
+        if value is None:
+            return {}
+        if isinstance(value, str):
+            with suppress(ValueError, RecursionError, errors.InvalidValue):
+                value = json.loads(value, object_pairs_hook=requests.unique_keys)
+        if isinstance(value, dict):
+            return value
+    raise MCPError(INVALID_PARAMS, 'arguments must be an object: {"name": "ack", "arguments": {"message": ["1"]}}')
 
 
 _RESOURCE_NOT_FOUND, _SERVER_ERROR = -32002, -32000
