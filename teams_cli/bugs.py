@@ -10,7 +10,7 @@ from teams_cli import __version__, errors
 
 
 def directory_is_gone() -> bool:
-    """Whether the current directory was removed. An error that follows from its removal is no bug."""
+    """Return whether the current directory was removed. An error that follows from its removal is no bug."""
     try:
         os.getcwd()
     except OSError:
@@ -19,7 +19,7 @@ def directory_is_gone() -> bool:
 
 
 def report(error: Exception, words: list[str]) -> errors.TeamsError:
-    """Write the traceback of *error* to a log, and return the error to show to the user. *words* are those of the
+    """Write the traceback of *error* to a log, and return the error to show to the user. *words* are the words of the
     command.
     """
     try:

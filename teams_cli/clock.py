@@ -1,4 +1,6 @@
-"""Time: the wall clock for people, and for leases a steady clock, which shows a restart and cannot be set back."""
+"""Time: the wall clock for people, and a steady clock for leases. The steady clock shows a restart of the machine, and
+cannot be set back.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def steady(self) -> tuple[str, float]:
-        """Return the boot id as an epoch, and the seconds in this epoch by CLOCK_BOOTTIME, which also counts while the
+        """Return the boot id, which is called the epoch, and the seconds of CLOCK_BOOTTIME, which also counts while the
         machine sleeps.
 
         A different epoch means that the machine was restarted, so all processes of the earlier epoch have ended.
@@ -51,7 +53,7 @@ def boot_id() -> str:
     """Return a text that differs for each start of the machine; `unknown` if the system has none.
 
     Raises:
-        StorageFailed: The id can't be read just now. With any other text all leases would count as expired, and all
+        StorageFailed: The id can't be read just now. Any other text would make all leases count as expired, and all
             processes as ended.
     """
     global _boot_id
@@ -80,7 +82,9 @@ def seconds_in(duration: str) -> float:
 
 
 def length(seconds: float) -> str:
-    """Return a duration in words: `40 s`, `12 min`, `3 h`, `2 days`. Less than a second has a fraction: `0.3 s`."""
+    """Return a duration in words: `40 s`, `12 min`, `3 h`, `2 days`. A duration of less than a second has a fraction:
+    `0.3 s`.
+    """
     if 0 < seconds < 1:
         return f"{seconds:.1g} s"
     if seconds < 90:
@@ -93,7 +97,7 @@ def length(seconds: float) -> str:
 
 
 def rfc3339(moment: datetime) -> str:
-    """Return the time as it is stored: by RFC 3339, in UTC, with milliseconds."""
+    """Return the time in the form in which times are stored: by RFC 3339, in UTC, with milliseconds."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -115,7 +119,7 @@ def parse_rfc3339(text: str) -> datetime:
 
 
 def of_epoch(seconds: float) -> datetime:
-    """Return the time that is *seconds* seconds after the beginning of 1970, in UTC, with its time zone."""
+    """Return the time that is *seconds* seconds after the beginning of 1970, as a UTC time with its time zone."""
     return datetime.fromtimestamp(seconds, UTC)
 
 

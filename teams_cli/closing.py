@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class Closed:
-    """A closed team. The detached clients of the agents in *ended* were ended; those in *still_open* were not, because
-    somebody is attached.
+    """A team that was just closed. The detached clients of the agents in *ended* were ended. The detached clients of
+    the agents in *still_open* still run, because somebody is attached to them.
     """
 
     def __init__(self, team: Team, ended: list[str], still_open: list[str]) -> None:
@@ -56,7 +56,8 @@ def close_with_clients(
 
 
 def close(store: Store, team_name: str, caller: Caller | None, force: bool = False) -> Team:
-    """Close the team, and refuse its landings. The clients of its agents are left as they are.
+    """Close the team, and refuse its landings. If *refuses_landings* is False, they wait until the team is restored.
+    The clients of its agents are left as they are. If the team is at work, only *force* closes it.
 
     Raises:
         Conflict: As for `close_with_clients`.
@@ -78,8 +79,8 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
 
 
 def refuse_busy(store: Store, team: Team, closed_by: str = "", otherwise: str = "") -> None:
-    """Refuse to close the team while it is at work. The agent *closed_by*, which closes the team, may run. Hints end
-    with *otherwise*, which says what can be done instead of waiting.
+    """Refuse to close the team while it is at work. The agent *closed_by*, which closes the team, may be running.
+    *otherwise* is added to each hint. It says what the reader can do instead of waiting.
 
     Raises:
         Conflict: A task is in progress, in review or landing, or an agent runs.
@@ -108,7 +109,7 @@ def refuse_busy(store: Store, team: Team, closed_by: str = "", otherwise: str = 
 
 
 def _runs(store: Store, team: Team, name: str) -> bool:
-    """Whether a process of the agent *name* is at work. A client that is idle, waiting for its user, does not count."""
+    """Return whether a process of the agent *name* is at work. An idle client, which waits for its user, is not."""
     agent = presence.load(store, team.name, name)
     if agent.pid is None or presence.is_gone(agent):
         return False

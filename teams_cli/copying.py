@@ -26,8 +26,8 @@ _BATCH = 500
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
     """Copy the team to another store: all its records, messages and history, byte for byte.
 
-    The team here is closed, so that nobody works in both; `restore-team` reopens it. If the copy is
-    interrupted, repeat it. Logs and worktrees stay on their machines.
+    The team here is closed, so that nobody works in both; `restore-team` reopens it, and warns if the
+    copy may be open. If the copy is interrupted, repeat it. Logs and worktrees stay on their machines.
 
     Raises:
         Conflict: A task is in progress, an agent runs, or another copy began meanwhile.
@@ -59,8 +59,8 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
 
 
 def _is_copied(team: Team, target: Store) -> bool:
-    """Whether an earlier copy to the store *target* was finished, and the team is open there. The record of the team is
-    the last that a copy writes.
+    """Return whether an earlier copy of the team to the store *target* was finished, so that the team is open there.
+    This is so if *target* has the record of the team, which a copy writes last.
     """
     if team.state != "closed" or team.copied_to != target.address:
         return False
@@ -78,8 +78,8 @@ def _refuse_copied_elsewhere(team: Team, target: Store) -> None:
 
 
 def _refuse_overtaken(store: Store, closed: Team) -> None:
-    """Raises Conflict: Another copy of the team was begun after this one. The team may already be open in the store of
-    that copy.
+    """Raise Conflict if another copy of the team was begun after this one, because that copy may have opened the team
+    in another store already.
     """
     now = store.get(closed.name, TEAM, closed.name)[0]
     if now.copy_ != closed.copy_:
@@ -87,8 +87,8 @@ def _refuse_overtaken(store: Store, closed: Team) -> None:
 
 
 def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
-    """Copy all records, and return how many there are of each kind. A change may have been under way when the team was
-    closed. So all records are compared again until there is nothing new.
+    """Copy all records, and return how many there are of each kind. A change that was under way when the team was
+    closed may end later. So all records are compared again, until none has to be written.
     """
     while True:
         counts, written = {}, 0
@@ -102,8 +102,8 @@ def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
 
 
 def _refuse_to_overwrite(target: Store, name: str) -> None:
-    """Raises AlreadyExists: The store *target* has a team of that *name*, perhaps in another case. A team that was
-    itself copied away from *target* is accepted, since it may come back.
+    """Raise AlreadyExists if the store *target* has a team of that *name*, perhaps in another case. But accept a team
+    that was copied away from *target* earlier, because it may be copied back.
     """
     try:
         existing = target.get(name, TEAM, name)[0]
@@ -119,8 +119,8 @@ def _refuse_to_overwrite(target: Store, name: str) -> None:
 
 
 def _close_for_copy(store: Store, team: Team, target_address: str) -> Team:
-    """Close the team here, and return it. Its record notes the earlier state, and the store to which the team is
-    copied.
+    """Close the team in this store, and return it. Its record gets the state that the team had before, which the copy
+    will have, and the address of the store to which the team is copied.
     """
     copy_id = os.urandom(8).hex()
 
@@ -135,7 +135,7 @@ def _close_for_copy(store: Store, team: Team, target_address: str) -> Team:
 
 
 def _copy_kind(store: Store, target: Store, closed: Team, kind: Kind[Any]) -> tuple[int, int]:
-    """Copy the records of a kind. Return how many there are, and how many of them had to be written."""
+    """Copy the records of a kind. Return how many records there are, and how many of them had to be written."""
     copied = dict(target.pack(closed.name, kind))
     # Stored messages never change, so many can be put together.
     batch_size = _BATCH if kind.name == "message" else 1
@@ -155,6 +155,9 @@ def _copy_kind(store: Store, target: Store, closed: Team, kind: Kind[Any]) -> tu
 
 
 def _put(store: Store, target: Store, closed: Team, kind: Kind[Any], packed: list[tuple[str, bytes]]) -> None:
+    """Write *packed*, which is several messages or one record of another kind, into *target*. Raise Conflict if another
+    copy of the team was begun meanwhile.
+    """
     _refuse_overtaken(store, closed)
     if kind.name == "message":
         target.put_messages(closed.name, kind, packed)
@@ -163,7 +166,9 @@ def _put(store: Store, target: Store, closed: Team, kind: Kind[Any], packed: lis
 
 
 def _copy_history(store: Store, target: Store, team: str) -> int:
-    """Add the missing entries of the history, which only grows."""
+    """Copy the entries of the history that *target* lacks. The history only grows, so these are the last entries.
+    Return the number of all entries.
+    """
     entries = [entry for _, entry in store.history(team)]
     for begin in range(sum(1 for _ in target.history(team)), len(entries), _BATCH):
         target.put_history(team, entries[begin : begin + _BATCH])

@@ -1,5 +1,5 @@
-"""Reading flags and environment: where the teams are, who calls, and in which team. Also small files of git. Imports
-nothing of `teams`, except for an error.
+"""Reading flags and the environment: where the teams are, who calls, and in which team. Also reading small files of
+git. This module imports nothing of `teams`, except for an error.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ above may end. A forked child has its own id, and so its own entry.
 
 
 class Holder:
-    """An agent that is held to a permission *level* below `all`. *environ* is the environment that `teams` gave to its
-    client or keeper.
+    """An agent that is held to a permission *level* below `all`. *environ* is the environment that `teams` gave to the
+    agent's client or keeper.
     """
 
     def __init__(self, level: str, environ: Mapping[str, str]) -> None:
@@ -56,8 +56,8 @@ class Holder:
         self.team = look_up("team", None, environ)[0]
 
     def is_elsewhere(self, root: str, store: str, environ: Mapping[str, str]) -> bool:
-        """Whether the *root*, the address of the *store*, or the user's rules by this *environ* differ from those of
-        the held agent.
+        """Return whether a command uses other teams than those that `teams` gave the held agent, or other rules of the
+        user. The command has this *root*, *store* (an address) and *environ*.
         """
         own_root, _ = root_directory(None, self.environ)
         own_store, _ = store_address(None, self.environ, "")
@@ -70,11 +70,11 @@ class Holder:
 
 
 def holder(environ: Mapping[str, str]) -> Holder | None:
-    """Return the held agent that calls: it is found by the environments of this process and of the processes above.
-    None if no process is held.
+    """Return the agent that runs this command if it is held to a permission level below `all`, and otherwise None. The
+    environments of this process and of the processes above it say so.
 
-    A held process may give its children any environment. So the agent is that of the highest held process, and the
-    level is the lowest of all.
+    A held process may give its children any environment. So the agent is taken from the highest held process. The level
+    is the lowest that any of the held processes has.
     """
     pid = os.getpid()
     if pid not in _held_above:
@@ -87,10 +87,10 @@ def holder(environ: Mapping[str, str]) -> Holder | None:
 
 
 def _environments_above() -> Iterator[dict[str, str]]:
-    """Yield the environments with which the processes above this one were started, nearest first.
+    """Yield the environments with which the processes above this one were started, the nearest process first.
 
-    A background program of `teams` is the last: the agents that it runs have nothing to do with the process that
-    happened to start the program.
+    The search stops after a background program of `teams`. A command of any agent may have started this program, so the
+    processes above it say nothing about the agents that the program runs.
     """
     pid = os.getppid()
     while pid > 0:
@@ -103,7 +103,7 @@ def _environments_above() -> Iterator[dict[str, str]]:
 
 def of_process(pid: int | str, what: str) -> list[bytes]:
     """Return how the process *pid* was started: the entries of its environment if *what* is `environ`, its words if
-    *what* is `cmdline`. Empty if the process has ended or belongs to another user.
+    *what* is `cmdline`. Return an empty list if the process has ended or belongs to another user.
     """
     try:
         with open(f"/proc/{pid}/{what}", "rb") as file:
@@ -113,6 +113,7 @@ def of_process(pid: int | str, what: str) -> list[bytes]:
 
 
 def _parent(pid: int) -> int:
+    """Return the id of the process's parent; 0 if the process has ended or is not to be looked at."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[1])
@@ -132,8 +133,9 @@ def to_install(extra: str) -> str:
 
 
 def look_up(setting: str, flag: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the value of an identity setting and its source: the *flag*, or else the first variable of the setting
-    that is set. ("", "unset") if there is neither.
+    """Return the value of the identity *setting*, such as `agent` or `team`, and its source. The value is the *flag*,
+    or else the first variable of the setting that has a value in *environ*. Return ("", "unset") if neither gives a
+    value.
     """
     if flag:
         return flag, "flag"
@@ -144,7 +146,9 @@ def look_up(setting: str, flag: str | None, environ: Mapping[str, str]) -> tuple
 
 
 def is_worktree(checkout: str) -> bool:
-    """Whether the git checkout is a worktree, and not the main checkout of its repository. False for an empty path."""
+    """Return whether the git checkout is a linked worktree, not the main checkout of its repository. False for an empty
+    path.
+    """
     return bool(checkout) and "/worktrees/" in git_line(f"{checkout}/.git")
 
 
@@ -164,8 +168,8 @@ def _is_checkout(directory: str) -> bool:
 
 
 def commit_in(worktree: str) -> str:
-    """Return the commit of a git worktree other than the main checkout. Empty if none of git's files names the commit.
-    Runs no process.
+    """Return the commit of a git worktree that is not the main checkout. Only files of git are read, and no process is
+    run. Return "" if these files do not have the commit.
     """
     git_directory = git_line(f"{worktree}/.git").removeprefix("gitdir: ")
     head = git_line(f"{git_directory}/HEAD")
@@ -176,7 +180,7 @@ def commit_in(worktree: str) -> str:
 
 
 def git_line(path: str) -> str:
-    """Return the first line of one of git's files, such as the `.git` of a worktree; empty if there is no such file."""
+    """Return the first line of one of git's files, such as the `.git` of a worktree; "" if the file does not exist."""
     try:  # a command in a worktree reads five such files, and `open` would take four times as long
         descriptor = os.open(path, _READ)
     except OSError:
@@ -198,21 +202,24 @@ def _release(descriptor: int) -> None:
 
 
 def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
-    """Return the teams that may be meant by a command that names none: the open ones, or all if none is open. A single
-    team is returned without asking *is_open*.
+    """Return the teams that a command may mean if it names no team: the open teams, or all teams if none is open. If
+    there is a single team, *is_open* is not asked.
     """
     return (len(names) > 1 and [name for name in names if is_open(name)]) or names
 
 
 def only_team(names: list[str], is_open: Callable[[str], bool]) -> str:
-    """Return the team that a command uses if it names none; empty if several may be meant, or none exists."""
+    """Return the team that a command uses if it names no team. Return an empty text if it may mean several teams, or if
+    there is no team.
+    """
     likely = likely_teams(names, is_open)
     return likely[0] if len(likely) == 1 else ""
 
 
 def store_address(flag: str | None, environ: Mapping[str, str], configured: str | None) -> tuple[str, str]:
-    """Return the address of the store and its source: the *flag*, else the environment, else the address *configured*
-    in the user's `config.json`. The address is empty if none of them has one: the store is files below the root.
+    """Return the address of the store and the source of the address: the *flag*, else the environment, else the address
+    *configured* in the user's `config.json`. If none of these has an address, return "" for it. The store is then files
+    below the root.
     """
     if flag:
         return flag, "flag"
@@ -224,7 +231,7 @@ def store_address(flag: str | None, environ: Mapping[str, str], configured: str 
 
 
 def root_directory(flag: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the directory with the teams, and the source of that setting.
+    """Return the directory with the teams, and where it is set: `flag`, `default`, or the name of a variable.
 
     Raises:
         InvalidValue: The directory is given by a relative path.
@@ -239,15 +246,15 @@ def root_directory(flag: str | None, environ: Mapping[str, str]) -> tuple[str, s
 
 
 def config_base(environ: Mapping[str, str]) -> str:
-    """Return the directory that XDG_CONFIG_HOME names. Empty if the variable is not set, or names a relative path,
-    which is to be ignored by the specification of such variables.
+    """Return the directory that XDG_CONFIG_HOME names; "" if the variable is not set. Return "" also for a relative
+    path, which the specification of such variables says to ignore.
     """
     base = _expanded(environ.get("XDG_CONFIG_HOME", ""), environ)
     return base if base.startswith("/") else ""
 
 
 def absolute(directory: str, what: str, environ: Mapping[str, str]) -> str:
-    """Return the directory with `~` or `$HOME` at its beginning expanded, because no shell expands the settings of
+    """Return *directory* with `~` or `$HOME` at its beginning expanded: no shell expands these in the settings of
     clients. *what* names the setting in errors.
 
     Raises:
@@ -271,6 +278,7 @@ _HOME = ("~", "$HOME", "${HOME}")
 
 
 def _expanded(path: str, environ: Mapping[str, str]) -> str:
+    """Return the path with the user's home directory in place of `~` or `$HOME` at its beginning."""
     for home in _HOME:
         if path == home or path.startswith(f"{home}/"):
             home_directory = environ.get("HOME") or os.path.expanduser("~")
@@ -283,8 +291,8 @@ OPENCODE_FILES = ("opencode.json", "opencode.jsonc")
 
 
 def opencode_directory(root: str, environ: Mapping[str, str]) -> str:
-    """Return the directory of OpenCode's configuration: the one that contains the *root* if the root is in its usual
-    place, else the user's.
+    """Return the directory of OpenCode's configuration. If the *root* is in its usual place, this is the directory that
+    contains the root. Otherwise it is `opencode` in the user's directory for configuration, such as `~/.config`.
     """
     if root.endswith(f"/{DEFAULT_BELOW_CONFIG}"):
         return os.path.dirname(root)

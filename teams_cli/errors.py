@@ -22,7 +22,7 @@ from __future__ import annotations
 
 
 class TeamsError(Exception):
-    """An expected failure: the message says what and why, the hint what to do."""
+    """An expected failure. The message says what failed and why, and the hint what to do."""
 
     status = 1
 
@@ -59,11 +59,11 @@ class ExtensionMissing(InvalidValue):
 
 
 class NoIdentity(InvalidValue):
-    """A change needs to know who you are."""
+    """The command changes something, so it needs to know who you are."""
 
 
 class NoTeam(InvalidValue):
-    """The command needs to know which team."""
+    """The command needs to know which team you mean."""
 
 
 class TeamNotFound(NotFound):
@@ -97,19 +97,19 @@ class AlreadyExists(Conflict):
 
 
 class StaleRevision(Conflict):
-    """Somebody else changed the record first."""
+    """Another process changed the record first."""
 
 
 class WrongState(Conflict):
-    """The present state of the task, message or other thing does not allow this."""
+    """The present state of the task, message or other thing does not allow the command."""
 
 
 class StaleClaim(Conflict):
-    """The claim has ended."""
+    """The caller's claim on the task has ended."""
 
 
 class NobodyThere(Conflict):
-    """There is no other active member."""
+    """The team has no other active member."""
 
 
 class UidTaken(Conflict):
@@ -149,18 +149,18 @@ class PlanRequired(Conflict):
 
 
 class TaskFailed(TeamsError):
-    """A task of a workflow failed, or was not run because another failed."""
+    """A task of a workflow failed, or was not run because another task failed."""
 
 
 class Busy(TeamsError):
-    """A record or directory was locked too long. Nothing was changed; a retry is safe."""
+    """A record or directory was locked for too long. Nothing was changed, so the command can be repeated."""
 
     status = 12
 
 
 class OutcomeUnknown(Busy):
-    """The change was made, but the disk did not confirm it. Repeating the change is safe, and shows whether it was
-    made.
+    """The change may have been made: the disk or the server did not confirm it. Repeating the change is safe, and shows
+    whether it was made.
     """
 
 
@@ -171,7 +171,7 @@ class NotAllowed(TeamsError):
 
 
 class NeedsHuman(NotAllowed):
-    """The human must allow this, and has not."""
+    """The human must allow the operation, and has not done so."""
 
 
 class WaitRanOut(TeamsError):
@@ -183,7 +183,7 @@ class WaitRanOut(TeamsError):
 
 
 class DamagedRecord(TeamsError):
-    """A file is damaged; it is left as it is. For a message, `number` is its number."""
+    """A file is damaged, and is left as it is. If the file is that of a message, `number` is the message's number."""
 
     status = 15
     number: int = 0
@@ -194,7 +194,7 @@ class DamagedRecord(TeamsError):
 
 
 class NotInstalled(TeamsError):
-    """A program or an extra that this needs is not installed."""
+    """A program or extra that the command needs is not installed."""
 
 
 class StorageFailed(TeamsError):
@@ -202,7 +202,9 @@ class StorageFailed(TeamsError):
 
 
 def kinds(above: type[TeamsError] = TeamsError) -> dict[str, type[TeamsError]]:
-    """Return all classes of errors from *above* down, by name, as far as the modules that declare them are loaded."""
+    """Return *above* and all classes of errors derived from it, by name. A class is included only if its module is
+    loaded.
+    """
     by_name = {above.__name__: above}
     for kind in above.__subclasses__():
         by_name.update(kinds(kind))

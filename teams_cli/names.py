@@ -1,5 +1,5 @@
-"""Names of teams, agents and roles, and numbered ids. The same check holds for names that are typed and names read from
-disk.
+"""Names of teams, agents and roles, and numbered ids. Names that are typed and names that are read from disk are
+checked in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _DEVICES = frozenset({"con", "prn", "aux", "nul"} | {f"{port}{n}" for port in ("
 
 
 def is_name(text: str) -> bool:
-    """Whether *text* has the form of a name: ASCII letters, digits, `-`, `_`, 64 at most, first a letter or digit."""
+    """Return whether *text* has the form of a name: at most 64 ASCII letters, digits, `-` and `_`, of which the first
+    is a letter or digit.
+    """
     if not (text.isascii() and 0 < len(text) <= MAX_NAME and text[0] not in "-_"):
         return False
     return text.isalnum() or _ALLOWED.issuperset(text)
@@ -41,7 +43,7 @@ def check_name(text: str, what: str) -> str:
 
 
 def check_key(text: str, what: str) -> str:
-    """Return *text* if it can be the key of a new *what*, such as a page.
+    """Return *text* if it can be the key of a new *what*, such as "page".
 
     Raises:
         InvalidValue: *text* does not have the form of a key, or is a device name on some system.
@@ -59,7 +61,7 @@ def check_key(text: str, what: str) -> str:
 
 
 def number_of(text: str, kind: str) -> int:
-    """Return the number in `7`, `#7` or `task-7`.
+    """Return the number in `7` or `#7`, or in a whole id of the *kind*, such as `task-7`.
 
     Raises:
         InvalidValue: *text* has none of these forms.
@@ -71,8 +73,8 @@ def number_of(text: str, kind: str) -> int:
 
 
 def id_of(text: str, kind: str) -> str:
-    """Return the whole id, `task-7`, for `7`, `#7` or `task-7`. A task may have a name in place of a number:
-    `task-abc123`.
+    """Return the whole id, such as `task-7`, for `7`, `#7` or `task-7` if *kind* is `task`. A task that another program
+    made may have a name in place of the number: `task-abc123`.
 
     Raises:
         InvalidValue: *text* has none of these forms.
@@ -81,8 +83,8 @@ def id_of(text: str, kind: str) -> str:
 
 
 def is_id(text: str, kind: str) -> bool:
-    """Whether *text* is a whole id: the kind and a number. A task of another program may have a name in place of the
-    number.
+    """Return whether *text* is a whole id: the *kind* and a number. A task that another program made may have a name in
+    place of the number.
     """
     prefix, _, suffix = text.partition("-")
     if prefix != kind:
@@ -91,12 +93,12 @@ def is_id(text: str, kind: str) -> bool:
 
 
 def each_name(words: Iterable[str]) -> list[str]:
-    """Return the names in *words*, each of which may have several, separated by commas or blanks."""
+    """Return the names in *words*. Each word may have several names, separated by commas or blanks."""
     return [name for word in words for name in word.replace(",", " ").split()]
 
 
 def is_like_id(word: str) -> bool:
-    """Whether *word* is a number or an id of any kind, or several of these with commas between them."""
+    """Return whether *word* is a number, an id of any kind, or several numbers and ids with commas between them."""
     refs = [ref for ref in word.split(",") if ref]
     for ref in refs:
         kind = ref.partition("-")[0]
@@ -106,12 +108,14 @@ def is_like_id(word: str) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Whether *text* is a number from 1, in at most 12 ASCII digits without leading zeros."""
+    """Return whether *text* is a number from 1, in at most 12 ASCII digits without leading zeros."""
     return len(text) <= 12 and text.isdecimal() and text.isascii() and text[0] != "0"
 
 
 def alias(index: int) -> str:
-    """Return the alias number *index*, from 0: agentA … agentZ, agentA1 … agentZ1, agentA2 …"""
+    """Return the alias with the number *index*. From 0, the aliases are agentA … agentZ, agentA1 … agentZ1, agentA2
+    …
+    """
     letter = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[index % 26]
     return f"agent{letter}{index // 26 or ''}"
 

@@ -1,4 +1,6 @@
-"""Processes of this machine: starting one that outlives this process, and ending one with all that it started."""
+"""Processes of this machine: starting one that outlives this process, and ending one with all processes that it
+started.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +49,10 @@ def leave(number: int, _frame: object) -> NoReturn:
 
 
 def adopt_orphans(alone: bool = False) -> None:
-    """Make this process the parent of descendants whose own parent ends, so that all descendants are found quickly.
+    """Let this process become the parent of each descendant whose own parent ends, so that all are found quickly.
 
-    With *alone*, all descendants are taken to belong to one session. `end_descendants` then also ends daemons that have
-    cleared their environment.
+    *alone* says that this process serves only one session, so all its descendants belong to that session.
+    `end_descendants` then also ends daemons that have removed the tag of the session from their environment.
     """
     import ctypes
 
@@ -63,7 +65,8 @@ def adopt_orphans(alone: bool = False) -> None:
 def start_detached(words: Sequence[str], environment: Mapping[str, str], log: str, directory: str) -> int:
     """Start a process that goes on after this one has ended, and return its id. Its output goes to *log*.
 
-    The process is no descendant of this one: when some clients end, they end all descendants of their tools.
+    The process does not become a descendant of this one. Some clients, when they end, end all descendants of their
+    tools.
 
     Raises:
         OSError: The process can't be started.
@@ -87,8 +90,11 @@ def start_detached(words: Sequence[str], environment: Mapping[str, str], log: st
 
 
 def start_own(module: str, words: Sequence[str], environment: Mapping[str, str], log: str) -> int:
-    """Start the function `main` of *module* as a background program of `teams`, as `start_detached` does. The program
-    gets the path of our packages as an argument, so that its children do not inherit the path.
+    """Start the function `main` of *module* as a background program of `teams`, which goes on after this process has
+    ended.
+
+    The path of our packages is an argument of the program. If it were an environment variable, the programs that it
+    starts would inherit the variable.
     """
     return start_detached([sys.executable, "-P", "-c", OWN_PROGRAM, _PACKAGE, module, *words], environment, log, "/")
 
@@ -96,8 +102,9 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
 def outcome_of(
     command: list[str], directory: str, environ: Mapping[str, str], patience: float = 120.0
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program of the user to its end, without input, and return its outcome. A program that is missing, can't be
-    run, or takes longer than *patience* seconds counts as failed, with the exit status that shells use for this.
+    """Run a program of the user to its end, without input, and return its outcome. No error is raised if the program
+    fails. As in a shell, the exit status is 127 if the program is missing, 126 if it can't be run, and 124 if it takes
+    longer than *patience* seconds.
     """
     import subprocess
 
@@ -123,20 +130,23 @@ def outcome_of(
 
 
 def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable: str = TAG) -> None:
-    """End all processes whose *variable* has the value *tag*. The signals of the *ladder* are sent one after the other,
-    until no such process is left.
+    """End all processes whose environment has *variable* with the value *tag*. The *ladder* has signals, each with the
+    seconds that it has to take effect. The signals are sent one after the other, until no such process is left.
     """
     _end(lambda: _tagged(tag, variable), ladder)
 
 
 def end_descendants(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
-    """End the descendants of this process that have the *tag*, as `end_tagged` does. If this process adopts orphaned
-    processes and serves one session only, all its descendants belong to that session, and end even without the tag.
+    """End the descendants of this process that have the *tag*, with the signals of the *ladder*, one after the other.
+    If `adopt_orphans` was called with `alone`, also end descendants without the tag.
     """
     _end(lambda: _descendants(tag), ladder)
 
 
 def _end(find: Callable[[], Iterator[int]], ladder: Sequence[tuple[str, float]]) -> None:
+    """End the processes that *find* yields. The *ladder* has signals, each with the seconds that it has to take effect.
+    The signals are sent one after the other, until none of the processes is left.
+    """
     for name, patience in ladder:
         _send(find(), name)
         give_up = time.monotonic() + patience
@@ -151,6 +161,7 @@ def _end(find: Callable[[], Iterator[int]], ladder: Sequence[tuple[str, float]])
 
 
 def _send(pids: Iterable[int], name: str) -> None:
+    """Send the signal called *name*, such as TERM, to the processes that have not ended and are this user's."""
     import signal
 
     for pid in pids:
@@ -179,10 +190,11 @@ def _tagged(tag: str, variable: str) -> Iterator[int]:
 
 
 def _descendants(tag: str) -> Iterator[int]:
-    """Yield the descendants of this process that carry *tag*. If all descendants belong to one session, also yield
-    those without *tag*, except background programs of `teams` and their descendants.
+    """Yield the descendants of this process that have the *tag*. If all descendants belong to one session, also yield
+    those without it, except background programs of `teams` and their descendants.
 
-    If the system does not list children, every process of the machine is looked at for *tag*.
+    If this process does not adopt orphans, or the system can't list the children of a process, yield all processes of
+    the machine that have the *tag*.
     """
     if not _adopts_orphans or not os.path.exists("/proc/thread-self/children"):
         yield from _tagged(tag, TAG)
@@ -198,7 +210,7 @@ def _descendants(tag: str) -> Iterator[int]:
 
 
 def _may_run(pid: int) -> bool:
-    """Whether the process runs. True also if the system refuses to say."""
+    """Return whether the process runs; True also if the system refuses to say."""
     try:
         return bool(_started(pid))
     except OSError:
@@ -206,8 +218,8 @@ def _may_run(pid: int) -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """Return the processes that a process started or adopted, in any of its threads. Among them are those that have
-    ended and were not waited for.
+    """Return the processes that a process started or adopted, in any of its threads, including those that have ended
+    and were not waited for.
     """
     children: list[int] = []
     try:
@@ -226,13 +238,14 @@ def _is_own_program(pid: int, module: str = "") -> bool:
 
 
 def is_on_its_way(module: str, variables: Mapping[str, str]) -> bool:
-    """Whether a process runs that `start_own` started for *module* with these environment *variables*."""
+    """Return whether a process is running that `start_own` started for *module*, with these environment *variables*."""
     wanted = {f"{name}={value}".encode() for name, value in variables.items()}
     return any(_is_own_program(pid, module) and wanted <= set(of_process(pid, "environ")) for pid in _all_pids())
 
 
 def process_started(pid: int) -> str:
-    """Return when the process was started, in ticks since the start of the machine; empty if there is no such process.
+    """Return when the process was started, in clock ticks since the start of the machine; empty if there is no such
+    process.
 
     Raises:
         StorageFailed: The system refuses to say, for example because too many files are open.
@@ -244,6 +257,9 @@ def process_started(pid: int) -> str:
 
 
 def _started(pid: int) -> str:
+    """Return when the process was started, in clock ticks since the start of the machine; "" if there is no such
+    process. If the system refuses to say, raise its OSError.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, *fields = file.read().rpartition(b")")[2].split()  # a name in parentheses may itself have some
@@ -253,7 +269,7 @@ def _started(pid: int) -> str:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether the process is stopped, as by SIGSTOP."""
+    """Return whether the process is stopped by a signal such as SIGSTOP."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] in (b"T", b"t")
@@ -262,8 +278,9 @@ def is_stopped(pid: int) -> bool:
 
 
 def pid_scope(host: str = "") -> str:
-    """Return a text that two processes share if a process id means the same to both of them. It has the start of the
-    machine and the pid namespace, and also the name *host* of the machine, unless only one machine uses the store.
+    """Return a text that says where the process ids of this process are valid: if two processes get the same text, an
+    id means the same process to both. The text has the boot id, the pid namespace and, if it is given, the name *host*
+    of the machine. The name is needed only if several machines use the store.
     """
     try:
         scope = f"{boot_id()} {os.readlink('/proc/self/ns/pid')}"
@@ -278,8 +295,9 @@ def identity(pid: int, host: str = "") -> str:
 
 
 def identified_has_ended(identity: str) -> bool | None:
-    """Whether the process with that `identity` has ended, as `has_ended` says. True if the text is not the identity of
-    any process.
+    """Return whether the process has ended whose identity, a text from the function `identity`, is given. Return None
+    if this is unknown, for example because the process ran on another machine. A text that is no identity counts as an
+    ended process.
     """
     pid, _, started_and_scope = identity.partition(" ")
     started, _, scope = started_and_scope.partition(" ")
@@ -287,13 +305,16 @@ def identified_has_ended(identity: str) -> bool | None:
 
 
 def host_of(scope: str | None) -> str:
-    """Return the name of the machine in a `pid_scope`; empty if only one machine uses the store."""
+    """Return the name of the machine in a *scope* that `pid_scope` returned. Return "" if the scope has none, because
+    only one machine uses the store.
+    """
     return (scope or "").partition(" ")[2].partition(" ")[2]
 
 
 def has_ended(pid: int, started: str | None, scope: str | None) -> bool | None:
-    """Whether the process with this id, `process_started` and `pid_scope` has ended. None if this is unknown: the
-    process ran in a sandbox or on another machine, or the system refuses to say.
+    """Return whether a process has ended, by its *pid*, *started* (from `process_started`) and *scope* (from
+    `pid_scope`). Return None if this can't be known, because the process ran in a sandbox or on another machine, or
+    because the system refuses to say.
     """
     host = host_of(scope)
     if (scope or "").partition(" ")[0] != boot_id():

@@ -1,4 +1,6 @@
-"""The standard streams of a command, which may be closed, on a full disk, or unable to show every character."""
+"""The standard streams of a command. A stream may be closed, be on a full disk, or be unable to show every
+character.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,10 @@ class Closed(io.TextIOBase):
 
 
 def prepare() -> None:
-    """Make both outputs accept every text: characters that an output cannot show are escaped.
+    """Make stdout and stderr accept every text: characters that they cannot show are escaped.
 
-    An unbuffered output is replaced by a buffered one. With PYTHONUNBUFFERED, as in many containers, Python would not
-    notice that a disk took only a part of an answer.
+    An unbuffered output, as with PYTHONUNBUFFERED in many containers, is replaced by a buffered one. In an unbuffered
+    output, Python would not notice that a full disk took only a part of an answer.
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # it stays open
@@ -40,7 +42,7 @@ def prepare() -> None:
 
 
 def written(write: Callable[[], Any]) -> Any:
-    """Print the answer of a command by calling *write*, flush the output, and return what *write* returned.
+    """Call *write*, which prints the answer of a command, flush the output, and return what *write* returned.
 
     Raises:
         StorageFailed: The answer could not be written.
@@ -59,8 +61,8 @@ def written(write: Callable[[], Any]) -> Any:
 
 
 def finish() -> None:
-    """Flush both outputs. If flushing fails, drop the text, so that Python does not report the failure once more at
-    exit.
+    """Flush stdout and stderr. If flushing fails, drop the text, so that Python does not report the same failure again
+    as it exits.
     """
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -1,4 +1,4 @@
-"""Checking, shortening and quoting of texts from people and agents. No text is cut without a mark."""
+"""Checking, shortening and quoting texts from people and agents. A mark shows where text is cut."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def checked(text: str, what: str, limit: int = MAX_MESSAGE) -> str:
 
 
 def within(text: str, what: str, limit: int) -> str:
-    """Return *text* if it has at most *limit* bytes in UTF-8. It may be blank.
+    """Return *text* if it has at most *limit* bytes in UTF-8. A blank text is accepted.
 
     Raises:
         InvalidValue: *text* is too long, or not Unicode.
@@ -85,10 +85,11 @@ def one_line(text: str, what: str, limit: int = MAX_LINE) -> str:
 
 
 def file_patterns(patterns: Iterable[str]) -> list[str]:
-    """Return the patterns of files in a repository, each once, without a leading `./` and empty parts.
+    """Return the patterns of files in a repository. Each is returned once, without a leading `./` and without empty
+    parts. A pattern that ends with a slash means all files below that directory, so `**` is added to it.
 
     Raises:
-        InvalidValue: A pattern is blank, too long, outside the repository, or names a directory.
+        InvalidValue: A pattern is blank, too long, or outside the repository.
     """
     normalized = []
     for pattern in patterns:
@@ -103,16 +104,16 @@ def file_patterns(patterns: Iterable[str]) -> list[str]:
 
 
 def clipped(text: str, most: int, more: str = "") -> str:
-    """Return the text if it has at most *most* characters. Else return its beginning and an ellipsis, *most* characters
-    together.
-
-    *more* follows the ellipsis and is not counted: it says where the whole text can be read.
+    """Return the text if it has at most *most* characters. Otherwise return its beginning with an ellipsis, together
+    *most* characters, and after it *more*, a text that says where the whole text can be read.
     """
     return text if len(text) <= most else f"{text[: most - 1]}…{more}"
 
 
 def clipped_line(text: str, most: int) -> str:
-    """Return the text as one line of at most *most* characters, in which each run of white space is one space."""
+    """Return the text as one line of at most *most* characters. Each run of spaces and line breaks becomes one
+    space.
+    """
     return clipped(" ".join(text.split()), most)
 
 
@@ -122,14 +123,14 @@ def counted(number: int, noun: str) -> str:
 
 
 def listed(names: list[str] | tuple[str, ...], most: int = 5) -> str:
-    """Return the first *most* names with commas between them, and how many more there are."""
+    """Return the first *most* names with commas between them. If there are more names, add the number of the others."""
     first = ", ".join(names[:most])
     return f"{first} and {len(names) - most} more" if len(names) > most else first
 
 
 def quoted(text: str | None, mark: str = "  ") -> list[str]:
-    """Return the lines of a text that somebody wrote, each after a *mark*; no lines for None. Agents obey a line of the
-    program that begins with `next:`, so no line of the text may look like one.
+    """Return the lines of a text that somebody wrote, each after a *mark*; an empty list if the text is None. Agents
+    obey a line `next:` of the program. With the mark, no line of the text looks like it.
     """
     return [f"{mark}{line}" for line in (text or "").splitlines()]
 
@@ -140,8 +141,8 @@ def size(lines: list[str]) -> int:
 
 
 def bounded(lines: list[str], most: int, last_line: str) -> list[str]:
-    """Return the lines if they have at most *most* bytes. Else return the first lines, the last of them perhaps cut,
-    and then *last_line*, which says how to see the rest.
+    """Return the lines if they have at most *most* bytes when printed. Otherwise return as many of the first lines as
+    fit; the last of these may be cut. After them comes *last_line*, which says how to see the rest.
     """
     if size(lines) <= most:
         return lines
@@ -161,12 +162,12 @@ def bounded(lines: list[str], most: int, last_line: str) -> list[str]:
 def shortened(
     document: Any, fits: Callable[[Any], bool], lengths: Sequence[int], mark: Callable[[dict[str, Any], int], str]
 ) -> Any:
-    """Return a copy of the document that is short enough, as *fits* says: first its long texts are cut, then its long
-    lists.
+    """Return a copy of the document that is so short that *fits* accepts it. First its long texts are cut, then its
+    long lists.
 
-    Texts are cut to the first of the *lengths* with which the document fits. *mark* gets the object with a cut text and
-    the number of missing characters, and returns what follows the text. `more` in the document counts the rows that are
-    missing from its own lists.
+    All texts are cut to the first of the *lengths* with which the document fits. *mark* gets the object with a cut text
+    and the number of missing characters, and returns what is written after the text. If lists of the document itself
+    are cut, its value `more` is the number of the missing rows.
     """
     short = document
     for length in lengths:
@@ -188,6 +189,10 @@ _NEWEST_LAST = ("notes", "statusHistory", "lines")
 
 
 def _with_short_texts(document: Any, length: int, mark: Callable[[dict[str, Any], int], str]) -> Any:
+    """Return a copy of the document in which each text has at most *length* characters. *mark* gets the object that has
+    the text and the number of missing characters, and returns what is written in place of these characters.
+    """
+
     def shorten(value: Any, owner: dict[str, Any]) -> Any:
         if isinstance(value, dict):
             return {key: shorten(inner, value) for key, inner in value.items()}
@@ -201,8 +206,8 @@ def _with_short_texts(document: Any, length: int, mark: Callable[[dict[str, Any]
 
 
 def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
-    """Return the list with the most characters, given by the object that has it and its key there; None if no list has
-    a row.
+    """Find the list with the most characters. Return the object that has this list, and the list's key in it; None if
+    there is no list with rows.
     """
     longest: tuple[dict[str, Any], str] | None = None
     most = 0
@@ -220,8 +225,8 @@ def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
 
 
 def one_part(text: str) -> str:
-    """Return one part of an answer in a form that is safe for a terminal. Lines after the first are indented, since
-    somebody else wrote them.
+    """Return one part of an answer in a form that is safe for a terminal. Lines after the first are indented, because
+    another agent may have written them.
     """
     return safe(text).replace("\n", "\n  ")
 
@@ -240,6 +245,7 @@ _LINE_BREAKS = "\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 
 
 def _safe_character(character: str) -> str:
+    """Return the character or, if it could change what a terminal shows or does, its escape."""
     if character.isprintable() or character in _KEPT:
         return character
     if character.isspace() and character not in _LINE_BREAKS:

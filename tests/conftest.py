@@ -1,4 +1,4 @@
-"""What all tests share: every engine in turn, a clock that stands still, and no way to the real home."""
+"""What all tests share: every engine in turn, a clock that stands still, and no access to the real home."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell runs be
 
 
 class FakeClock:
-    """A clock that moves only when it is told to; `epoch` is the start of the machine."""
+    """A clock that moves only when the test moves it. `epoch` is the start of the machine."""
 
     def __init__(self) -> None:
         self.wall = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -45,12 +45,12 @@ class FakeClock:
         return self.epoch, self.seconds
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, on both clocks."""
+        """Let time pass on both clocks."""
         self.wall += timedelta(seconds=seconds)
         self.seconds += seconds
 
     def restart(self) -> None:
-        """Start the machine anew: the steady clock begins again, in another epoch."""
+        """Restart the machine: the steady clock begins again, in another epoch."""
         self.epoch, self.seconds = f"{self.epoch}+", 0.0
 
 
@@ -58,7 +58,7 @@ _server: Postgres | None = None
 
 
 def server() -> Postgres:
-    """The one PostgreSQL server of this test process, started when it is first asked for."""
+    """Return the one PostgreSQL server of this test process. It is started at the first call."""
     global _server
     skip_without("postgres")
     if why := postgres.missing():
@@ -71,7 +71,7 @@ def server() -> Postgres:
 
 
 def new_address() -> str:
-    """The address of an empty store: a schema of its own."""
+    """Return the address of an empty store, which is a schema of its own."""
     return server().address(schema=f"t{os.urandom(6).hex()}")
 
 
@@ -90,7 +90,9 @@ ENGINES: dict[str, Callable[[Path, FakeClock], Store]] = {
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """One more than there are cores: the tests spend a third of their time waiting for processes and the disk."""
+    """Return one worker more than there are cores, because tests wait a third of their time for processes and the
+    disk.
+    """
     return (os.cpu_count() or 1) + 1
 
 
@@ -107,7 +109,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture(params=["files", pytest.param("postgres", marks=pytest.mark.slow)])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
-    """An empty store of every engine in turn."""
+    """Provide an empty store of every engine in turn."""
     made = ENGINES[request.param](tmp_path, clock)
     yield made
     made.close()
@@ -115,7 +117,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
 
 @pytest.fixture
 def team(store: Store) -> Store:
-    """A store of every engine in turn, with the team alpha that lea leads and bob is a member of."""
+    """Provide a store of every engine in turn, with the team alpha, which lea leads and in which bob is a member."""
     joining.spawn_team(store, ALPHA, Caller("lea"))
     joining.join(store, ALPHA, Caller("bob"))
     return store
@@ -123,13 +125,13 @@ def team(store: Store) -> Store:
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """A team of files, which lea leads, with the members bob and mia."""
+    """Provide a team of files with the leader lea and the members bob and mia."""
     return make_team(tmp_path / "root", "bob", "mia")
 
 
 @pytest.fixture
 def on_postgres(no_real_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An empty store in PostgreSQL, on which `Cli` works; the processes that it led to are ended with the test."""
+    """Provide an empty store in PostgreSQL on which `Cli` works. The processes that use it are ended with the test."""
     address = new_address()
     monkeypatch.setenv("TEAMS_STORE", address)
     yield address
@@ -138,7 +140,9 @@ def on_postgres(no_real_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 @pytest.fixture(params=["files", pytest.param("postgres", marks=pytest.mark.slow)])
 def each_engine(request: pytest.FixtureRequest) -> str:
-    """Every engine that processes can share, in turn; PostgreSQL with the slow ones, but for the store's contract."""
+    """Provide every engine that processes can share, in turn. PostgreSQL is slow, and so left to the slow tests, except
+    in tests of the store's contract.
+    """
     if request.param == "postgres":
         request.getfixturevalue("on_postgres")
     return str(request.param)
@@ -165,7 +169,7 @@ sys.addaudithook(_refuse_real_settings)
 
 @pytest.fixture(autouse=True)
 def no_real_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty home, no settings from outside, and an error for whoever opens the real ones all the same."""
+    """Provide an empty home without settings from outside, and fail a test that opens the real one."""
     global _guarded
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):

@@ -1,7 +1,8 @@
-"""Answers in place of a busy agent: a copy of the agent with its whole history, or a command that the agent named,
-answers a question while the agent works on. An agent with neither gets the question in its inbox.
+"""Answers in place of a busy agent. While the agent works on, a question is answered by a copy of the agent with its
+whole history, or by a command that the agent named. An agent with neither gets the question in its inbox.
 
-A process of its own collects the answers to one question. This process outlives the command that asked the question.
+Each question has a background process that collects its answers. This process outlives the command that asked the
+question.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ _DONE = "all were asked\n"
 
 
 class Shadow:
-    """A process that answers a question for an agent, mostly a copy of its session.
+    """A process that answers a question in the place of an agent, such as a copy of the agent's session.
 
-    The process gets the question and prints the answer. *may_be_gone* says that the session may no longer exist: if
-    copying it fails, the agent itself is asked.
+    The process gets the question and prints the answer. *may_be_gone* says that the agent's session may no longer
+    exist: if the process then fails, the agent itself is asked.
     """
 
     may_be_gone = False
@@ -62,8 +63,8 @@ class Shadow:
         self.tag = f"{question.id}.{member.agent_id}.{os.getpid()}"
 
     def run(self, patience: float) -> tuple[str, bool]:
-        """Run the process for at most *patience* seconds, then end what it started. Returns two values: the answer, or
-        the reason why there is none; and whether there is none.
+        """Run the process for at most *patience* seconds, then end everything that it started. Returns the answer and
+        False. If there is no answer, returns the reason and True.
         """
         try:
             done = self._run_process(patience)
@@ -87,18 +88,18 @@ class Shadow:
         return done.stdout
 
     def _run_process(self, patience: float) -> subprocess.CompletedProcess[str]:
-        """Run the process until it ends. It raises the same errors as `run_to_end`."""
+        """Run the process until it ends, and return its exit status and the beginning of its output. If it takes longer
+        than *patience* seconds, `subprocess.TimeoutExpired` is raised.
+        """
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of the process, which names the team of the agent but gives none of its rights."""
+        """Return the environment of the process. It does not name the agent, so it gives none of the agent's rights."""
         return {**environments.unnamed(self.environ), SHADOW: "1", processes.TAG: self.tag}
 
 
 class AnswerCommand(Shadow):
-    """A command that the agent named to answer in the agent's place. The command gets the question as JSON on its
-    standard input.
-    """
+    """A command that the agent named to answer in its place. It gets the question as JSON on its standard input."""
 
     def __init__(
         self, store: Store, question: Question, member: Member, environ: Mapping[str, str], session: Session | None
@@ -156,8 +157,9 @@ def main() -> None:
 
 
 def start(store: Store, question: Question, environ: dict[str, str]) -> int | None:
-    """Ask the members for whom the question is. Those without a session, a terminal or a command get it in their inbox;
-    a new process collects the answers of all others. Returns the id of that process; None if none is needed.
+    """Ask all members who have not answered the question yet. A member gets the question in its inbox if it has no
+    session, no terminal and no command that answers. A new process collects the answers of the other members. Returns
+    the id of this process; None if there are no other members.
     """
     team = teams.get(store, question.team_name)
     members = _waiting_for(question, team)
@@ -170,8 +172,8 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> int | No
 
 
 def is_cut_off(store: Store, question: Question) -> bool:
-    """Whether the process that collected the answers was killed before it was done. A process that was done leaves no
-    log, or a log that ends with a mark.
+    """Whether the process that collected the answers was killed before it was done. When it is done, it removes its
+    log, or writes a mark at the end of the log.
     """
     try:
         return not logs.read(logs.path_of(store, question.team_name, question.id), len(_DONE)).endswith(_DONE)
@@ -185,8 +187,9 @@ def _waiting_for(question: Question, team: Team) -> list[Member]:
 
 
 def _ask_without_process(store: Store, question: Question, member: Member) -> bool:
-    """Put the question into the member's inbox and return True. A member with a session, a terminal or a command is not
-    asked here: return False, so that the process that collects the answers asks the member.
+    """Put the question into the member's inbox and return True. If the member has a session, a terminal or a command
+    that answers, only return False: the process that collects the answers then asks it. If the store failed, return
+    False too, so that the process tries again.
     """
     if member.answer:
         return False
@@ -201,8 +204,8 @@ def _ask_without_process(store: Store, question: Question, member: Member) -> bo
 
 
 def collect(store: Store, team_name: str, key: str, user: Config) -> None:
-    """Get the answers of all members who were asked, at most `max_shadows` at once. Each answer is recorded as soon as
-    it comes.
+    """Get the answers of all members who have not answered the question *key* yet, and record each answer at once. At
+    most `max_shadows` (a setting) members are asked at the same time.
     """
     question = questions.get(store, team_name, key)
     team = teams.get(store, team_name)
@@ -214,8 +217,8 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
-    """Have the member's copy or command answer; if the member has neither, ask the member itself. An unexpected error
-    is recorded as the answer.
+    """Have a copy of the member, or else the member's own command, answer the question. If there is neither, put the
+    question into the member's inbox. An unexpected error is recorded as the answer.
     """
     try:
         shadow = _shadow_of(store, question, member, user)
@@ -251,8 +254,8 @@ def _shadow_of(store: Store, question: Question, member: Member, user: Config) -
 
 
 def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
-    """Call *write* again and again while the store is busy or fails, until the time to answer the question is over.
-    Somebody waits for the answer.
+    """Call *write* again and again while the store is busy or fails, because the asker waits for the answer. Raise the
+    last error if the question expires.
     """
     complaints = logs.Complaints()
     while True:
@@ -273,8 +276,9 @@ def _complain(line: str) -> None:
 
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool, writing: Lock) -> None:
-    """Record the answer. Unless it is a failure, notify the agent *name* of the answer, without waking the agent.
-    Answers to one question are recorded one at a time, because they change the same record.
+    """Record *content* as the answer of the agent *name*. Unless *failed* is set, notify the agent of what its copy
+    answered, without waking it. The lock *writing* is held while the answer is recorded, because all answers to a
+    question change the same record.
     """
     data = content.encode(errors="replace")
     if len(data) > text.MAX_MESSAGE:
@@ -294,7 +298,7 @@ def _record(store: Store, question: Question, name: str, content: str, failed: b
 
 
 def _ask_itself(store: Store, question: Question, member: Member) -> None:
-    """Put the question into the inbox of a member that can't be copied. The message resumes an idle agent."""
+    """Put the question into the inbox of the member itself. This message resumes an idle agent."""
     blocked = "" if question.asker_pid is None else f"{question.from_} is BLOCKED waiting for your answer. "
     hint = f"({blocked}Answer within {length(question.timeout)}: teams answer {question.id} TEXT)"
     body = f"{question.question}\n{hint}\n{asking.how_deep(question.depth)}"

@@ -34,11 +34,12 @@ _HINT_IN_TOOLS = f'{_HINT}broadcast(message="what you are working on")'
 
 
 def payload(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -> dict[str, Any]:
-    """Return the other agents and the caller's open messages, in the form of the result of a tool `broadcast`.
+    """Return the other agents and the caller's open messages as JSON, in the form in which the tool `broadcast` returns
+    them.
 
-    A client adds this result to the end of the context of the next model call. Messages come again at every call until
-    they are handled, but are marked as read at once. `hint` is there until the caller has announced itself. `more`
-    counts the messages that there was no room for; `read-messages` shows them.
+    A client adds this result to the end of the context of the next model call. A message comes again at every call
+    until it is handled, but is marked as read at the first call. The key `hint` is there until the caller has announced
+    itself. The key `more` counts the messages for which there was no room; `read-messages` shows them.
     """
     mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_shown, turn=0)
     read_before = [Message.from_json(document) for document in mail if "readBefore" in document]
@@ -55,11 +56,11 @@ def payload(store: Store, team_name: str, caller: Caller, once_shown: OnceShown)
 
 
 def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | None:
-    """Return a short form of the result of `payload`, for clients that add it to every model call. None if there are no
-    other agents and no messages.
+    """Return the other agents and the caller's messages in a short form, for clients that add it to every model call.
+    None if there are no other agents and no messages.
 
-    Unlike `payload`, this marks no message as read. Its hints name tools instead of commands, because it looks like the
-    result of a tool. Long messages are cut, most of all those that the agent has read already.
+    Unlike `payload`, this function marks no message as read, and its hints name tools instead of commands. Long
+    messages are cut; a message that the caller has read already is cut to a tenth of the length.
     """
     agents = [
         {"name": row["name"], "status": text.clipped(row["status"] or "", _STATUS) or None, "idle": row["idle"]}
@@ -84,6 +85,9 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
 def _result_of_broadcast(
     store: Store, team: str, caller: Caller, agents: list[dict[str, Any]], messages: list[dict[str, Any]]
 ) -> dict[str, Any]:
+    """Return a result of the tool `broadcast` in the form that the program OpenCode Teams gives it. If the caller has
+    not announced itself yet, the result has a hint to do so.
+    """
     output: dict[str, Any] = {}
     if not caller.is_human and presence.load(store, team, caller.name).status is None:
         output["hint"] = HINT
@@ -112,7 +116,9 @@ def introduction(store: Store, team_name: str, name: str, config: Config | None)
 
 
 def others(store: Store, team_name: str, name: str) -> list[dict[str, Any]]:
-    """Return a row for each other member, idle ones included, in the order of joining."""
+    """Return a row for each member except *name*, in the order of joining: its name, its status line, whether it is
+    idle, and its worktree.
+    """
     team = teams.get(store, team_name)
     owners = {task.owner for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS)}
     working = {*owners, *team.inside_clients()}

@@ -1,4 +1,6 @@
-"""Start processes in the background: a keeper for each agent, and processes that each team has once on each machine."""
+"""Start processes in the background: for each agent a keeper, which runs the agent's turns; and programs that run at
+most once for each team on a machine.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,16 @@ from teams_cli.teams.config import Config
 
 
 class LoneProcess:
-    """A program, *module*, of which each team has at most one process on a machine. That process holds the lock file
-    *lock* while it runs.
-    """
+    """A program, *module*, that runs at most once per team and machine, and meanwhile holds the lock file *lock*."""
 
     def __init__(self, module: str, lock: str) -> None:
         self._module = module
         self._lock = lock
 
     def start(self, store: Store, team: str, environ: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        """Start the process with the variables *environment*, unless it runs already. If the caller, whose variables
-        are *environ*, is inside a client's sandbox, nothing is started, because the sandbox would end it.
+        """Start the process with the environment *environment*, unless it runs already. *environ* is the environment of
+        the caller. If it shows that the caller is inside a client's sandbox, nothing is started, because the sandbox
+        would end the process.
 
         Raises:
             StorageFailed: The lock or the log of the process can't be made.
@@ -50,7 +51,9 @@ class LoneProcess:
         processes.start_own(self._module, [], {**environment, "TEAMS_TEAM": team}, log)
 
     def hold(self, store: Store, team: str) -> int | None:
-        """Take the lock, and return it as a descriptor to close; None if another process holds it."""
+        """Take the lock, and return a file descriptor: the lock is held until the descriptor is closed. None if another
+        process holds the lock.
+        """
         return locks.hold(self._path(store, team), store.root)
 
     def is_running(self, store: Store, team: str) -> bool:
@@ -60,11 +63,11 @@ class LoneProcess:
     def attend(
         self, store: Store, team: str, begin: Callable[[], Callable[[], bool]], complain: Callable[[str], object]
     ) -> None:
-        """Work as this process: look at every change in the team, until a look returns that nothing is left to do, the
-        team is gone, or another process holds the lock.
+        """Do the work of this process until nothing is left to do, the team is gone, or another process holds the lock.
 
-        Each time the lock is taken, *begin* makes the function that looks. A failed look is repeated, and *complain*
-        gets the reason of the failure once.
+        *begin* is called each time the lock is taken. It returns a function that is called after every change in the
+        team, and that returns True if nothing is left to do. If the function fails, it is called again. *complain* is
+        then called with the reason, unless the last failure had the same reason.
         """
         complaints = logs.Complaints()
         while (descriptor := self.hold(store, team)) is not None:
@@ -80,8 +83,9 @@ class LoneProcess:
 
 
 def _look_or_complain(look: Callable[[], bool], complaints: logs.Complaints, complain: Callable[[str], object]) -> bool:
-    """Look once, and return whether nothing is left to do. If the look fails, return False, so that it is repeated;
-    *complain* gets the reason, unless the last look failed for the same reason.
+    """Call *look*, and return whether nothing is left to do: *look* returned True, or the team is gone. If *look*
+    fails, return False, so that it is called again. *complain* is then called with the reason, unless the last failure
+    had the same reason.
     """
     try:
         is_done = look()
@@ -101,21 +105,24 @@ LANDER = LoneProcess("teams_cli.extensions.landing.lander", "landers/{team}.lock
 
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start this machine's waker of the team, unless it runs."""
+    """Start this machine's waker of the team, unless it runs already."""
     WAKER.start(store, team, environ, {**environments.unnamed(environ), **store.variables})
 
 
 def start_for_terminals(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start the waker if clients of the team run in terminals of this machine. The waker does not inherit the variables
-    that identify the client which starts it.
+    """Start the waker of the team if clients of the team run in terminals of this machine. The waker gets the
+    environment *environ* without the variables that identify a client.
     """
     if is_seated(store.root, team) and not WAKER.is_running(store, team):
         start(store, team, environments.clean(environ))
 
 
 def start_keeper(store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Start the keeper of a session. If the start fails, the session ends as failed, and its caller is notified. Inside
-    a client's sandbox nothing is started: the keeper of that client, which runs outside, starts the session later.
+    """Start the keeper of the session. If the keeper can't be started, the session ends as failed, and the member that
+    started the agent is notified.
+
+    If this process is in a client's sandbox, nothing is started now. The keeper of that client, which runs outside the
+    sandbox, starts the new keeper later.
     """
     if by := environ.get(SANDBOX) and environ.get("TEAMS_AGENT_ID"):
         # A process in the sandbox would end with the command.
@@ -137,7 +144,7 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
 def _environment_of_keeper(
     store: Store, team: str, session: Session, config: Config | None, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the environment of the keeper, which its client inherits."""
+    """Return the environment for the keeper of the session. The agent's client gets the same environment."""
     profile = profiles.get(session.harness, config)
     member = teams.get(store, team).find(session.agent)
     name = member.agent_name if member and member.agent_name else session.agent
@@ -157,7 +164,7 @@ def _environment_of_keeper(
 
 
 def _update_starting(store: Store, team: str, session: Session, change: Callable[[Session], Session]) -> None:
-    """Change the stored session, if it is still starting and no newer generation of it has begun."""
+    """Apply *change* to the stored session, if the session is still starting and was not resumed meanwhile."""
 
     def changed(latest: Session) -> Session:
         return change(latest) if latest.state == "starting" and latest.generation == session.generation else latest
@@ -166,8 +173,8 @@ def _update_starting(store: Store, team: str, session: Session, change: Callable
 
 
 def start_requested(store: Store, team: str, agent: str, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Start the agents that the client of *agent* asked for inside its sandbox. The new agents get no more permissions
-    than *agent* has.
+    """Start the agents that the client of *agent* asked for inside its sandbox. An agent that would get more
+    permissions than *agent* has is not started: its session ends as failed.
     """
     for session, _ in store.scan(team, sessions.SESSION, []):
         is_requested = session.unstarted == agent and not session.ended

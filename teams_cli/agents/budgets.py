@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class TurnUsage(Record):
-    """The tokens and the time that one turn used. *tokens* is None if the client did not report them; *tasks* is empty
+    """The tokens and the time that one turn used. *tokens* is None if the client reported no tokens; *tasks* is empty
     if the turn was only for messages.
     """
 
@@ -45,8 +45,8 @@ class TurnUsage(Record):
 
 
 class Usage(Record):
-    """The tokens and the time that one agent used, turn by turn. *said* are the tokens that the agent's client itself
-    counted since the beginning of its session.
+    """The tokens and the time that one agent used, turn by turn. *said* has the last counts of a client that counts
+    tokens from the beginning of its session, and not for each turn.
     """
 
     nested = {"turns": TurnUsage, "said": Tokens, "owed": Owed}  # noqa: RUF012
@@ -67,13 +67,13 @@ def all_usage(store: Store, team: str, problems: list[errors.TeamsError]) -> lis
 
 
 def total_tokens(turns: Iterable[TurnUsage]) -> int:
-    """Return the number of tokens that these turns are known to have used."""
+    """Return the number of tokens that these turns used. A turn whose tokens are not known adds nothing."""
     return sum(counts.total for turn in turns for counts in turn.tokens or ())
 
 
 def record_usage(store: Store, team: str, session: Session, profile: Profile, printed: str, began: str) -> None:
-    """Add a turn that has ended to the usage of its agent. If the turn causes warnings about budgets, they are stored
-    with it and then sent. *printed* is what the client printed, and *began* is when the turn began.
+    """Add a turn that has ended to the usage of its agent. Warnings about budgets that the turn uses up are stored
+    together with the turn, and then sent. *printed* is what the client printed, and *began* is when the turn began.
     """
     now = teams.now(store)
     seconds = (parse_rfc3339(now) - parse_rfc3339(began)).total_seconds()
@@ -121,8 +121,8 @@ _WARNED_AT = 0.8
 
 
 class Budget:
-    """A limit of tokens; *taken* is how many of them are used. *of* is the name of the agent or run that it limits, or
-    "" for the whole team. *uncounted* is the number of turns whose tokens are not known.
+    """A limit on the use of tokens; *taken* is the number of tokens used so far. *of* is the agent or the run that the
+    limit applies to, or "" for the whole team. *uncounted* is the number of turns whose tokens are not known.
     """
 
     def __init__(self, of: str, limit: int, taken: int, uncounted: int) -> None:
@@ -146,7 +146,7 @@ class Budget:
         return f"teams set {SETTING} TOKENS{f' --for {self.of}' if self.of else ''}"
 
     def to_document(self) -> dict[str, Any]:
-        """Return the budget as JSON. `of` is the agent or run, or null for the team."""
+        """Return the budget as JSON. `of` is the agent or the run that the budget limits, or null for the team."""
         return {"of": self.of or None, "limit": self.limit, "taken": self.taken, "uncounted": self.uncounted}
 
 
@@ -156,7 +156,8 @@ def of_team(store: Store, team: Team) -> list[Budget]:
 
 
 def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None:
-    """Return the first budget that forbids the agent another turn; None if there is no such budget.
+    """Return a budget that is used up: that of the agent, of the *run*, or of the team. None if the agent may begin
+    another turn.
 
     Raises:
         DamagedRecord: A budget applies, but the agent's usage can't be read.
@@ -170,8 +171,8 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
 
 
 def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens: str) -> int:
-    """Set the budget of the agent or run *of* to *tokens*, or remove it if *tokens* is 0 or empty. Returns the new
-    limit.
+    """Set the budget of the agent or run *of* to *tokens*, or remove the budget if *tokens* is 0 or empty. Returns the
+    new limit, or 0.
 
     Raises:
         InvalidValue: There is no such agent or run, or the limit is not a valid number of tokens.
@@ -194,8 +195,9 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens:
 
 
 def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -> list[Owed]:
-    """Return the notices to the leader and the human about budgets of which *turn* uses 80 or 100 %. The turn is not
-    stored yet. The uid of a notice is made from budget and limit, so that each notice is sent once.
+    """Return the notices about budgets of which at least 80 % are used after *turn*, which is not stored yet. For each
+    such budget, the leader and the human are notified. The uid of a notice is made from budget, limit and percentage
+    (80 or 100), so that the notice is sent once.
     """
     team = teams.get(store, team_name)
     notices = []
@@ -216,7 +218,7 @@ def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -
 
 
 def _limits(team: Team) -> dict[str, int]:
-    """Return the limits that are set, by the name of the agent or run. The team's own limit is under the name ""."""
+    """Return the limits of tokens, each by the name of its agent or run. The limit of the team is under the name ""."""
     limits = {of: int(limit) for of, limit in (team.budgets or {}).items()}
     of_team = int(settings.value(team, SETTING))
     return {"": of_team, **limits} if of_team else limits
@@ -227,9 +229,7 @@ def _limits_for(team: Team, agent: str, run: str) -> dict[str, int]:
 
 
 def _with_taken(store: Store, team: Team, limits: dict[str, int]) -> Iterator[Budget]:
-    """Yield a budget for each limit, with the number of tokens used so far. Records that can't be read are not
-    counted.
-    """
+    """Yield a budget for each of the *limits*, with the tokens used so far. Usage that can't be read is not counted."""
     usages = all_usage(store, team.name, []) if limits else []
     for of, limit in limits.items():
         turns = [turn for usage in usages for turn in usage.turns if of in ("", usage.agent, turn.run)]

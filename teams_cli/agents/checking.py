@@ -41,11 +41,11 @@ _MOST_PAUSE = 15.0
 
 def check_or_refuse(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace, worktree: str) -> Check:
     """Run the check of the task and return its outcome. If the check fails, record its outcome on the task, with the
-    result that *edit* gives. *worktree* is that of the caller, or "".
+    result that *edit* gives. *worktree* is the caller's own worktree, or "".
 
     Raises:
         CheckFailed: The check failed.
-        Conflict: Some files are not committed, so that they would not be checked.
+        Conflict: Some files are not committed, so the check would miss them.
     """
     changes.refuse_finishing(store, standing, task, edit)
     check = _CheckRun(store, standing.team, task, standing.name, place).check(worktree)
@@ -71,9 +71,11 @@ class _CheckRun:
         self.has_reported = False
 
     def check(self, worktree: str) -> Check:
-        """Run the check on the commit of *worktree*, and return its outcome. If *worktree* is "", the check runs in the
-        directory that the task names, uncommitted files included. Else it runs on the commit of the checkout around the
-        caller, or of the checkout where the check was set. Outside of git it runs in the caller's directory.
+        """Run the check on the commit of *worktree*, and return its outcome.
+
+        If *worktree* is "", the check runs in the directory that the task names, uncommitted files included. If the
+        task names no directory, the check runs on the commit of a checkout: the checkout around the caller, or else the
+        checkout where the check was set. Outside of git, it runs in the caller's directory.
         """
         directory = worktree or self.task.check_in or self.place.directory
         names_directory = bool(worktree or self.task.check_in or self.place.as_it_is)
@@ -94,8 +96,9 @@ class _CheckRun:
         return check.having(commit=checkout.head) if checkout and not uncommitted else check
 
     def _check_commit(self, checkout: Checkout) -> Check:
-        """Run the check in the checkout, whose files must be those of its commit. If other agents may work in the
-        checkout, or git was told to skip some files, run it in a temporary checkout of the commit alone.
+        """Run the check in *checkout*. Uncommitted files there are an error, except in the main checkout, in which
+        other agents may work. The check then runs in a temporary checkout of the commit. It also runs in a temporary
+        checkout if git was told to skip some files.
         """
         last = checks.of(self.task)
         names = work.uncommitted(checkout, last.left if last else None)
@@ -113,8 +116,8 @@ class _CheckRun:
         raise errors.Conflict(f"somebody committed in {checkout.top} during the check", "Complete the task again.")
 
     def _check_in_temporary_checkout(self, checkout: Checkout, omitted: list[str]) -> Check:
-        """Run the check in a temporary checkout of the commit alone. If it fails, the output names the files that were
-        *omitted*.
+        """Run the check in a temporary checkout of the commit of *checkout*. If the check fails, its output names the
+        *omitted* files, which are not committed.
         """
         top, otherwise = checkout.top, f"{self.task.id} was not checked"
         with (
@@ -136,17 +139,16 @@ class _CheckRun:
         return run(self.store, self.team, self.task.check or "", place, self.by, self._renew_claims)
 
     def _renew_claims(self) -> float:
-        """Renew the claims of the member, and report a long run. Returns the seconds until the next call."""
+        """Renew the claims of the member, so that they do not expire during the check, and report a check that runs for
+        long. Returns the seconds until this method is due again.
+        """
         pause = min(presence.seconds_between_signs(self.team), _MOST_PAUSE, self._report_long_run())
         with suppress(errors.TeamsError):  # the next renewal may succeed
             leases.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
         return pause
 
     def _report_long_run(self) -> float:
-        """Notify the leader once that the check runs long, since waiting members cannot see that.
-
-        Return the seconds until the next call.
-        """
+        """Notify the leader, once, of a check that runs for long. Returns the seconds until this is due again."""
         seconds = time.monotonic() - self.began
         seconds_left = min(_LONG, float(settings.value(self.team, "checkTimeout")) / 2) - seconds
         if seconds_left > 0:
@@ -171,7 +173,8 @@ class _CheckRun:
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
-    """Refuse a worktree with uncommitted changes.
+    """Raise an error if the *worktree* has uncommitted changes, in the files *names*. The *task* can't be completed
+    then.
 
     Raises:
         Conflict: There are uncommitted changes.
@@ -186,8 +189,8 @@ def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
 def run(
     store: Store, team: Team, command: str, place: Workplace, by: str, meanwhile: Callable[[], float] | None = None
 ) -> Check:
-    """Run the command of a check until it ends or the setting checkTimeout is exceeded, and return the outcome.
-    *meanwhile* is called again and again, and returns the seconds until its next call.
+    """Run the command of a check until it ends or the setting checkTimeout is exceeded, and return the outcome. While
+    the command runs, *meanwhile* is called from time to time. It returns the seconds until its next call.
     """
     from teams_cli.agents import shell  # most tasks have no check
 
@@ -220,7 +223,9 @@ def run(
 
 
 def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
-    """Wait at most *patience* seconds for the command to end, and return whether it ended."""
+    """Wait at most *patience* seconds for the command to end, and return whether it ended. While the command runs,
+    *meanwhile* is called from time to time. It returns the seconds until its next call.
+    """
     give_up_at = time.monotonic() + patience
     call_at = time.monotonic() if meanwhile else give_up_at
     while not running.wait(max(min(give_up_at, call_at) - time.monotonic(), 0)):

@@ -17,8 +17,8 @@ _FILE = "teams-origin.json"
 
 class Origin:
     """The checkout *top* that a worktree was made from, and the commit *base* at which the worktree began. *rules* are
-    the ignore rules outside `.gitignore` that git used at that time; None if an older version of the program did not
-    record them.
+    the ignore rules outside `.gitignore` that git used when the worktree was made. They are None if an older version of
+    the program, which did not record them, made the worktree.
     """
 
     def __init__(self, top: str = "", base: str = "", rules: list[str] | None = None) -> None:
@@ -66,8 +66,8 @@ def load(worktree: str) -> Origin:
 
 
 def git_directory(top: str) -> str:
-    """Return the directory with the data that git keeps for the checkout *top* alone: `.git`, or the directory that the
-    `.git` file of a worktree names.
+    """Return the directory with git's data of the checkout *top* that other checkouts do not share: `.git` itself, or,
+    in a worktree, the directory that the file `.git` names.
     """
     link = environment.git_line(f"{top}/.git")
     return os.path.realpath(os.path.join(top, link.removeprefix("gitdir: ") if link else ".git"))
@@ -87,7 +87,7 @@ def leads_astray(top: str) -> bool:
 
 
 def lines_of(path: str) -> list[str]:
-    """Return the lines of the file; none if it can't be read."""
+    """Return the lines of the file; an empty list if it can't be read."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
             return file.read().splitlines()
@@ -107,7 +107,9 @@ _HERE = (
 
 
 class Checkout:
-    """A git checkout: its top directory, the *main* checkout of its repository, its branch and its commit."""
+    """A git checkout: its *top* directory, the *main* checkout of its repository, its branch, and *head*, its commit.
+    *common* is the directory with git's data that all worktrees of the repository share.
+    """
 
     def __init__(self, top: str, common: str, head: str, branch: str) -> None:
         self.top = top
@@ -127,17 +129,18 @@ class Checkout:
         return float(git.output_of(self.top, "show", "--no-patch", "--format=%ct", "HEAD") or 0)
 
     def uncommitted(self, without: list[str] | None = None) -> list[str]:
-        """Return the files that differ from the commit or are untracked, except untracked ones in *without*. Files
-        inside submodules are not listed (see `work.uncommitted`).
+        """Return the files that differ from the commit or are untracked, except untracked files that *without* names.
+        Files inside submodules are left out; `work.uncommitted` lists them too.
         """
         entries = git.names(self.top, *git.LOOKING, *git.STATUS)
         ignored = {f"?? {name}" for name in without or ()}
         return [entry[3:] for entry in entries if entry not in ignored]
 
     def hidden(self, since: float) -> list[str]:
-        """Return the files that `uncommitted` misses because git was told to skip them: files marked as unchanged, and
-        files ignored by rules that were added to this repository after *since* (seconds since 1970) or by the branch.
-        Directories that are ignored as a whole are left out, because build tools make them.
+        """Return the files that `uncommitted` misses because git was told to skip them: files that are marked as
+        unchanged, and files that a new rule ignores. A rule is new if the branch added it, or if it was added to the
+        data of this repository after *since* (seconds since 1970). Directories that are ignored as a whole are left
+        out, because build tools make them.
         """
         entries = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
         flagged = [entry[2:] for entry in entries if entry[:1] == "S" or entry[:1].islower()]
@@ -175,8 +178,9 @@ def branch_of(top: str) -> str:
 
 
 def at(directory: str) -> Checkout | None:
-    """Return the checkout that contains the directory. None if there is no checkout, if it has no commit yet, or if
-    `leads_astray` is true of it, because git could then run commands that an agent put elsewhere.
+    """Return the checkout that contains the directory. None outside git, and if the checkout has no commit yet. None
+    also if its `.git` file points to a repository inside it or to another worktree's data, because git could then run
+    commands that an agent put there.
     """
     lines = git.output_of(directory, "rev-parse", *_HERE).split("\n") if os.path.isdir(directory) else []
     return Checkout(*lines) if len(lines) == 4 and not leads_astray(lines[0]) else None
@@ -184,7 +188,7 @@ def at(directory: str) -> Checkout | None:
 
 def repository_of(path: str) -> tuple[str, str]:
     """Return the top of the checkout that contains *path*, and the directory that all worktrees of its repository
-    share; both empty outside git. Runs no process.
+    share. Outside git, both are "". No git process is run, so this takes little time.
     """
     top = environment.checkout_around(os.path.realpath(path))
     if not top:
@@ -195,7 +199,7 @@ def repository_of(path: str) -> tuple[str, str]:
 
 
 def worktree_of(store: Store, team: str, agent: str) -> str | None:
-    """Return the worktree that `teams` made for the agent, if it exists on this machine."""
+    """Return the worktree that `teams` made for the agent. None if there is none, or if it is not on this machine."""
     session = sessions.find(store, team, agent)
     if session is None or not session.worktree or session.host not in ("", store.host):
         return None
@@ -203,7 +207,9 @@ def worktree_of(store: Store, team: str, agent: str) -> str | None:
 
 
 def seen_in(store: Store, team: str, agent: str) -> str | None:
-    """Return the worktree in which the agent was last seen at work, whoever made it, if it exists on this machine."""
+    """Return the worktree in which the agent was last seen at work, whoever made it. None if there is none, or if it is
+    not on this machine.
+    """
     member = presence.load(store, team, agent)
     return member.worktree if member.worktree and _is_here(member.host or "", member.worktree, store) else None
 
@@ -219,8 +225,8 @@ class Tree:
 
 def trees(store: Store, team: Team) -> list[Tree]:
     """Return the worktrees of this machine in which members work: those that `teams` made for its agents, and those in
-    which other members were seen. The leader is left out, because it only looks into the worktrees of others. Worktrees
-    of which `leads_astray` is true are left out.
+    which other members were seen. A worktree is left out if its `.git` file points to a repository inside it or to
+    another worktree's data. The leader is left out also, because a leader only looks into worktrees.
     """
     worktrees = [
         Tree(session.agent, session.worktree, session.branch)

@@ -1,6 +1,7 @@
-"""Completing a task: its check passes first, and its work is where others can get it.
+"""Completing a task: first its check must pass, and its work must be where other members can get it.
 
-Most tasks have no check, and most callers no worktree, so what these need is imported only where it is used.
+Most tasks have no check, and most callers no worktree. Therefore the modules for checks and worktrees are imported only
+where they are used.
 """
 
 from __future__ import annotations
@@ -32,16 +33,15 @@ def change_task(
     place: Workplace,
     files: Sequence[evidence.File] = (),
 ) -> Task:
-    """Change a task as `changes.change_task` does. If *edit* completes the task, its check runs first, which may take
-    long.
+    """Change a task as *edit* says. If *edit* completes the task, its check runs first, which may take long.
 
-    The check runs in the owner's worktree, else in the directory that the task names, else in the checkout around the
-    caller, else in the checkout where the check was set.
+    The check runs in the first of these places that exists: the owner's worktree, the directory that the task names,
+    the checkout around the caller, and the checkout where the check was set.
 
     Raises:
         CheckFailed: The check failed. The task stays in progress, and the outcome is recorded there.
-        Conflict: Some files are not committed, so that they would not be checked. Also, once for each claim, if nobody
-            else has the work, or if the owner has not seen a change of the task.
+        Conflict: Some files are not committed, so the check would miss them. Or nobody else can get the work, or the
+            owner has not seen a change of the task; then a repeated call completes the task.
     """
     if edit.status == "completed" or files:
         standing = require(store, team_name, caller, "update-task", task_id)
@@ -65,7 +65,8 @@ def change_task(
 
 
 def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> None:
-    """Refuse work that is not ready to be completed, and run its check. Add the outcome and the commit to the edit.
+    """Raise an error if the work is not ready to be completed; otherwise run the check of the task. The outcome of the
+    check, and the commit that it checked, are put into *edit*.
 
     Raises:
         CheckFailed, Conflict: As for `change_task`.
@@ -106,9 +107,7 @@ def _has_newer_commit(store: Store, standing: Standing, task: Task, place: Workp
 
 
 def _current_commit(store: Store, standing: Standing, place: Workplace) -> str | None:
-    """Return the commit of the caller's worktree, else of the checkout around the directory of *place*. None if there
-    is neither.
-    """
+    """Return the commit of the caller's worktree, or else of the checkout around *place*; None outside of git."""
     from teams_cli.agents import checkouts
 
     checkout = checkouts.at(_worktree_of(store, standing.team.name, standing.name) or place.directory)
@@ -116,10 +115,11 @@ def _current_commit(store: Store, standing: Standing, place: Workplace) -> str |
 
 
 def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: str, options: str) -> None:
-    """Refuse to complete a task whose work nobody else can get.
+    """Raise an error if nobody else can get the work of the task: it is in uncommitted files, or in commits that are
+    neither on the main checkout's branch nor pushed.
 
-    Uncommitted files are refused once per claim. Commits that are neither on the main checkout's branch nor pushed are
-    refused once per agent.
+    This is a warning, after which the same command completes the task. Uncommitted files are refused once per claim,
+    commits once per agent.
 
     Raises:
         Conflict: Nobody else can get the work. Repeating the command completes the task as it is.
@@ -151,8 +151,8 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
 
 
 def _has_unshared_commits(standing: Standing, task: Task, checkout: Checkout) -> bool:
-    """Whether the commits of the checkout are neither on the main checkout's branch nor pushed, and no landing will
-    take them.
+    """Whether nobody else has the commits of the checkout, and no landing will take them. Others have commits that are
+    on the main checkout's branch or were pushed.
     """
     if task.review_by or task.landing or settings.lands_by_itself(standing.team):
         return False

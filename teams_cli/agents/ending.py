@@ -1,4 +1,6 @@
-"""End the session of an agent. A session whose keeper is gone counts as lost, and is ended here."""
+"""End the session of an agent. Its keeper is the process that runs the agent's turns. If the keeper is gone, the
+session counts as lost, and this module ends it.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,16 @@ _LINGER = 5.0
 
 
 def current(store: Store, team: str, agent: str) -> Session | None:
-    """Return the agent's session; None if `teams` did not start the agent. If the keeper of the session is gone, the
-    session is first ended as lost.
+    """Return the agent's session; None if `teams` did not start the agent. If the process that runs the session is
+    gone, the session is first ended as lost.
     """
     session = find(store, team, agent)
     return _settled(store, team, session) if session else None
 
 
 def started(store: Store, team: str, agent: str) -> Session:
-    """Return the session of an agent that `teams` started. If the keeper of the session is gone, the session is first
-    ended as lost.
+    """Return the session of an agent that `teams` started. If the process that runs the session is gone, the session is
+    first ended as lost.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
@@ -49,26 +51,24 @@ def started(store: Store, team: str, agent: str) -> Session:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Session]:
-    """Return all sessions of the team. A session whose keeper is gone is first ended as lost."""
+    """Return all sessions of the team. Sessions whose process is gone are first ended as lost."""
     return [_settled(store, team, session) for session, _ in store.scan(team, SESSION, problems)]
 
 
 def children(store: Store, team: str, agent: str) -> list[Session]:
-    """Return the sessions of the agents that *agent* started. A session whose keeper is gone is first ended as lost."""
+    """Return the sessions of agents that *agent* started. Sessions whose process is gone are first ended as lost."""
     sessions = [session for session, _ in store.scan(team, SESSION, []) if session.caller == agent]
     return [_settled(store, team, session) for session in sessions]
 
 
 def of_run(store: Store, team: str, run: str) -> list[Session]:
-    """Return the sessions of one run in the order of their start. A session whose keeper is gone is first ended as
-    lost.
-    """
+    """Return the sessions of one run, oldest first. Sessions whose process is gone are first ended as lost."""
     return sorted((s for s in all_of(store, team, []) if s.run == run), key=lambda s: s.created_at)
 
 
 def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm) -> None:
-    """Have *alarm* ring when one of these sessions may have become lost, because nothing else reports a lost
-    session.
+    """Have *alarm* end its sleep when one of these sessions may have become lost. When a keeper ends or falls silent,
+    nothing changes in the store, so a process that waits only for changes in the store would not notice.
     """
     active = [session for session in sessions if not session.ended]
     if not active:
@@ -83,8 +83,8 @@ def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm
 
 
 def is_lost(store: Store, team: str, session: Session) -> bool:
-    """Whether the session is not ended, but its keeper is gone or its machine is silent. A keeper on another machine
-    can't be looked at, but reports regularly that its agent is alive.
+    """Whether the session has not ended although its keeper, the process that runs it, is gone. A keeper on another
+    machine can't be looked at: it counts as gone if it no longer reports that the agent is alive.
     """
     if session.ended:
         return False
@@ -101,8 +101,8 @@ def is_lost(store: Store, team: str, session: Session) -> bool:
 
 
 def _keeper_is_on_its_way(store: Store, team: str, session: Session) -> bool:
-    """Whether a keeper was started that does not hold the session yet. The process that started the keeper may have
-    ended before it could record the keeper's process id.
+    """Whether a keeper was started that has not taken the session yet. The session may not name this keeper's process,
+    because the command that started the keeper may have ended before it recorded the id.
     """
     if session.state != "starting" or session.outcome or session.host != store.host:
         return False
@@ -111,8 +111,8 @@ def _keeper_is_on_its_way(store: Store, team: str, session: Session) -> bool:
 
 
 def frozen_keeper(session: Session) -> int | None:
-    """Return the process id of the session's keeper, if the keeper runs on this machine but is stopped, as by SIGSTOP;
-    else None.
+    """Return the process id of the session's keeper if somebody suspended it on this machine, for example with SIGSTOP.
+    The agent then neither works nor ends. Return None if the keeper is not suspended.
     """
     pid = session.keeper_pid
     if pid is None or processes.has_ended(pid, session.keeper_started, session.keeper_boot) is not False:
@@ -121,8 +121,8 @@ def frozen_keeper(session: Session) -> int | None:
 
 
 def _settled(store: Store, team: str, session: Session) -> Session:
-    """End the session if it is lost, or give it back to the agent if the person who sat in the agent's place is gone.
-    Returns the session after that, or unchanged if the store can't be written.
+    """End the session if it is lost. If a person took the agent's place and is gone, have the agent continue by itself.
+    Returns the session after these changes; the unchanged session if the store can't be written.
     """
     if not session.taken_by and not is_lost(store, team, session):
         return session
@@ -137,8 +137,8 @@ def _settled(store: Store, team: str, session: Session) -> Session:
 
 
 def settle_lost(store: Store, team: str, agent: str) -> Session:
-    """End the agent's session if it is lost: end the processes of its client, and notify its caller once. Returns the
-    session after that.
+    """End the agent's session if it is lost: end the processes of its client, and notify the member that started the
+    agent, once. Returns the session after these changes.
     """
     session, _ = store.get(team, SESSION, agent)
     if not is_lost(store, team, session):
@@ -167,7 +167,7 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
 
 
 def linger(sessions: list[Session]) -> None:
-    """Wait until the keepers of ended sessions have exited. A keeper resumes other agents just before it exits."""
+    """Wait some seconds for the keepers of ended sessions to exit. Before its exit, a keeper resumes other agents."""
     give_up_at = time.monotonic() + _LINGER
     while time.monotonic() < give_up_at:
         if not any(session.ended and session.keeper_lives and not session.taken_by for session in sessions):
@@ -185,12 +185,12 @@ def finish(
     exit_status: int | None = None,
     earlier: Sequence[str] = (),
 ) -> Session:
-    """End this generation of the session, and send its caller the output, or the reason why there is none, once.
-    Nothing is sent if mail resumed the agent and the agent answered by mail. *earlier* are the outputs of the turns
-    before the last.
+    """End the session, and send its caller, once, the output or the reason why there is no output. Nothing is sent if
+    mail resumed the agent, and the agent answered by mail. If the agent was resumed meanwhile, its session continues.
+    *earlier* are the outputs of the turns before the last.
 
-    First the outcome is stored, then the message under a uid of the generation, and only then is the session done.
-    After a crash in between, the process that finds the session continues from what is stored.
+    The outcome is stored first, then the message, and last the state `done`. If this process is killed in between, the
+    next process that finds the session does the missing steps. The uid of the message keeps it from being sent twice.
     """
     from teams_cli.agents import outputs
 
@@ -236,9 +236,7 @@ def _free_tasks_and_notify(store: Store, team: Team, ended: Session) -> None:
 
 
 def lapse(store: Store, team: str, session: Session) -> None:
-    """End this generation of the session, which found nothing to do. The session keeps the outcome of the generation
-    before.
-    """
+    """End a session that was resumed, but had nothing to do. The session gets back its earlier outcome."""
 
     def as_ended(latest: Session) -> Session:
         if latest.ended or latest.generation != session.generation:

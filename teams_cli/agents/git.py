@@ -1,5 +1,5 @@
-"""Run git in a directory, for the repository of that directory. Environment variables that name another repository are
-removed: git sets them for its hooks.
+"""Run git on the repository around a directory. Environment variables that name another repository, which git sets for
+its hooks, are removed.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ LOOKING = (
 def run(
     directory: str, *words: str, variables: dict[str, str] | None = None, stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run git in *directory* until it ends, with *stdin* on its standard input (None: nothing). git runs in a session
-    of its own, so that a signal to our process group does not interrupt it. The output is decoded so that file names
-    keep all their bytes.
+    """Run git in *directory* until it ends. *stdin* is its standard input; None stands for no input. Ctrl-C does not
+    interrupt git, because it runs in a process session of its own. The output is decoded in a way that keeps all bytes
+    of file names.
 
     Raises:
         InvalidValue: git is not installed.
@@ -111,8 +111,8 @@ def common_directory(directory: str) -> str:
 
 
 def worktrees(directory: str) -> list[str]:
-    """Return the lines of `git worktree list --porcelain`. git fails while another process adds or removes a worktree,
-    so this tries again for a second.
+    """Return the lines of `git worktree list --porcelain`. While another process adds or removes a worktree, git fails;
+    therefore a failed call is repeated for a second.
     """
     for _ in range(_TRIES):
         done = run(directory, "worktree", "list", "--porcelain")

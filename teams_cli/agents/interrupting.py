@@ -1,4 +1,4 @@
-"""Interrupt, pause, stop and restart agents that were started."""
+"""Interrupt, pause, stop and restart agents that `teams` started."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def interject(
 
 
 def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
-    """Make the message the next turn of its recipient. Returns whether a running turn ends for it."""
+    """Make the message the next turn of its recipient. A running turn is ended for it, and an idle recipient is
+    resumed. Returns whether a turn was running.
+    """
 
     def interrupted(session: Session) -> Session:
         if session.taken_by:
@@ -94,10 +96,11 @@ def deliver_interruptions(
     fyi: bool = False,
     ack_by: str | None = None,
 ) -> tuple[Message, bool]:
-    """Send a message, and with *now* interrupt what its recipient is doing. If *now* is None, the team's setting
-    `delivery` decides. Returns the message, and whether a running turn ends for it.
+    """Send a message. If *now* is true, also interrupt what its recipient is doing. If *now* is None, the team's
+    setting `delivery` decides whether to interrupt. Returns the message, and whether a running turn ends for it.
 
-    The message is stored in any case. An agent that `teams` did not start, or that was stopped, can't be interrupted.
+    The message is stored even if its recipient can't be interrupted, because `teams` did not start the recipient or the
+    recipient was stopped.
 
     Raises:
         NotAllowed: The caller may not send the message, or may not interject although *now* is true; nothing is stored.
@@ -135,8 +138,8 @@ def _deliver_stored(
 
 
 def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> bool:
-    """End the client of an agent that was opened with `open --detach`. Returns False if the agent has no such client on
-    this machine.
+    """End the agent's client that was opened with `open --detach`. Returns False if there is no such client on this
+    machine, or if `teams` started the agent.
 
     Raises:
         Conflict: The agent did not end in time.
@@ -183,8 +186,8 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
 
 
 def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
-    """Have the agent's session end if it runs. If it has ended, mark it as stopped, so that nothing resumes it. Returns
-    the session before and after this change.
+    """Ask a running session of the agent to end, in the name of *by*. A session that has ended is marked as stopped, so
+    that nothing resumes it. Returns the session before and after this change.
     """
 
     def stopped(session: Session) -> Session:
@@ -247,7 +250,7 @@ def take_over(
 
 
 def give_back(store: Store, team: str, session: Session, caller: Caller | None, environ: Mapping[str, str]) -> None:
-    """Have an agent that this process took over continue by itself, with the mail that waits for it."""
+    """End a person's stay in the place of the agent. The agent continues by itself, with the mail that waits for it."""
     sitting.give_back(store, team, session)
     waking.wake(store, teams.get(store, team), caller.config if caller else None, [session.agent], HUMAN, environ)
 
@@ -277,7 +280,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
 
 
 def wake(store: Store, team_name: str, caller: Caller, session: Session, environ: Mapping[str, str]) -> Session:
-    """Give a resumed agent the mail that waited for it, and return its session as it is then."""
+    """Begin a turn of a resumed agent if mail waited for it. Returns the session of the agent after that."""
     if session.ended:
         waking.wake(store, teams.get(store, team_name), caller.config, [session.agent], caller.name, environ)
     return sessions.find(store, team_name, session.agent) or session
@@ -341,8 +344,8 @@ def _last_restart_message(store: Store, team: str, session: Session) -> Message 
 
 
 def _send_restart_message(store: Store, team: str, session: Session, body: str) -> Message:
-    """Send the message of the restart that the session owes, and return it. If sending fails, the returned message has
-    no number, and a later command sends it.
+    """Send the message that restarts the agent, and return it. If sending fails, the returned message has the text
+    *body* but no number. A later command then sends the message, because it stays stored in the session.
     """
     sent: dict[str, Message] = {}
     deliver(store, team, SESSION, session, sent)

@@ -1,7 +1,9 @@
-"""Isolation: keep an agent that has a worktree inside it, as far as its client asks `teams` before it writes.
+"""Isolation: keep an agent that has a worktree inside this worktree, as far as the agent's client asks `teams` before
+it writes.
 
-Refused are writes outside the worktree, and git commands that change another worktree, another agent's branch, or what
-all worktrees share. Programs that a shell runs are not seen: they are a matter for the client's sandbox.
+The agent may not write outside its worktree. It may not run git commands that change another worktree, another agent's
+branch, or anything that all worktrees share. Programs that a shell runs are not seen; only the client's sandbox can
+restrict them.
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ _BEFORE_COMMAND = frozenset({"env", "command", "exec", "sudo", "nice", "time", "
 
 
 def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
-    """Return why the agent may not write the file *path*, or "" if it lies in the agent's worktree or below a path in
-    *allowed*.
+    """Return why the agent may not write the file *path*, or "" if it may. An agent with a worktree may write in the
+    worktree, and below the paths in *allowed*.
     """
     if not session.worktree:
         return ""
@@ -52,8 +54,9 @@ def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
 
 
 def broken(sessions: Sequence[Session]) -> Iterator[tuple[Session, str]]:
-    """Yield each running agent whose isolation does not hold, and why: another agent has the same ports or the same
-    worktree, its worktree is inside that of another, or another branch is checked out in it.
+    """Yield each running agent whose isolation does not hold: its session, and why. Another agent may have the same
+    ports or worktree, the worktree may be inside another agent's worktree, or a branch that is not the agent's may be
+    checked out.
     """
     running = [session for session in sessions if not session.ended]
     worktrees = [(os.path.realpath(session.worktree), session.agent) for session in running if session.worktree]
@@ -78,7 +81,7 @@ def broken(sessions: Sequence[Session]) -> Iterator[tuple[Session, str]]:
 
 
 def of_command(session: Session, command: str, directory: str) -> str:
-    """Return why the agent may not run the shell command in *directory*, or "" if no git command in it is forbidden."""
+    """Return why the agent may not run the shell *command* in *directory*; "" if no git in it is forbidden."""
     if not session.worktree or "git" not in command:
         return ""
     for words, git_directory in _git_commands(command, directory):
@@ -88,7 +91,9 @@ def of_command(session: Session, command: str, directory: str) -> str:
 
 
 def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the arguments of each `git` in the shell command, and the directory that it runs in, following `cd`."""
+    """Yield the arguments of each call of git in the shell command, and the directory in which this git runs. An
+    earlier `cd` in the command changes that directory.
+    """
     import shlex
 
     lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
@@ -134,8 +139,8 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
 
 
 def _why_it_changes_others(session: Session, command: str, words: list[str]) -> str:
-    """Return why git, run in the agent's worktree with *command* and its *words*, would change what others use. Returns
-    "" if it would not.
+    """Return why git with this *command* and its *words* would change what other agents use, if it runs in the agent's
+    worktree. Returns "" if it changes nothing of others.
     """
     arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
@@ -163,8 +168,8 @@ _FIRST, _END = 10_000, 32_000
 
 
 def base_of(store: Store, team: str, agent: str) -> int:
-    """Return the first of the ports that are reserved for the agent. Each call returns the same port. Ports of teams
-    that no longer exist are given to other agents.
+    """Return the first of the ports that are reserved for the agent. Every call for the agent returns the same port.
+    Ports of agents in teams that no longer exist are given to other agents.
 
     Raises:
         StorageFailed: No ports are left, or `ports.json` can't be written.
@@ -190,7 +195,7 @@ def base_of(store: Store, team: str, agent: str) -> int:
 
 
 def _read_bases(path: str) -> dict[str, int]:
-    """Return the base port of each agent, by `TEAM/AGENT`; a damaged file counts as empty."""
+    """Return each agent's base port in the file *path*, by `TEAM/AGENT`. A missing or damaged file counts as empty."""
     try:
         document = json.loads(disk.read_file(path))
     except (FileNotFoundError, ValueError):

@@ -1,8 +1,9 @@
-"""The keeper: a small process for each agent, which runs its client turn by turn until nothing is left to do.
+"""The keeper: a small process for each agent, which runs the agent's client turn by turn until nothing is left to do.
 
-After each turn it waits for the agents that its agent started. While there is unread mail, the next turn gets it. Then
-the agent is done, and its caller gets the output. The environment names the agent. This module is a program: it reads
-the environment, and its standard error is the agent's log.
+After each turn, the keeper waits for the agents that its agent started. As long as there is unread mail, it runs
+another turn, which gets the mail. Then the agent is done, and the agent's caller gets the output.
+
+This module is a program: the environment names the agent, and standard error is the agent's log.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _SEARCHED = 4096
 
 
 def main() -> None:
-    """Run the agent that the environment names, unless another process does."""
+    """Run the agent that the environment names, unless another process runs it already."""
     team, agent = os.environ["TEAMS_TEAM"], os.environ["TEAMS_AGENT_ID"]
     store = opening.from_environment(os.environ)
     try:
@@ -71,7 +72,7 @@ class Keeper:
         self.conflicts = overlaps.ConflictWatch(store, team, session.agent)
 
     def keep(self) -> None:
-        """Run turns until nothing is left to do, then notify the caller."""
+        """Run turns until nothing is left to do, then end the session, which notifies the agent's caller."""
         try:
             self._prepare()
             self._run_turns()
@@ -81,6 +82,9 @@ class Keeper:
             raise
 
     def _prepare(self) -> None:
+        """Raise an error if the record of the session differs from how this machine started it. Prepare what all turns
+        need.
+        """
         sessions.check_started_here(self.store, self.team, self.session)
         agents.register_process(self.store, self.team, self.agent, os.getpid())
         self.beat = min(_BEAT, teams.get(self.store, self.team).silence / 4)
@@ -95,6 +99,9 @@ class Keeper:
             self._record_session_id(logs.of_turn(self.store, self.team, self.agent, self.session.turns, "out"))
 
     def _run_turns(self) -> None:
+        """Run the first turn, and more turns while mail waits. Then end the session. If mail resumed the agent, and
+        this mail is gone by now, no turn runs.
+        """
         mail = self._waiting_mail()
         if self.session.generation == 1 and not self.session.interrupted:
             mail = []  # the prompt first
@@ -109,7 +116,7 @@ class Keeper:
 
     def _take_turn(self, mail: list[Message]) -> bool:
         """Run one turn with the messages in *mail*, and wait for the agents that were started meanwhile. Returns
-        whether the agent continues; if not, its session is ended.
+        whether the agent continues. If the agent does not continue, its session has been ended.
         """
         turn = None
         reason = self._reason_to_stop()
@@ -138,8 +145,9 @@ class Keeper:
         return output.has_failed(self.profile, turn.status, turn.printed)
 
     def _handle_failure(self, turn: Turn, mail: list[Message]) -> bool:
-        """Deal with a failed turn, and return whether the agent continues. If the provider's limit is the reason, the
-        setting onLimit decides: end, wait, or take another client. Otherwise the session ends as failed.
+        """Deal with a failed turn, which had the messages in *mail*, and return whether the agent continues. If the
+        turn met a limit of the provider, the setting onLimit decides whether the session ends, waits, or continues with
+        another client. After any other failure the session ends as failed.
         """
         turns = self._stored_session().turns
         last_words = logs.end_of_turn(self.store, self.team, self.agent, turns, logs.END)
@@ -164,7 +172,7 @@ class Keeper:
         return self._take_turn(mail)
 
     def _wait_for_provider(self) -> None:
-        """Wait until the provider accepts requests again, or the agent is to stop."""
+        """Wait until the provider accepts requests again, or the agent has to stop."""
 
         def may_continue() -> bool:
             return not self._stored_session().is_limited(self.store.now()) or self._reason_to_stop() is not None
@@ -184,7 +192,7 @@ class Keeper:
         self._begin_client_session()
 
     def _begin_client_session(self) -> None:
-        """Have the next turn begin a new session of the client."""
+        """Record a new session for the agent's client. The next turn begins this session with the prompt."""
         fresh: dict[str, Any] = {"session_id": sessions.new_id(), "fresh": True}
         fresh["session_known"] = output.is_preset(self.profile) or None
         self.session = self.session.having(**fresh)
@@ -199,8 +207,8 @@ class Keeper:
             self._end("failed", f"{budget}; raise it: {budget.raised_by}", None)
 
     def _is_or_gets_paused(self, mail: list[Message]) -> bool:
-        """Return whether the messages in *mail* must wait, because the agent was paused or the loop guard pauses it
-        now. Messages that come with an interjection never wait.
+        """Whether the messages in *mail* must wait, because the agent was paused. If one of their senders has resumed
+        the agent too often, the agent is paused now. Messages that come with an interjection never wait.
         """
         session = self._stored_session()
         if session.interrupted:
@@ -214,8 +222,8 @@ class Keeper:
         return False
 
     def _resume_for_late_mail(self) -> None:
-        """Start the session again if mail came at the last moment. The sender of such mail may have seen the session
-        still running, and then did not resume it.
+        """Resume the agent if mail came just before its session ended. The sender of this mail did not resume it,
+        because the session was still running.
         """
         mail = self._waiting_mail()
         if mail:
@@ -223,7 +231,9 @@ class Keeper:
             waking.wake(self.store, team, self.config, [self.agent], mail[0].from_, os.environ)
 
     def _reason_to_stop(self) -> Reason | None:
-        """Return why the agent is to stop; None if it may continue."""
+        """Return the reason for which the agent has to stop: a running turn must end, and no other turn may begin. None
+        if the agent may continue.
+        """
         session = self._stored_session()
         if session.ended or session.generation != self.session.generation:
             return Reason("it was treated as lost while its machine was unreachable")
@@ -240,7 +250,9 @@ class Keeper:
         return None
 
     def _end(self, outcome: Outcome, failure: str | None, status: int | None) -> None:
-        """End the session. Its caller, if idle, is resumed to take the output."""
+        """End the session. The agent's last answer is its output, which is sent to the agent's caller. An idle caller
+        is resumed for this output.
+        """
         last = self.outputs[-1] if self.outputs else None
         if last is None and outcome == "completed":
             last = ""
@@ -250,8 +262,8 @@ class Keeper:
             logs.sweep(self.store, self.team, self.agent)
 
     def _waiting_mail(self) -> list[Message]:
-        """Return the messages for the next turn in the order of arrival. Notices that the session owes are sent first,
-        because some are for the agent itself.
+        """Return the messages for the next turn in the order of arrival. Notices that are stored in the session and not
+        sent yet are sent first, because some of them are for the agent itself.
         """
         session = self._stored_session()
         if session.owed:
@@ -353,8 +365,8 @@ class Keeper:
             background.start_requested(self.store, self.team, self.agent, self.config, os.environ)
 
     def _do_periodic_work(self) -> None:
-        """Record that the agent is alive, compare its work with that of other agents, and end lost sessions of agents
-        that it started. This is called from time to time while the client runs.
+        """Do what is due from time to time while the client runs. Record that the agent is alive, compare its work with
+        the work of other agents, and end the sessions of agents below it whose keepers have died.
         """
         agents.note_sign_of_life(self.store, self.team, self.agent, every=self.beat)
         self.conflicts.look()
@@ -362,7 +374,7 @@ class Keeper:
 
     def _wait_for_children(self) -> Reason | None:
         """Wait until the agents that this agent started are done, or a message interrupts the wait. Returns the reason
-        to stop the agent, or None.
+        for which this agent has to stop, or None if it may continue.
         """
 
         def may_continue() -> bool:
@@ -385,8 +397,9 @@ class Keeper:
         return self._reason_to_stop()
 
     def _is_asked(self) -> bool:
-        """Whether this agent has a question, or a message from an agent that it started. The sender may wait for an
-        answer; if this agent waited for the sender, neither would ever continue.
+        """Whether this agent has mail that it must answer first: a question, or a message from an agent that it
+        started. The sender may be waiting for the answer. If this agent waited for the sender, neither would ever
+        continue.
         """
         children = {child.agent for child in ending.children(self.store, self.team, self.agent)}
         return any(
@@ -399,9 +412,7 @@ class Keeper:
         self._update(lambda session: session if session.ended else session.having(state=state))
 
     def _update(self, change: Callable[[Session], Session]) -> Session:
-        """Change the stored session and return it. This works also in a closed team, because its running agents still
-        have to end.
-        """
+        """Change the stored session and return it. This works in a closed team too, whose agents still have to end."""
         return update(self.store, self.team, SESSION.also_closed, self.agent, change)[1]
 
 

@@ -1,8 +1,8 @@
 """Kept work: before a worktree is removed, everything in it becomes one commit below `refs/teams/kept`.
 
-The tree of the commit has the files. Its parents are HEAD, the staged files, every other commit that the worktree
-names, and a commit made in the same way for each nested repository. Its message says which is which, as JSON, so that
-the worktree can be restored.
+The tree of this commit has the files. Its parents are HEAD, a commit of the staged files, and every other commit that
+the worktree names. For each nested repository, another parent is made in the same way. The message of the commit says,
+as JSON, what each parent is, so that the worktree can be restored.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _FETCH = ("-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-wri
 
 @dataclass
 class Kept:
-    """The kept work of a removed worktree: its repository, reference and commit, when the worktree was removed (*at*,
-    in seconds since 1970), and the JSON *about* it.
+    """The kept work of a removed worktree: its repository, reference and commit. *at* is when the worktree was removed,
+    in seconds since 1970. *about* is the JSON in the message of the commit.
     """
 
     repository: str
@@ -63,13 +63,15 @@ class Kept:
 
 
 def draft(work: Work) -> str:
-    """Return a new commit of everything in the checkout as it is before a change. No reference names the commit yet."""
+    """Return a new commit of everything in the checkout. After a failed change, `put_back` can restore the files from
+    it. No reference names the commit yet.
+    """
     return _commit_everything(work, "Kept: what was there before", {})
 
 
 def put_back(work: Work, draft: str) -> None:
-    """Restore every file of the commit *draft*. Nested repositories, and files that were added since the draft, stay as
-    they are.
+    """Restore every file of the commit *draft*. Nested repositories stay as they are, and so do files that were added
+    after *draft* was made.
     """
     names = work.git("diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=DMT", draft, tree_of(work))
     if names:
@@ -78,7 +80,8 @@ def put_back(work: Work, draft: str) -> None:
 
 
 def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any], drafts: Sequence[str] = ()) -> str:
-    """Keep everything in the worktree, and the *drafts*. Returns the reference of the kept commit.
+    """Keep everything in the worktree, and the commits *drafts*, in a new commit. *about* is added to the JSON in the
+    message of the new commit. Returns the reference of the new commit.
 
     Raises:
         Conflict: git can't keep the work, so the worktree must not be removed.
@@ -145,7 +148,9 @@ def _fetch_everything(work: Work, nested: Work) -> str:
 
 
 def _independent_tips(work: Work) -> list[str]:
-    """Return the commits that the checkout names and that are reachable neither from HEAD nor from one another."""
+    """Return the commits that the checkout names, without those that can be reached from HEAD or from another of these
+    commits.
+    """
     tips = works.tips(work)
     if not tips:
         return []
@@ -157,7 +162,8 @@ def _independent_tips(work: Work) -> list[str]:
 
 def _staged_tree(work: Work) -> str:
     """Return the staged files as a git tree, or "" if HEAD has the same files. Files with an unresolved conflict are
-    taken from HEAD: the sides of the conflict are in commits, and the beginning of a resolution is in the working file.
+    taken from HEAD. Nothing is lost: the sides of the conflict are in commits, and a resolution that was begun is in
+    the file in the checkout.
     """
     entries = [entry.partition("\t") for entry in work.names("ls-files", "--stage", "-z")]
     # Each entry is `MODE BLOB STAGE\tNAME`; a conflict has other stages than 0.
@@ -240,7 +246,9 @@ def _note_repository(store: Store, repository: str) -> None:
 
 
 def all_of(store: Store, team: str = "") -> list[Kept]:
-    """Return the kept work in the repositories of this machine, oldest first; with *team*, only that of the team."""
+    """Return the kept work in the repositories of this machine, oldest first. If *team* is not empty, only the work of
+    that team is returned.
+    """
     works_kept: list[Kept] = []
     for name in disk.names_in(f"{store.root}/kept"):
         repository = os.fsdecode(disk.read_file(f"{store.root}/kept/{name}"))
@@ -250,7 +258,7 @@ def all_of(store: Store, team: str = "") -> list[Kept]:
 
 
 def _kept_in(repository: str, pattern: str) -> Iterator[Kept]:
-    """Yield the kept work in the repository whose references match the pattern."""
+    """Yield the kept work in the repository whose references match *pattern*."""
     fields = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:body)%01"
     printed = git.run(repository, "for-each-ref", fields, pattern, variables={"GIT_DIR": repository}).stdout
     for entry in printed.split("\x01\n"):
@@ -260,7 +268,7 @@ def _kept_in(repository: str, pattern: str) -> Iterator[Kept]:
 
 
 def _parse_about(body: str) -> dict[str, Any]:
-    """Return the JSON in the message of a kept commit; an empty dict if it is damaged."""
+    """Return the JSON in the message of a commit of kept work; empty if there is no valid JSON."""
     try:
         about = json.loads(body)
     except ValueError:
@@ -269,7 +277,8 @@ def _parse_about(body: str) -> dict[str, Any]:
 
 
 def find(store: Store, ref: str, directory: str) -> Kept:
-    """Return the kept work that *ref* names, in a repository recorded on this machine or the one around *directory*.
+    """Return the kept work that *ref* names, in the repository around *directory* or in a repository that this machine
+    recorded.
 
     Raises:
         NotFound: There is no such kept work.
@@ -285,7 +294,7 @@ def find(store: Store, ref: str, directory: str) -> Kept:
 
 
 def forget(kept: Kept) -> None:
-    """Remove kept work for good, unless its reference changed meanwhile."""
+    """Remove kept work permanently. If its reference was changed meanwhile, git refuses, and nothing is removed."""
     git.must(kept.repository, "update-ref", "-d", kept.ref, kept.commit, variables={"GIT_DIR": kept.repository})
 
 
@@ -307,7 +316,9 @@ def bring_back(kept: Kept, path: str, branch: str) -> None:
 
 
 def _restore_files(path: str, commit: str, about: dict[str, Any]) -> None:
-    """Restore the files, the index and the nested repositories of a checkout."""
+    """Restore the files, the index and the nested repositories of the checkout *path* from the kept *commit*. *about*
+    is the JSON in the message of this commit.
+    """
     git.must(path, "read-tree", "--reset", "-u", commit)
     for name, nested_commit in about.get("nested", {}).items():
         about_nested = _parse_about(git.must(path, "show", "--no-patch", "--format=%b", nested_commit))
@@ -319,7 +330,7 @@ def _restore_files(path: str, commit: str, about: dict[str, Any]) -> None:
 
 def _bring_back_nested(around: str, name: str, commit: str, about: dict[str, Any]) -> None:
     """Make the nested repository *name* again in the checkout *around*, with everything in *commit*. A submodule that
-    was not checked out gets a directory of its own, because its name is not a path in the checkout.
+    was not checked out gets a new directory that ends in `.restored`, because its name is not a path in the checkout.
     """
     path = f"{around}/{os.path.basename(name)}.restored" if about.get("bare") else f"{around}/{name}"
     head, branch = about.get("head"), about.get("branch")

@@ -1,4 +1,5 @@
-"""Logs: the output of an agent's processes. Its keepers share one file, and each turn of its client has three.
+"""Logs: the output of an agent's processes. The keepers of an agent, which run its turns, share one file. Each turn of
+its client has three files.
 
 The logs of the last turns are kept as far as there is room. When the agent has left the team, all its logs are removed.
 """
@@ -54,14 +55,12 @@ def end(store: Store, team: str, agent: str) -> None:
 
 
 def turn_of(store: Store, team: str, agent: str, turn: int) -> str:
-    """Return the common path of the files of one turn, to which `.out`, `.err` and `.messages.json` are appended."""
+    """Return the beginning of the paths of a turn's files, which end in `.out`, `.err` and `.messages.json`."""
     return f"{store.root}/logs/{team}/{agent}.{turn}"
 
 
 class Complaints:
-    """Keeps the last failure of a background process that retries, so that the process logs a repeated failure only
-    once.
-    """
+    """Keeps the last failure of a process that retries, so that the process logs a repeated failure only once."""
 
     def __init__(self) -> None:
         self._last = ""
@@ -77,7 +76,7 @@ class Complaints:
 
 
 def read(path: str, limit: int) -> str:
-    """Return the content of the file; if it is longer than *limit* bytes, only the end."""
+    """Return the content of the file, or only its last *limit* bytes if it is longer."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - limit))
@@ -85,8 +84,8 @@ def read(path: str, limit: int) -> str:
 
 
 def rotate(store: Store, team: str, agent: str, turns: int) -> None:
-    """Make room after the turn number *turns*: keep only the end of its logs, and remove the logs of the oldest turns.
-    A program that has a log open keeps reading the old content.
+    """Make room after the turn with the number *turns*: cut its long logs down to their ends, and remove the logs of
+    the oldest turns. A program that has a log open keeps reading the old content.
     """
     room = ALL
     for turn in range(turns, 0, -1):
@@ -103,7 +102,7 @@ def rotate(store: Store, team: str, agent: str, turns: int) -> None:
 
 
 def _keep_end(path: str, limit: int) -> None:
-    """Replace a file that is longer than *limit* bytes by a file with its end."""
+    """Replace a file that is longer than *limit* bytes by a file with its last *limit* bytes."""
     if _size(path) <= limit:
         return
     descriptor = os.open(f"{path}.cut", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -124,7 +123,7 @@ def _size(path: str) -> int:
 
 
 def sweep(store: Store, team: str, ending: str = "") -> None:
-    """Remove the logs of agents that have left the team and have no process. The agent *ending*, whose keeper is about
+    """Remove the logs of agents that have left the team and have no process. The *exiting_agent*, whose keeper is about
     to exit, counts as having no process.
     """
     directory = os.path.dirname(path_of(store, team, ""))
@@ -144,8 +143,8 @@ def sweep(store: Store, team: str, ending: str = "") -> None:
 
 
 def of_turn(store: Store, team: str, agent: str, turn: int, ending: str, limit: int = ALL) -> str:
-    """Return the last *limit* bytes of the file of a turn whose name ends in *ending*, or "" if there is no such
-    file.
+    """Return the last *limit* bytes of one file of a turn, or "" if there is no such file. The *ending* of its name,
+    `out`, `err` or `messages.json`, says which file.
     """
     try:
         return read(f"{turn_of(store, team, agent, turn)}.{ending}", limit)
@@ -170,7 +169,7 @@ def end_of_turn(store: Store, team: str, agent: str, turn: int, limit: int) -> s
 
 
 def tail(store: Store, team: str, agent: str, turns: int, count: int) -> list[str]:
-    """Return the last *count* lines that the agent printed. Only the turns that contain them are read."""
+    """Return the last *count* lines that the agent printed. Only the turns with these lines are read."""
     lines: list[str] = []
     for turn in range(turns, 0, -1):
         texts = (of_turn(store, team, agent, turn, ending, TAIL) for ending in ("out", "err"))
@@ -190,8 +189,8 @@ class Follower:
         self._files: dict[str, IO[bytes]] = {}
 
     def lines(self, turns: int, ended: bool = False) -> list[str]:
-        """Return the lines that were printed since the last call. *turns* is the number of the last turn; *ended* is
-        set if that turn is over. An unfinished line is returned only after the end of its turn.
+        """Return the lines that were printed since the last call. *turns* is the number of the last turn; *ended*
+        says that this turn has ended. An unfinished line is returned only after the end of its turn.
         """
         return [
             line
@@ -221,8 +220,8 @@ class Follower:
 
 
 def clipped(text: str, limit: int, path: str) -> str:
-    """Return the text if it has at most *limit* bytes, else its end below a line that says that the file *path* has the
-    whole text.
+    """Return the text if it has at most *limit* bytes, else its end. A line above the end then names the file *path*,
+    which has the whole text.
     """
     data = text.encode(errors="replace")
     if len(data) <= limit:

@@ -1,7 +1,7 @@
-"""Merge two commits without a checkout, move the branch to the result, and update the checkout of that branch.
+"""Merge two commits without a checkout, move a branch to the result, and update the checkout of that branch.
 
-The merge takes no lock and leaves nothing half done. The new commit has no effect until a branch moves to it, and a
-branch moves only from the commit that was merged.
+The merge takes no lock and leaves nothing half done. The new commit has no effect until a branch moves to it. A branch
+moves to the new commit only if it is still at the commit that was merged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HOOKS = ("pre-merge-commit", "prepare-commit-msg", "commit-msg")
 
 
 class Clash(Exception):
-    """The error that two commits conflict in *files*."""
+    """Raised when two commits conflict, in *files*."""
 
     def __init__(self, files: list[str]) -> None:
         super().__init__(", ".join(files))
@@ -29,19 +29,19 @@ class Clash(Exception):
 
 
 def tip_of(repository: str, branch: str) -> str:
-    """Return the commit of the branch; empty if there is no branch of exactly that name."""
+    """Return the commit of the branch; "" if there is no branch of exactly that name."""
     return git.output_of(repository, "show-ref", "--verify", "--hash", f"refs/heads/{branch}")
 
 
 def is_commit(commit: str) -> bool:
-    """Whether *commit* is the full hash of a commit. Names of branches are not accepted because a branch may move, and
-    options because they must never reach git.
+    """Whether *commit* is the full hash of a commit. The name of a branch is not accepted, because a branch may move. A
+    text that git would take as an option is not accepted either.
     """
     return len(commit) in _LENGTHS and _HEX.issuperset(commit)
 
 
 def holds(repository: str, tip: str, commit: str) -> bool:
-    """Whether *tip* contains the commit."""
+    """Whether *commit* is the commit *tip* or an ancestor of *tip*."""
     if not (is_commit(tip) and is_commit(commit)):
         return False
     return git.run(repository, "merge-base", "--is-ancestor", commit, tip).returncode == 0
@@ -53,9 +53,7 @@ def is_on_branch(repository: str, branch: str, commit: str) -> bool:
 
 
 def is_same(repository: str, first: str, second: str) -> bool:
-    """Whether two commits hold the same files. Their trees are compared, because a repository can configure diffs to
-    hide differences.
-    """
+    """Whether two commits hold the same files. Their trees are compared, because a configured diff can hide changes."""
     if not (is_commit(first) and is_commit(second)):
         return False
     trees = git.output_of(repository, "rev-parse", f"{first}^{{tree}}", f"{second}^{{tree}}").split()
@@ -63,8 +61,8 @@ def is_same(repository: str, first: str, second: str) -> bool:
 
 
 def make_merge(repository: str, base: str, head: str, message: str) -> str:
-    """Return a new merge commit of *base* and *head*, signed if the repository is configured so. No branch contains it
-    yet.
+    """Return a new merge commit of *base* and *head*. It is signed if the configuration of the repository demands this.
+    No branch contains the new commit yet.
 
     Raises:
         Clash: The two commits conflict.
@@ -80,8 +78,8 @@ def make_merge(repository: str, base: str, head: str, message: str) -> str:
 
 
 def commit_merge(repository: str, tree: str, base: str, head: str, message: str) -> str:
-    """Return a new merge commit of *base* and *head* with the files of *tree*, signed if the repository is configured
-    so.
+    """Return a new merge commit of *base* and *head* with the files of *tree*. It is signed if the configuration of the
+    repository demands this.
 
     Raises:
         StorageFailed: git can't sign the commit.
@@ -122,6 +120,7 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
     """Move the branch to the commit if it is still at *base*; returns whether it moved.
 
     Raises:
+        Conflict: The branch is checked out in several places, or is being rebased.
         StorageFailed: git can't move the branch, for example because a killed process left a lock.
     """
     for _ in range(_TRIES):
@@ -133,7 +132,7 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
 
 
 def checked_out(repository: str, branch: str) -> str:
-    """Return the checkout in which the branch is checked out; empty if there is none."""
+    """Return the checkout in which the branch is checked out; "" if there is none."""
     checkout = ""
     for line in git.worktrees(repository):
         if line.startswith("worktree "):
@@ -144,8 +143,8 @@ def checked_out(repository: str, branch: str) -> str:
 
 
 def changed(checkout: str) -> list[str]:
-    """Return the files of the checkout that differ from its commit. Submodules count only if they are staged: a
-    submodule at another commit is in nobody's way.
+    """Return the files of the checkout that differ from its commit. A submodule counts only if a new commit of it is
+    staged. A submodule that merely has another commit checked out does not hinder a merge.
     """
     entries = git.names(checkout, *git.STATUS, "--untracked-files=no")
     staged = git.names(checkout, "ls-files", "--stage", "-z")
@@ -154,8 +153,9 @@ def changed(checkout: str) -> list[str]:
 
 
 def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) -> str:
-    """Return why the files of the checkout can't be updated from *base* to *commit* now, or "" if they can. With
-    *attended*, files that the merge does not touch may have changes.
+    """Return why the files of the checkout can't be updated from *base* to *commit* now, or "" if they can be updated.
+    *attended* says that somebody waits for the outcome. Then a changed file hinders only if it differs between the two
+    commits; otherwise every changed file does.
     """
     git_directory = checkouts.git_directory(checkout)
     if operation := work.unfinished_in(git_directory):
@@ -179,9 +179,7 @@ def _differing_files(checkout: str, base: str, commit: str, *options: str) -> se
 
 
 def _untracked_in_the_way(checkout: str, base: str, commit: str) -> list[str]:
-    """Return the files of the checkout that git does not track and that *commit* would overwrite, ignored files
-    included.
-    """
+    """Return the untracked files of the checkout that *commit* would overwrite, ignored files included."""
     untracked: list[str] = []
     for name in sorted(_differing_files(checkout, base, commit, "--diff-filter=A")):
         parts = name.split("/")
@@ -199,8 +197,8 @@ def _untracked_in_the_way(checkout: str, base: str, commit: str) -> list[str]:
 
 
 def follow(checkout: str, base: str, commit: str) -> bool:
-    """Update the files of the checkout from the commit *base* to *commit*, or finish such an update that an earlier
-    process began. Returns False if that fails, for example because somebody changed one of the files meanwhile.
+    """Update the files of the checkout from the commit *base* to *commit*, or finish an update that an earlier process
+    began. Returns False if the update fails, for example because somebody changed one of the files meanwhile.
     """
     if not is_commit(base):
         return False
@@ -231,7 +229,9 @@ def _is_partly_updated(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_missing_or_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
-    """Whether the file is as in one of the commits, or is missing: git removes a file before it writes it again."""
+    """Whether the file has the content that it has in one of the *commits*, or is missing. It may be missing because
+    git removes a file before it writes new content.
+    """
     if not os.path.lexists(os.path.join(checkout, name)):
         return True
     blob = git.output_of(checkout, "hash-object", "--", name)

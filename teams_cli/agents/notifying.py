@@ -1,5 +1,5 @@
 """Notifications: run the human's commands for events such as a waiting question, a failed task, or the end of all
-tasks. An event is recorded before its command runs, so that it is never reported twice, whatever is killed.
+tasks. An event is recorded before its command runs, so that it is never reported twice, even if a process is killed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def is_wanted(team: Team) -> bool:
 
 
 def current_events(store: Store, team: Team) -> dict[str, Event]:
-    """Return the events of the team that hold at present, each under a key of its own."""
+    """Return the present events of the team. The key of an event stays the same while the event lasts."""
     events: dict[str, Event] = {}
     for question in questions.all_of(store, team.name, []):
         if question.open and HUMAN in question.waiting_for:
@@ -97,15 +97,15 @@ def _events_of_tasks(team: Team, rows: list[Task]) -> dict[str, Event]:
 
 
 def _event(event: str, kind: str, about: str, line: str, command: str = "") -> Event:
-    """Return an event as JSON. *about* is the id of the task, message or other thing that it is about. *command* is
-    what the human can do next.
+    """Return an event as JSON. *about* is the id of the task, message or other thing that the event concerns. *command*
+    is what the human can do next.
     """
     document = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(line, _MOST_TEXT)}
     return {**document, "next": command} if command else document
 
 
 def take_news(store: Store, team: Team) -> list[Event]:
-    """Return the events since the last call, and record them as reported."""
+    """Return the events that were not reported yet, and record them as reported."""
     events = current_events(store, team)
     new_keys: list[str] = []
 
@@ -120,8 +120,8 @@ def take_news(store: Store, team: Team) -> list[Event]:
 
 
 def report(store: Store, team: Team, events: list[Event], environ: Mapping[str, str]) -> None:
-    """Run the human's commands for these events: each command once, with all its events. The human is notified of a
-    command that fails.
+    """Run the human's commands for the *events*, and notify the human of each command that fails. A command that is set
+    for several of the events runs once, with all of them.
     """
     by_command: dict[str, list[Event]] = {}
     for event in events:
@@ -140,8 +140,8 @@ def document(team: str, events: list[Event], at: str) -> Event:
 
 
 def run(command: str, events: Event, environ: Mapping[str, str]) -> str:
-    """Run a command of the human with *events*, as `document` returns them, on its standard input. Returns why it
-    failed, or "" if it succeeded.
+    """Run a command of the human, with the JSON *events* on its standard input. Returns why the command failed, or ""
+    if it succeeded.
     """
     try:
         done = subprocess.run(
@@ -181,8 +181,8 @@ REST = 1.0
 
 
 def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
-    """Start the notifier of the team, if an event has a command and no notifier runs. Inside a client's sandbox nothing
-    is started.
+    """Start the notifier of the team, if an event has a command and no notifier runs. Inside a client's sandbox,
+    nothing is started.
     """
     if is_wanted(team):
         NOTIFIER.start(store, team.name, environ, environment(store, environ))
@@ -195,9 +195,7 @@ def main() -> None:
 
 
 def _report_news(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
-    """Report new events, if there are any. Returns whether this process may end, because no event has a command or the
-    team is closed.
-    """
+    """Report new events. Returns whether this process may end, because no event has a command or the team is closed."""
     team = teams.get(store, team_name)
     if not set(current_events(store, team)).issubset(presence.load(store, team.name, HUMAN).notified or ()):
         time.sleep(REST)

@@ -1,4 +1,6 @@
-"""The last output of each started agent: stored, and sent to the agent that started it."""
+"""The last output of each started agent, which is stored, and is sent to the agent's caller: the member that started
+the agent. A new generation of an agent's session begins each time the agent is started or resumed.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,8 @@ OUTPUT: Kind[Output] = Kind("output", Output, key="agent", logins="own")
 
 
 def keep(store: Store, team: str, agent: str, generation: int, text: str, earlier: Sequence[str]) -> None:
-    """Store the output of a generation of the agent's session, and the outputs of its *earlier* turns. An older
-    generation never replaces a newer one.
+    """Store the output of this *generation* of the agent's session, and the outputs of its *earlier* turns. If the
+    output of a newer generation is stored already, nothing is changed.
     """
 
     def with_output(stored: Output) -> Output:
@@ -83,12 +85,12 @@ def load(store: Store, team: str, agent: str) -> Output | None:
 
 
 def is_answered(store: Store, team: str, session: Session) -> bool:
-    """Whether the caller needs no message about the end of this generation of the session. This is possible only if
-    mail resumed the agent.
+    """Whether the caller of the session needs no message about the end of this generation. This is so only if mail
+    resumed the agent, and if one of these is true:
 
-    The caller needs no message if the agent wrote to the caller. If neither the caller nor the human sent the mail, it
-    is enough that the agent wrote to one of the senders. If the agent has no output, the caller needs no message unless
-    the caller asked for something.
+    * The agent wrote to the caller.
+    * The agent wrote to another sender of the mail, which came neither from the caller nor from the human.
+    * The agent has no output, and no mail from the caller asked for an answer.
     """
     if not _was_resumed_by_mail(session):
         return False
@@ -103,13 +105,14 @@ def is_answered(store: Store, team: str, session: Session) -> bool:
 
 
 def is_waited_for(session: Session) -> bool:
-    """Whether the output should resume the caller. It should not, if this generation of the session only answered
+    """Whether the output should resume the caller of the session. False if this generation of the session only answered
     messages from other agents.
     """
     return not _was_resumed_by_mail(session) or session.caller in _senders(session)
 
 
 def _was_resumed_by_mail(session: Session) -> bool:
+    """Whether mail began this generation of the session, and the generation was completed."""
     return session.generation > 1 and session.outcome == "completed"
 
 

@@ -1,5 +1,5 @@
 """Overlaps: find where the work of an agent, committed or not, conflicts with the work of another agent, or with the
-branch that it is to join. The agents are notified before they merge.
+branch that the work is to join. The agents are notified before they merge.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _MOST_PARSED, _MOST_FILES = 20, 100
 
 
 class Overlap:
-    """Work of two agents that conflicts: the *files*, and the *places* in them, as `regions.place` returns them. The
-    first agent is expected to land first.
+    """A conflict between the work of two agents: the *files* with conflicts, and in *places* the functions and lines
+    that conflict in each file. The first of the two agents is expected to land first.
     """
 
     def __init__(self, first: Tree, second: Tree, places: list[dict[str, Any]]) -> None:
@@ -71,14 +71,14 @@ def of_team(store: Store, team: Team) -> list[Overlap]:
 def _find_overlaps(
     snapshots: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tree, Tree]]
 ) -> Iterator[Overlap]:
-    """Yield the overlaps among pairs of worktrees of one repository. A pair is compared only if both worktrees are to
-    join the same branch, and that branch does not contain the work of either.
+    """Yield an overlap for each pair in *pairs* of worktrees of one repository whose work conflicts. A pair is skipped
+    if the two worktrees are to join different branches, or if the branch contains the work of one of them already.
     """
     landing_branches = _landing_branches(store, team)
     claimed_at = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)}
 
     def landing_order(tree: Tree) -> tuple[str, str]:
-        """Return a sort key: agents that have completed their tasks land first, then those that claimed first."""
+        """Return a sort key: agents without a task in progress first, then the agents by the time of their claims."""
         return claimed_at.get(tree.agent, ""), tree.agent
 
     for pair in pairs:
@@ -97,9 +97,9 @@ def _find_overlaps(
 def with_tip(
     snapshots: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, tip: str
 ) -> dict[str, Any]:
-    """Return where *commit* conflicts with *tip*, the commit of the branch *onto* that it is to join. `places` are the
-    conflicts. `against` is the team's landing that last changed one of their files, or None. It has `landing`, `task`,
-    `title`, `owner`, and `at`, the time of the landing.
+    """Return where *commit* conflicts with *tip*, the present commit of the branch *onto* that *commit* is to join.
+    `places` lists the conflicts. `against` describes the landing that last changed one of the files with conflicts: its
+    `landing`, `task`, `title`, `owner`, and the time `at` which it landed. It is None if no landing of the team did.
     """
     places = _conflicting_places(snapshots, directory, commit, tip)
     files = {place["file"] for place in places}
@@ -110,8 +110,8 @@ def with_tip(
 def _last_landing(
     snapshots: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, files: set[str]
 ) -> dict[str, Any] | None:
-    """Return the last landing on *onto* that changed one of the files, in the form of `against` in `with_tip`. None if
-    there is no such landing, or *commit* contains it.
+    """Return the last landing on *onto* that changed one of the *files* and that *commit* does not contain. The result
+    has its `landing`, `task`, `title`, `owner` and `at`, the time. None if there is no such landing.
     """
     landed = [
         landing
@@ -135,8 +135,8 @@ def _last_landing(
 
 
 def _landing_branches(store: Store, team: str) -> dict[tuple[str, str], str]:
-    """Return on which branch each branch is to land, according to the last request. The keys are the repository and the
-    branch that is to land.
+    """Return the branch that each branch is to join, according to the last request to land it. A key of the result is a
+    repository and a branch of it.
     """
     return {
         (os.path.realpath(landing.repository), landing.branch or ""): landing.onto
@@ -150,14 +150,14 @@ def _repository_of(tree: Tree) -> str:
 
 
 def _target_branch(tree: Tree, main: str, landing_branches: dict[tuple[str, str], str]) -> str:
-    """Return the branch that the work in *tree* is to join: the branch that the last request to land it named, else the
-    branch of the *main* checkout.
+    """Return the branch that the work in *tree* is to join: the branch that the last request to land this work named,
+    else the branch of the *main* checkout.
     """
     return landing_branches.get((main, tree.branch)) or checkouts.branch_of(main)
 
 
 def _conflicting_places(snapshots: Snapshots, directory: str, first: str, second: str) -> list[dict[str, Any]]:
-    """Return where two commits conflict, as `regions.place` does for each file."""
+    """Return where two commits conflict: for each file, the functions and the lines of both sides."""
     files = snapshots.conflicts(directory, first, second)
     base = snapshots.base(directory, first, second) if files else ""
     if not base:  # without a common ancestor, whole files conflict
@@ -227,8 +227,8 @@ def _has_changed(tree: Tree, file: str) -> bool:
 
 
 class ConflictWatch:
-    """Compares an agent's work with the work of other agents again and again, notifies each agent once of a conflict,
-    and records which files the agent changes.
+    """Compares an agent's work with the work of other agents again and again. It notifies both agents once of a
+    conflict, and records which files the agent changes.
     """
 
     def __init__(self, store: Store, team: str, agent: str) -> None:
@@ -237,12 +237,11 @@ class ConflictWatch:
         self.agent = agent
 
     def look(self) -> str:
-        """Compare the agent's work with the work of other agents. If the agent changed nothing since the last look of
-        any process, only agents that changed something are compared. Uncommitted changes are looked at every 15 seconds
-        at most.
+        """Compare the agent's work with the work of each other agent. A pair is skipped if the work of neither has
+        changed since any process compared it last. Uncommitted changes are compared every 15 seconds at most.
 
-        Returns why the comparison failed, else an empty string: a failure must not stop the agent. If git was busy, the
-        comparison is tried twice.
+        Returns why the comparison failed, or "" if it succeeded: a failure must not stop the agent. If git was busy,
+        the comparison is tried once more.
         """
         try:
             try:
@@ -256,6 +255,9 @@ class ConflictWatch:
         return ""
 
     def _compare(self) -> None:
+        """Compare once, as `look` describes. Notify the agents of conflicts, and record the conflicts, the changed
+        files and the compared states.
+        """
         trees = checkouts.trees(self.store, teams.get(self.store, self.team))
         own = next((tree for tree in trees if tree.agent == self.agent), None)
         if own is None:
@@ -298,9 +300,9 @@ class ConflictWatch:
         return conflicts
 
     def _compare_with_tip(self, snapshots: Snapshots, own: Tree, target: str, tip: str) -> str:
-        """Return in words where the agent's work conflicts with the branch *target*, or "" if nowhere. The agent is
-        notified once of each landing or commit that its work conflicts with. It is not notified if all its tasks are
-        finished, or if it asked to land this commit: the answer to that request names the conflict.
+        """Return in words where the agent's work conflicts with *tip*, the commit of the branch *target*, or "" if
+        nowhere. The agent is notified once of each conflict, unless all its tasks are finished. If it asked to land
+        this commit, it is not notified either, because the answer to its request names the conflict.
         """
         commit = snapshots.of(own.worktree)
         conflict = with_tip(snapshots, self.store, self.team, own.worktree, commit, target, tip)
@@ -347,7 +349,7 @@ class _LastComparison:
             return
 
     def write(self, commit: str, states: dict[str, str]) -> None:
-        """Write the file. If that fails, the next look compares the same again; nobody is notified twice."""
+        """Write the file. If writing fails, the next look repeats the comparison, but nobody is notified twice."""
         os.makedirs(os.path.dirname(self._path), 0o700, exist_ok=True)
         temporary = f"{self._path}.{os.getpid()}"
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
@@ -356,7 +358,7 @@ class _LastComparison:
 
 
 def _state(tree: Tree) -> str:
-    """Return a digest that changes whenever a tracked or untracked file of the worktree does."""
+    """Return a digest of the worktree, which changes whenever HEAD, or a file that git does not ignore, changes."""
     entries = git.must(tree.worktree, *git.LOOKING, *git.STATUS)
     digest = sha256(git.output_of(tree.worktree, "rev-parse", "HEAD").encode())
     for entry in entries.split("\0"):
@@ -367,7 +369,9 @@ def _state(tree: Tree) -> str:
 
 
 def _in_words(places: list[dict[str, Any]], side: int = 0) -> str:
-    """Return the places in words for one of two agents, as `regions.in_words` does."""
+    """Return the *places* in words, as one of the two agents sees them: *side* is 0 for the first agent and 1 for the
+    second.
+    """
     return text.listed([regions.in_words(place, side) for place in places])
 
 
@@ -376,7 +380,9 @@ def _digest(words: list[str]) -> str:
 
 
 def notify_both(store: Store, team_name: str, overlap: Overlap) -> None:
-    """Notify both agents of an overlap, only once for the same files. The notice wakes nobody."""
+    """Notify both agents of an overlap, but only once as long as the conflict is in the same files. The notices wake
+    nobody.
+    """
     team = teams.get(store, team_name)
     first, second = overlap.trees
     digest = _digest([*sorted((first.agent, second.agent)), *overlap.files])

@@ -1,6 +1,4 @@
-"""Remove closed teams that nobody needs any more: their records, and what their agents and runs left on this
-machine.
-"""
+"""Remove closed teams that nobody needs any more: their records, and the files of their agents and runs."""
 
 from __future__ import annotations
 
@@ -27,7 +25,9 @@ _DIRECTORIES = ("runs", "logs", "started", "worktrees")
 def closed_teams(
     store: Store, caller: Caller | None, days: float, problems: list[errors.TeamsError]
 ) -> list[dict[str, Any]]:
-    """Return the teams that were closed at least *days* ago. `kept` says why a team can't be removed, or is None."""
+    """Return a row for each team that was closed at least *days* ago. `kept` in the row says why the team can't be
+    removed, or is None.
+    """
     rows = []
     for team in teams.all_of(store, problems):
         closed_at = team.closed_at or team.created_at
@@ -37,7 +37,7 @@ def closed_teams(
 
 
 def _why_kept(store: Store, name: str, caller: Caller | None) -> str | None:
-    """Return why the team can't be removed; None if it can."""
+    """Return why the team can't be removed: the caller may not remove it, or it may hold work. None if it can."""
     try:
         require(store, name, caller or Caller(HUMAN), "prune")
         for tree in worktrees.all_of(store, name):
@@ -72,8 +72,8 @@ def remove(store: Store, name: str, caller: Caller | None) -> None:
 
 
 def expired(store: Store, caller: Caller | None, config: Config) -> list[Kept]:
-    """Return the kept work that is older than its team's setting `worktree.keptFor`. If the team is gone, the user's
-    own setting counts.
+    """Return the kept work that is older than its team's setting `worktree.keptFor` allows. If the team is gone, the
+    setting in the user's *config* counts.
     """
     expired_work: list[Kept] = []
     teams_of_store = set(store.teams())

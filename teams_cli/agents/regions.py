@@ -1,5 +1,5 @@
-"""Regions: the files, lines and functions that a worktree changes, committed or not, and where two such changes
-conflict. Nothing is written to the repository: git's new objects lie in a directory that is removed.
+"""Regions: the files, lines and functions that a worktree changes, committed or not, and where the changes of two
+worktrees conflict. Nothing is written to the repository: git puts its new objects into a directory that is removed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
 
 
 class Change:
-    """A changed place in a file. *old* is its first and last line before the change, *new* those after the change.
-    *symbol* is the function or class around it, empty if none is known.
+    """A changed place in a file. *old* has the first and the last line of the place before the change, *new* its first
+    and last line after the change. *symbol* is the function or class around the place, "" if none is known.
     """
 
     def __init__(self, old: tuple[int, int], new: tuple[int, int], symbol: str) -> None:
@@ -79,8 +79,8 @@ class Snapshots:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def of(self, worktree: str) -> str:
-        """Return a commit of everything in the worktree. The first call makes the commit, unless nothing is changed or
-        a merge is unfinished: then it is HEAD.
+        """Return a commit of everything in the worktree. The first call makes this commit, later calls return it again.
+        If nothing is changed, HEAD is returned. HEAD is returned also while a merge or rebase is unfinished.
         """
         if worktree not in self._commits:
             self._commits[worktree] = self._commit(worktree)
@@ -126,7 +126,7 @@ class Snapshots:
         return git.run(directory, "merge-base", first, second, variables=self._variables).stdout.strip()
 
     def holds(self, directory: str, tip: str, commit: str) -> bool:
-        """Whether *tip* contains the commit."""
+        """Whether *commit* is the commit *tip* or an ancestor of *tip*."""
         words = ("merge-base", "--is-ancestor", commit, tip)
         return git.run(directory, *words, variables=self._variables).returncode == 0
 
@@ -136,12 +136,12 @@ class Snapshots:
         return git.names(directory, *words, variables=self._variables)
 
     def patch(self, directory: str, base: str, commit: str, paths: Sequence[str]) -> str:
-        """Return the diff from *base* to the commit; with *paths*, only of these files and directories."""
+        """Return the diff from *base* to the commit. *paths* limits it to files and directories, unless it is empty."""
         words = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", base or commit, commit, "--")
         return git.must(directory, *words, *(f":(top,literal){path}" for path in paths), variables=self._variables)
 
     def changes(self, directory: str, base: str, commit: str, path: str) -> list[Change]:
-        """Return the changes of the file between *base* and the commit, in the order of its lines."""
+        """Return the changes of the file *path* between *base* and the commit, in the order of the lines."""
         options = ("-c", f"core.attributesFile={self._directory}/attributes")
         words = ("diff", "--unified=0", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", base, commit)
         printed = git.run(directory, *options, *words, "--", f":(top,literal){path}", variables=self._variables).stdout
@@ -150,14 +150,16 @@ class Snapshots:
         return [_change(hunk, definitions) for hunk in hunks]
 
     def region(self, directory: str, base: str, commit: str, path: str) -> str:
-        """Return *path*, followed by a colon and the names of the changed functions if all changes in the file are
-        inside functions.
+        """Return *path*. If all changes of the file are inside functions, a colon and the names of these functions
+        follow.
         """
         symbols = [change.symbol for change in self.changes(directory, base, commit, path)]
         return f"{path}:{','.join(dict.fromkeys(symbols))}" if symbols and all(symbols) else path
 
     def _definitions_in(self, directory: str, commit: str, path: str) -> list[tuple[int, int, str]] | None:
-        """Return the functions and classes of a Python file as `_definitions` does; None if it can't be parsed."""
+        """Return the first line, the last line and the full name of each function and class of a Python file. None if
+        the file can't be parsed.
+        """
         import ast
 
         source = git.run(directory, "show", f"{commit}:{path}", variables=self._variables).stdout
@@ -168,8 +170,9 @@ class Snapshots:
 
 
 def _change(hunk: re.Match[str], definitions: list[tuple[int, int, str]] | None) -> Change:
-    """Return the change that *hunk*, the head of a hunk, describes. *definitions* are the functions and classes of the
-    file. If they are None, the function is taken from the line that git shows above the hunk.
+    """Return the change that *hunk* describes. *hunk* is the line, in a diff, above a group of changed lines.
+    *definitions* are the functions and classes of the file. If they are None, the function is taken from the text that
+    git shows in *hunk*.
     """
     old_start, old_count, new_start, new_count = (int(number) if number else 1 for number in hunk.groups()[:4])
     # A hunk that only adds lines names the line before it.
@@ -200,9 +203,9 @@ def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:
 
 
 def place(path: str, mine: list[Change], theirs: list[Change]) -> dict[str, Any]:
-    """Return as JSON where two sets of changes meet in the file *path*: the symbols around these places, and the
-    present lines of each side. Symbols and lines are empty if the whole file conflicts, for example because both sides
-    add the file.
+    """Return, as JSON, where changes of the two sides meet in the file *path*: the functions around these places, and
+    the present lines of each side. Functions and lines are empty if the whole file conflicts, for example because both
+    sides add the file.
     """
     mine_meeting = [change for change in mine if any(change.meets(other) for other in theirs)]
     theirs_meeting = [change for change in theirs if any(change.meets(other) for other in mine)]

@@ -26,12 +26,13 @@ _RESUMABLE = ("completed", "failed", "lost")
 
 
 def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = False) -> Session | None:
-    """Begin a new generation of an idle session, for a message from *by*. Returns the session to one process only,
-    which is to start its keeper. All others get None; everyone gets None if the agent may not be resumed.
+    """Begin a new generation of an idle session, for a message from *by*, and return the session. The caller must then
+    start its keeper. If several processes try this at once, one gets the session, and the others get None. None also if
+    the agent may not be resumed.
 
-    An agent is not resumed if it was stopped, if its budget is used up, or if its provider limits it. *for_output* says
-    that the message is the output of an agent that *agent* started; this does not resume a failed agent. If the loop
-    guard forbids the resumption, both agents are paused and the leader is notified.
+    An agent may not be resumed if it was stopped, if its budget is used up, or if its provider refuses requests.
+    *for_output* says that the message is the output of an agent that *agent* started; this output does not resume a
+    failed agent. If *by* has resumed *agent* too often, both are paused, and the leader is notified.
     """
     resumable = ("completed",) if for_output else _RESUMABLE
     loop = ""
@@ -67,11 +68,12 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
 
 
 def too_often(store: Store, team: str, session: Session, by: str) -> str:
-    """Return why messages of *by* must not resume the session again, or "" if they may. Within an hour, unless a task
-    makes progress, *by* may resume it `max_resumes_per_hour` times, and all senders together ten times as often.
+    """Return why messages of *by* must not resume the session again, or "" if they may. Within an hour without progress
+    in any task, *by* may resume the session `max_resumes_per_hour` times (a setting), and all senders together ten
+    times as often.
 
     Agents that answer each other without end cost money and get nowhere. The agents that the session's own agent
-    started count as one sender, because it may start another one in each turn. The human may always resume a session.
+    started count as one sender, because it may start another agent in each turn. The human may always resume a session.
     """
     limit = int(settings.value(teams.get(store, team), "max_resumes_per_hour"))
     lately = [resume for resume in session.resumes if seconds_since(resume.at, store.now()) < _HOUR]
@@ -98,7 +100,7 @@ def _are_too_many(resumes: list[Resume], senders: set[str], limit: int) -> bool:
 
 
 def _count_turns(resumes: list[Resume], senders: set[str]) -> int:
-    """Return how many turns began with messages of these senders. One turn may have begun with several messages."""
+    """Return how many turns began with messages of these *senders*. Several messages to one turn count once."""
     return len({resume.at for resume in resumes if resume.by in senders})
 
 
@@ -110,8 +112,8 @@ def noted(session: Session, senders: Iterable[str], at: str) -> Session:
 def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> None:
     """Pause *agent* and *by* once they are done, and notify the leader. Their mail waits until somebody interjects.
 
-    Two processes may pause the pair at once. Each begins with the same agent of the pair, and makes the uid of the
-    notice from the state of that agent, so that the leader gets the notice once.
+    Two processes may do this at once, but the leader must get only one notice. Therefore both processes pause the same
+    agent first, and make the uid of the notice from its state: a notice with the same uid is not sent again.
     """
     pair = sorted(name for name in (agent, by) if sessions.find(store, team, name))
     resume = ", ".join(f"`teams interject {name} TEXT`" for name in pair)
@@ -138,13 +140,13 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
 
 
 def unpaused(session: Session) -> Session:
-    """Return a paused session as one that is done, so that it may be resumed."""
+    """Return a paused session with the state `done`, so that it may be resumed."""
     return session.having(state="done", resumes=[], pause_asked=None, outcome=session.outcome or "completed")
 
 
 def without_pause(session: Session) -> Session:
-    """Return the session without its pause, whether the pause has begun or was only asked for. The loop guard then
-    counts from zero again.
+    """Return the session without its pause, which may have begun, or may only be planned for the end of the turn. Its
+    earlier resumes are forgotten, so that `too_often` counts from zero again.
     """
     if session.state == "paused":
         return unpaused(session)
@@ -173,9 +175,9 @@ def on_limit(store: Store, team: str) -> str:
 
 
 def note_limit(store: Store, team_name: str, session: Session, until: str, given: list[int]) -> str:
-    """Record the limit on the session. *given* are the numbers of the messages of the turn that did not take place.
-    Returns the consequence in words. The leader is notified, unless the leader started the agent and gets its output
-    now.
+    """Record on the session that its provider refuses requests until the time *until*. *given* are the numbers of the
+    messages of the turn that failed. Returns in words what happens to the agent now. The leader is notified, except if
+    the leader started the agent and gets its output now.
     """
     team = teams.get(store, team_name)
     choice = on_limit(store, team_name)

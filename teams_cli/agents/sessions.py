@@ -3,9 +3,9 @@
     starting → running ⇄ waiting → done → starting → …
                                   ↘ paused
 
-At any time one process holds the session: first the one that starts it, then its keeper. Only the keeper leaves
-`running` and `waiting`; a process that finds the keeper gone ends the session as lost. Only one process can take a
-session out of `done`, so it is never resumed twice.
+At any time one process holds the session: first the process that starts it, then its keeper, which runs the agent's
+turns. Only the keeper takes a session out of `running` and `waiting`. A process that finds the keeper gone ends the
+session as lost. Only one process can take a session out of `done`, so it is never resumed twice.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ class Resume(Record):
 
 
 class Session(Record):
-    """The record of an agent that `teams` started. `caller` is the member that gets its output; `run` is the same for
-    all agents that one `run-agent` led to. `generation` counts how often the agent was started or resumed.
+    """The record of an agent that `teams` started. `caller` is the member that started the agent and gets its output.
+    `run` has one value for an agent that `run-agent` started and for all agents below it, at any depth. `generation`
+    counts how often the agent was started or resumed.
 
-    *fresh* means that the next turn begins a new session of the client. *restarted* is who last asked for a restart,
-    and behind a ~ the uid of that request. *unstarted* is set if another agent asked for this one inside a sandbox,
-    where nothing can be started: it names that agent, whose keeper is outside and is to start this one. *taken_by* is
-    the person who sits in the agent's place in a terminal. *checkout* is the checkout that the worktree was made from,
-    so that a removed worktree can be made again.
+    *fresh* means that the next turn begins a new session of the client. *restarted* is the member that last asked for a
+    restart, followed by a ~ and the uid of that request. *unstarted* is set if the agent was requested inside a
+    sandbox, where nothing can be started: it is the agent that requested it. The keeper of that agent, which is
+    outside, then starts this agent. *taken_by* is the person who sits in the agent's place in a terminal. *checkout* is
+    the checkout that the worktree was made from, so that a removed worktree can be made again.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012
@@ -112,12 +113,12 @@ class Session(Record):
 
     @property
     def restart_notice(self) -> Owed | None:
-        """The notice that restarts the agent and was not sent yet; None if there is none."""
+        """The notice that restarts the agent and has not been sent yet; None if no restart was asked for."""
         return next((notice for notice in self.owed or () if notice.about == BEGIN_AGAIN), None)
 
     def paid(self, told: Owed, number: int) -> Session:
-        """Return the session after *told*, a notice that it owed, was sent as the message *number*. A message that
-        restarts the agent becomes its next turn.
+        """Return the session without *told*, a notice that was stored in it and was now sent as the message *number*.
+        If the notice restarts the agent, the message becomes the agent's next turn.
         """
         if told.about != BEGIN_AGAIN:
             return self
@@ -125,11 +126,11 @@ class Session(Record):
 
     @property
     def tag(self) -> str:
-        """A mark in the environment of the client's processes, different in each generation of the session."""
+        """A mark in the environment of the client's processes, by which they are found. Each generation has its own."""
         return f"{self.run}.{self.agent}.{self.generation}"
 
     def kept_by(self, pid: int, host: str = "") -> Session:
-        """Return the session as held by the process *pid* on the machine *host*."""
+        """Return the session with the process *pid* on the machine *host* as its keeper."""
         from teams_cli import processes
 
         started = processes.process_started(pid) or None
@@ -152,16 +153,16 @@ class Session(Record):
         return self.limited_until is not None and parse_rfc3339(self.limited_until) > now
 
     def present_worktree(self, host: str) -> str | None:
-        """Return the worktree of the session. None if there is none, or if its directory is gone from this machine,
-        called *host*.
+        """Return the path of the session's worktree. None if the session has no worktree. None also if the directory is
+        gone, which only the agent's own machine can find out; *host* is the name of this machine.
         """
         is_gone = self.host in ("", host) and not os.path.isdir(self.worktree or "")
         return None if is_gone else self.worktree
 
     @property
     def keeper_lives(self) -> bool:
-        """Whether the process that holds the session, or held it last, exists. If this machine can't know that, return
-        whether the session has not ended.
+        """Whether the process that holds the session, or held it last, still runs. If this machine can't find out, for
+        example because the process is on another machine, the process counts as running until the session has ended.
         """
         if self.keeper_pid is None:
             return False
@@ -174,8 +175,8 @@ class Session(Record):
 
 
 def of_client(agent: str, client: str, session_id: str, directory: str, at: str, turns: int = 1) -> Session:
-    """Return a session for a client that `teams` does not run itself, so that the client's session can be copied. The
-    returned session is never resumed.
+    """Return a record for a client that `teams` does not run itself, so that the client's session can be copied to
+    answer a question. The returned session is never resumed.
     """
     return Session(
         agent=agent,
@@ -211,9 +212,7 @@ def find(store: Store, team: str, agent: str) -> Session | None:
 
 
 def was_stopped(store: Store, team: str, agent: str) -> bool:
-    """Whether `teams` started the agent and the agent was stopped. Nothing resumes a stopped agent, and it reads no
-    mail.
-    """
+    """Whether `teams` started the agent, and it was stopped. Nothing resumes a stopped agent, so it reads no mail."""
     session = find(store, team, agent)
     return session is not None and session.ended and session.outcome == "stopped"
 
@@ -243,8 +242,8 @@ def take(store: Store, team: str, agent: str) -> Session:
 
 
 def take_over(store: Store, team: str, session: Session) -> Session | None:
-    """Have this process start a session whose start was left to it. Returns the session, or None if the session was
-    started or ended meanwhile.
+    """Make this process the one that starts the session. The process that created the session was inside a client's
+    sandbox, and could not start it. Returns the session, or None if it was started or ended meanwhile.
     """
 
     def held_by_us(current: Session) -> Session:
@@ -259,8 +258,8 @@ def take_over(store: Store, team: str, session: Session) -> Session | None:
 
 
 def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
-    """Return the numbers of the messages for the agent's next turn: unread messages, an undelivered interjection, and
-    messages that the last turn was given before it was cut off, unless the agent has handled them.
+    """Return the numbers of the messages for the agent's next turn: unread messages and an undelivered interjection. If
+    the last turn was cut off, the messages of that turn are included, except those that the agent has handled.
     """
     from teams_cli.messages import inboxes  # slow to import, and not needed to read a session
     from teams_cli.messages.messages import MESSAGE
@@ -286,8 +285,8 @@ def is_session_id(text: str) -> bool:
 
 
 def note_started_here(store: Store, team: str, session: Session) -> None:
-    """Record on this machine how the agent was started, and each id of its session. Nothing is recorded unless the
-    store is shared with other machines.
+    """Record on this machine how the agent was started, and each id of its session, so that `check_started_here`
+    notices if somebody changes the session. Nothing is recorded if no other machine uses the store.
     """
     if not store.host:
         return
@@ -302,7 +301,7 @@ def note_started_here(store: Store, team: str, session: Session) -> None:
 
 
 def check_started_here(store: Store, team: str, session: Session) -> None:
-    """Refuse a session whose record differs from how this machine started the agent.
+    """Raise an error if the record of the session differs from how this machine started the agent.
 
     Raises:
         NotAllowed: The record differs, or its session id is not valid.
@@ -317,7 +316,10 @@ def check_started_here(store: Store, team: str, session: Session) -> None:
 
 
 def is_started_here(store: Store, team: str, session: Session) -> bool:
-    """Whether this machine started the agent as the record of its session says."""
+    """Whether the record of the session agrees with what this machine recorded when it started the agent. Otherwise
+    another machine that writes to the store could choose what runs here. If no other machine uses the store, only the
+    form of the session id is checked.
+    """
     if not store.host:
         return is_session_id(session.session_id)
     digest, ids = _recorded_start(store, team, session.agent)
@@ -363,8 +365,8 @@ _KEYS = ("client", "sessionId", "directory", "host")
 
 
 def note_reported(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
-    """Record where the agent's client has its session, as the client reported it. Nothing is recorded if `teams`
-    started the agent.
+    """Record which session the agent's client reported, and its directory, so that this session can be copied. Nothing
+    is recorded if `teams` started the agent.
     """
     report = {"client": client, "sessionId": session_id, "directory": directory, "host": store.host}
     recorded = presence.load(store, team, agent).client
@@ -379,8 +381,8 @@ def note_reported(store: Store, team: str, agent: str, client: str, session_id: 
 
 
 def find_reported(store: Store, team: str, agent: str) -> Session | None:
-    """Return the session that the agent's client reported on this machine. None if the client reported none, or if this
-    machine has no record of the report.
+    """Return the session that the agent's client reported on this machine. None if the client reported no session, or
+    if this machine has no record of the report.
     """
     report = presence.load(store, team, agent).client
     if not report or report.get("host", "") != store.host:

@@ -23,9 +23,7 @@ PATIENCE = 1800.0
 
 
 def ending(status: int) -> str:
-    """Return in words how a process ended. *status* is its exit status, or the negative number of the signal that ended
-    it.
-    """
+    """Return in words how a process ended. *status* is its exit status, or the negative number of a signal."""
     return f"exit status {status}" if status >= 0 else f"ended by signal {-status}"
 
 
@@ -105,8 +103,9 @@ class ShellCommand:
 
 
 def run(script: str, directory: str, environment: Mapping[str, str], what: str, seconds: float = PATIENCE) -> Finished:
-    """Run the shell command *script* in *directory*, and return its outcome. After *seconds* it is ended, and its
-    status is TIMEOUT. *what* names the command in errors. If this process is interrupted, the command is ended.
+    """Run the shell command *script* in *directory*, and return its outcome. If it takes longer than *seconds*, it is
+    ended, and its status is TIMEOUT. It is ended also if this process is interrupted. *what* names the command in
+    errors.
     """
     try:
         command = ShellCommand(script, directory, environment)
@@ -130,7 +129,7 @@ def fitting(text: str, limit: int = KEPT) -> str:
 
 
 def _tail(file: IO[bytes]) -> str:
-    """Return the output in the file, or its end if it is long."""
+    """Return the output in the file, or only its end if the output is longer than KEPT bytes."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(size - KEPT, 0))
     data = file.read(KEPT)
@@ -139,6 +138,6 @@ def _tail(file: IO[bytes]) -> str:
 
 
 def _end_of(data: bytes, size: int) -> str:
-    """Return *data*, the end of a text of *size* bytes, below a line that says how much is left out."""
+    """Return the end of *data* below a line that says how much of the *size* bytes is left out."""
     kept = data.decode(errors="replace").encode()[-KEPT:].decode(errors="ignore")
     return f"[{size} bytes of text; all but the last {len(kept.encode())} are left out]\n{kept}"

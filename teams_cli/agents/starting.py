@@ -1,4 +1,4 @@
-"""Start agents."""
+"""Start agents: register the new member, store its session, and start its keeper, the process that runs its turns."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _STARTING = 30.0
 
 @dataclass
 class StartRequest:
-    """The agent to start: its prompt and its options. Now it gets the environment *environ*; when it is resumed, it
-    gets the environment of the process that resumes it. *variables* are stored, and are added to its environment each
-    time.
+    """A request to start an agent: its prompt and its options. At its start, the agent gets the environment *environ*;
+    later it gets the environment of the process that resumes it. *variables* are stored, and are added to the agent's
+    environment each time.
     """
 
     prompt: str
@@ -55,7 +55,7 @@ class StartRequest:
         self.directory = os.path.abspath(self.directory)
 
     def check(self) -> None:
-        """Refuse values that can't be used.
+        """Raise an error if a value of the request can't be used.
 
         Raises:
             InvalidValue: The prompt is blank or too long, the name is not valid, or the directory does not exist.
@@ -118,8 +118,8 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
 
 
 def _inherit_client(request: StartRequest, starter: Session) -> None:
-    """Give a request without a harness the harness, the command and the model of *starter*, the session of the agent
-    that starts the new one.
+    """If the request names no harness, give it the harness, the command and the model of *starter*, the session of the
+    agent that makes the request.
     """
     if request.harness is None:
         request.harness = starter.harness
@@ -128,11 +128,14 @@ def _inherit_client(request: StartRequest, starter: Session) -> None:
 
 
 def _new_run(team: str) -> str:
+    """Return a new id that an agent and all agents below it share."""
     return f"{team}-{os.urandom(6).hex()}"
 
 
 def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:
-    """Register the agent, so that messages can be sent to it, then start its keeper."""
+    """Check the *request*, and raise an error if it can't be fulfilled. Then register the agent as a member, make its
+    worktree, store its session, and start its keeper. From the registration on, messages can be sent to the agent.
+    """
     request.check()
     harness = request.harness or str(settings.value(team, "harness"))
     profile = profiles.get(harness, caller.config, request.acp_command)
@@ -194,8 +197,8 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
 
 
 def _store_session(store: Store, team: str, draft: Session) -> Session:
-    """Store *draft*, the session of a new agent, and return it as stored. It may replace the session of an agent that
-    never ran.
+    """Store *draft*, the session of a new agent, and return the stored session. *draft* may replace the session of an
+    earlier agent of the same name that never ran.
     """
 
     def replaced(stored: Session) -> Session:
@@ -209,7 +212,7 @@ def _store_session(store: Store, team: str, draft: Session) -> Session:
 
 
 def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tuple[Member, str]:
-    """Make the agent a member, and return the member and its token."""
+    """Register the agent as a member, in the name of the *caller*. Returns the member and its token."""
     requested = None if request.agent is None else Caller(request.agent, config=caller.config)
     role = roles.role_for(request.type, team, caller.config) if request.type else None
     member, token = joining.join(
@@ -244,8 +247,8 @@ def _make_worktree(store: Store, team: Team, agent: str, top: str, request: Star
 
 
 def remove_never_started(store: Store, team: Team) -> Team:
-    """Remove members that were never started because the process that was to start them died. Their names are free
-    then. Returns the changed team.
+    """Remove the members whose start was interrupted, because the process that was to start them died. Their names can
+    then be used again. Returns the changed team.
     """
     for member in team.members:
         if _was_never_started(store, team, member):

@@ -1,4 +1,4 @@
-"""Submodules: check them out from repositories of this machine, and bring their new commits along with a merge."""
+"""Submodules: check them out from repositories of this machine, and copy their new commits in a merge."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def wanted(directory: str, commit: str) -> dict[str, str]:
-    """Return the commit of each submodule that *commit* refers to, by the path of the submodule. The result is empty if
-    *commit* is empty.
+    """Return the commit of each submodule in *commit*, by the path of the submodule. The result is empty if *commit* is
+    "".
     """
     if not commit:
         return {}
@@ -32,8 +32,8 @@ def wanted(directory: str, commit: str) -> dict[str, str]:
 
 
 def fill(tree: str, commit: str) -> list[str]:
-    """Check out the submodules of *commit*, which is checked out at *tree*, and the submodules inside these, from
-    repositories of this machine. Returns the paths of the submodules that none of these repositories has.
+    """Check out the submodules of *commit* in its checkout *tree*, and the submodules inside these submodules. They are
+    taken from repositories of this machine. Returns the paths of the submodules that no repository of this machine has.
     """
     missing = []
     for path, target in wanted(tree, commit).items():
@@ -61,8 +61,8 @@ def _check_out(store: str, directory: str, commit: str) -> bool:
 
 
 def _stores_for(tree: str, commit: str, path: str) -> Iterator[str]:
-    """Yield the directories in which git may have stored the submodule at *path*: inside the data of the repository and
-    its worktrees, and where a worktree has the submodule checked out.
+    """Yield the directories in which git may have stored the submodule at *path*. These are inside git's data of the
+    repository or of its worktrees, or they are checkouts of the submodule in these worktrees.
     """
     common = git.common_directory(tree)
     name = _name_of(tree, commit, path)
@@ -80,9 +80,7 @@ def _stores_for(tree: str, commit: str, path: str) -> Iterator[str]:
 
 
 def _name_of(directory: str, commit: str, path: str) -> str:
-    """Return the name of the submodule at *path* in `.gitmodules` of the commit, or *path* if that file does not name
-    it.
-    """
+    """Return the name of the submodule at *path* in the commit's `.gitmodules`, or *path* if it has no name there."""
     words = ("config", "--blob", f"{commit}:.gitmodules", "--null", "--get-regexp", r"^submodule\..*\.path$")
     for entry in git.run(directory, *words).stdout.split("\0"):
         key, _, configured_path = entry.partition("\n")
@@ -96,15 +94,16 @@ def _has_commit(store: str, commit: str) -> bool:
 
 
 def _run_git(store: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run git in *store*: a checkout of a submodule, or the bare store of one that is not checked out."""
+    """Run git in *store*: a checkout of a submodule, or the bare store of a submodule that is not checked out."""
     variables = {} if os.path.lexists(f"{store}/.git") else {"GIT_DIR": store, "GIT_WORK_TREE": store}
     return git.run(store, *words, variables=variables)
 
 
 @contextmanager
 def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterator[None]:
-    """Copy submodule commits from the agent's worktree *work* to the checkout *top*, each to a new branch of the
-    submodule: those that *commit* needs and *base* did not need. If the `with` block fails, these branches are removed.
+    """For a `with` block, copy the submodule commits that *commit* needs and *base* does not need from the worktrees of
+    this machine to the checkout *top*. Each copied commit gets a new branch in its submodule, whose name begins with
+    *branch*. If the `with` block fails, the new branches are removed. Commits that no worktree has are left out.
 
     Raises:
         Conflict: The checkout lacks one of these submodules, or can't fetch from it.
@@ -120,8 +119,9 @@ def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterat
 
 
 def _carry(work: Work, top: str, base: str, commit: str, branch: str, created: list[tuple[str, str]]) -> None:
-    """Copy the commits as `carried` says. Each new branch is added to *created* at once, with the store that it is in,
-    so that it can be removed if a later copy fails.
+    """Copy the submodule commits that *commit* needs and *base* does not need to the checkout *top*. *stores_for*
+    returns the places that may have the submodule at a path. Each new branch is added to *created* at once, with the
+    store of its submodule, so that the branch can be removed if a later copy fails.
     """
     commits_before = wanted(top, base)
     nested = {repository.name: repository for repository in work.nested}

@@ -1,6 +1,5 @@
-"""Checkouts that the program makes: worktrees of agents, with the files and the set-up that the team wants.
-
-A check or a landing gets a commit in a checkout of its own, for as long as it runs.
+"""Checkouts that the program makes: worktrees of agents, with the files and the set-up that the team wants; and
+temporary checkouts of a commit, each for one check or landing.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ _END_OF_OUTPUT = 2000
 
 
 class SetupFailed(errors.TeamsError):
-    """The command that prepares a worktree failed, so nothing is started in it."""
+    """The command that prepares a worktree failed, so nothing is started in this worktree."""
 
 
 def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwise: str) -> None:
-    """Prepare *tree*, a new worktree of the checkout *top*, as the team's settings say. Copy the ignored files of
-    `worktree.copy`, then run `worktree.setup` in the worktree with *environ*. *otherwise* is put into error messages
-    and says what was not done.
+    """Prepare *tree*, a new worktree of the checkout *top*, as the team's settings say. Copy the ignored files that
+    `worktree.copy` names, then run `worktree.setup` in the worktree with the environment *environ*. If this command
+    fails, the error message includes *otherwise*, which says what was not done because of the failure.
 
     Raises:
         SetupFailed: The command failed, or a pattern is outside the repository.
@@ -81,9 +80,9 @@ def _copy_ignored(patterns: list[str], top: str, tree: str) -> None:
 def tree(
     team: Team, repository: str, commit: str, path: str, environ: Mapping[str, str], otherwise: str
 ) -> Iterator[str]:
-    """Check out *commit* at *path* for a `with` block, prepare the checkout like a worktree of the team, and remove it
-    afterwards. Yields a remark that names the submodules that this machine lacks, or "". *otherwise* is put into error
-    messages and says what was not done.
+    """For a `with` block, check out *commit* at *path*, prepare the checkout like a worktree of the team, and remove
+    the checkout afterwards. Yields a remark that names the submodules that this machine lacks, or "". If the
+    preparation fails, the error message includes *otherwise*, which says what was not done because of the failure.
 
     Raises:
         SetupFailed, StorageFailed: The checkout can't be made or furnished.
@@ -170,8 +169,8 @@ def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
 
 
 def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
-    """Refuse to make a worktree for the agent if its worktree or its branch exists already: the existing one may hold
-    somebody's work.
+    """Raise an error if the agent's worktree or its branch exists already: somebody's work may be there, so that no new
+    worktree may be made.
 
     Raises:
         AlreadyExists: The worktree or the branch exists, or another branch makes this name impossible.
@@ -221,7 +220,7 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
 
 
 def provide_again(store: Store, team: Team, session: Session, environ: Mapping[str, str]) -> None:
-    """Make the worktree of a session again after it was removed.
+    """Make the worktree of a session again after it was removed, or after its directory was deleted.
 
     Raises:
         Conflict: git did not make the worktree, or the session does not say from which checkout to make it.

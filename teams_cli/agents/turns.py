@@ -1,4 +1,4 @@
-"""Turns: one run of a client's program, from its start until nothing of it is left. The run can be interrupted."""
+"""Turns: a turn is one run of a client's program, until none of its processes is left. It can be interrupted."""
 
 from __future__ import annotations
 
@@ -140,8 +140,9 @@ class ClientProcess:
         return "\n\n".join(parts).encode()
 
     def wait(self, to_stop: Callable[[], Reason | None], look: Callable[[], None]) -> Turn:
-        """Wait until the client has ended by itself, or interrupt or stop it. Afterwards none of its processes is left.
-        *to_stop* returns the reason to stop the client, or None. *look* is called from time to time.
+        """Wait until the client ends, end all processes that it left behind, and return the turn. The client is
+        interrupted if a message asks for this, or if *to_stop*, which is called from time to time, returns a reason.
+        *look* is called from time to time, so that the caller can do other work meanwhile.
         """
         watch = self.store.watch(self.team)
         pidfd = None
@@ -160,9 +161,10 @@ class ClientProcess:
     def _wait_or_end(
         self, pidfd: int | None, watch: Watch, to_stop: Callable[[], Reason | None], look: Callable[[], None]
     ) -> tuple[bool, Reason | None]:
-        """Wait until the client ends, or end it. Returns whether the client was interrupted for a message, and the
-        reason for which it was stopped. *pidfd* is a descriptor that becomes readable when the client ends; None if the
-        system has no such descriptors.
+        """Wait until the client ends by itself, or end it. Returns whether the client was interrupted for a message,
+        and the reason for which it was stopped, or None if it was not stopped. *pidfd* is a descriptor that becomes
+        readable when the client ends; None if the system has no such descriptors. *to_stop* and *look* are called from
+        time to time: *to_stop* returns a reason if the client must be stopped, and *look* does other work.
         """
         reason: Reason | None = None
         stop_at, looked_at, asked_at = 0.0, time.monotonic(), float("-inf")
@@ -196,9 +198,7 @@ class ClientProcess:
         return self.process.poll() is not None
 
     def _wait_for_end_or_change(self, pidfd: int | None, watch: Watch) -> bool:
-        """Wait until the client ends or something changes in the team, a second at most. Returns whether something may
-        have changed.
-        """
+        """Wait at most a second for the client's end or a change in the team. Returns whether there may be a change."""
         changes = watch.fileno()
         if changes is None or pidfd is None:
             self._has_ended(pidfd, _PAUSE)
@@ -226,7 +226,7 @@ class ClientProcess:
 
 def as_client(keeper: int) -> Callable[[], None]:
     """Return a function that the new process of a client calls before its program starts. The function resets signals,
-    and has the client killed when its keeper dies.
+    and has the client killed when the *keeper*, its parent process, dies.
     """
     import ctypes
 

@@ -1,4 +1,6 @@
-"""Wake agents: resume idle agents that have mail, and wait for agents that are at work."""
+"""Wake agents: resume idle agents that have mail, wake and interrupt clients in terminals, and wait for agents that are
+at work.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ def wake(
     environ: Mapping[str, str],
     for_output: bool = False,
 ) -> list[str]:
-    """Resume the idle ones among the recipients of a stored message, and return their names. Agents of another machine
-    are left to the waker there, and clients in terminals to the waker of this machine.
+    """After a message was stored, resume the idle agents among its *recipients*, and return the names of the resumed
+    agents. Each machine has a background process, the waker. The waker of another machine resumes the agents there, and
+    the waker of this machine wakes the clients in terminals here.
     """
     background.start_for_terminals(store, team.name, environ)
     woken = []
@@ -60,8 +63,8 @@ def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ:
 def wake_on_append(
     store: Store, config: Config | None, environ: Mapping[str, str], problems: list[errors.TeamsError]
 ) -> Callable[[str, Sequence[str], Message, str], None]:
-    """Return the function that a store calls after a message was appended; it resumes idle recipients. If resuming
-    fails, the message is sent all the same, and the error is added to *problems*.
+    """Return a function for the store to call after it appended a message. The function resumes the idle recipients of
+    the message. If this fails, the message stays sent, and the error is added to *problems*.
     """
 
     def wake_recipients(team_name: str, recipients: Sequence[str], message: Message, by: str) -> None:
@@ -76,7 +79,7 @@ def wake_on_append(
 
 def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session]], None]) -> list[Session]:
     """Wait until all sessions of a run are done, and return them. Sessions of agents that are started meanwhile are
-    included. *look* gets the sessions at every change.
+    included. At every change, *look* is called with the sessions.
     """
     of_run: list[Session] = []
 
@@ -94,7 +97,7 @@ def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session
 
 
 def wait_for(store: Store, team: str, agent: str) -> Session:
-    """Wait until the session of the agent is done, and return it."""
+    """Wait until the session of the agent is done, and return the session."""
 
     def is_done() -> bool:
         session = ending.current(store, team, agent)
@@ -136,6 +139,7 @@ class _Waker:
         return team.state == "closed" or not (self.store.host or has_clients)
 
     def _notify(self, team: Team, to: str, body: str, uid: str) -> None:
+        """Send a member a notice, and resume the member if it is an idle agent."""
         messages.notify(self.store, team.name, to, body, uid, also_closed=True)
         wake(self.store, team, self.config, [to], names.SYSTEM, self.environ)
 

@@ -1,8 +1,9 @@
-"""Work: everything in a checkout that would be lost with it. Listing, merging, removing and pruning all ask here.
+"""Work: everything that would be lost with a checkout. The commands that list, merge, remove and prune worktrees rely
+on this module.
 
-It counts the commits of HEAD, of its branch, of an unfinished rebase and of stashes; staged and changed files; new
-files, also those that git was told to ignore; and all of this in submodules and nested repositories. If git does not
-answer, the checkout may hold work.
+Work is in the commits of HEAD, of the agent's branch, of an unfinished rebase and of stashes, and in staged and changed
+files. It is also in new files, even those that git was told to ignore. The same things count in submodules and nested
+repositories. If git does not answer, the checkout may hold work.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ _MOST_READ = 1 << 24
 
 
 class Work:
-    """The work in the checkout or repository at *path*. *name* is its path inside the repository around it. With
-    *bare*, *path* is the store of a submodule that is not checked out.
+    """The work in the checkout or repository at *path*. For a nested repository, *name* is the path inside the
+    repository around it. If *bare* is set, the work is that of a submodule that is not checked out, and *path* is the
+    directory with git's data of the submodule.
     """
 
     def __init__(self, path: str, name: str = "", bare: bool = False) -> None:
@@ -119,8 +121,9 @@ class Work:
 
 
 def of_worktree(path: str, branch: str, bases: Sequence[str], origin: Origin) -> Work:
-    """Return the work in the worktree of an agent that the commits *bases* do not contain, on the agent's *branch* or
-    elsewhere.
+    """Return the work in an agent's worktree at *path*. A commit of the worktree or of the agent's *branch* counts as
+    work, unless it is contained in one of the commits *bases*. *origin* says how the worktree began. If git fails, the
+    reason is in the `problem` of the returned work.
     """
     work = Work(path)
     try:
@@ -134,12 +137,14 @@ def of_worktree(path: str, branch: str, bases: Sequence[str], origin: Origin) ->
 
 def uncommitted(checkout: Checkout, without: list[str] | None = None) -> list[str]:
     """Return the files of a checkout, submodules included, that differ from its commit or are untracked. Untracked
-    files in *without* are left out. git runs no command that a submodule configures.
+    files in *without* are left out. git runs no command that a submodule configures, because an agent may have written
+    it.
     """
     return [*checkout.uncommitted(without), *_uncommitted_in_submodules(Work(checkout.top))]
 
 
 def _uncommitted_in_submodules(around: Work) -> Iterator[str]:
+    """Yield the uncommitted files of the submodules in the checkout *around*, and of the submodules inside these."""
     if not os.path.exists(f"{around.path}/.gitmodules"):
         return
     for entry in around.names("ls-files", "--stage", "-z"):
@@ -191,7 +196,7 @@ def _examine_worktree(work: Work, branch: str, bases: Sequence[str], origin: Ori
 
 
 def _read_git_state(work: Work) -> None:
-    """Find the store, HEAD, branch and unfinished operation of a checkout.
+    """Record in *work* the store, the HEAD, the branch and the unfinished operation of its checkout.
 
     Raises:
         StorageFailed: git does not take the directory for a checkout of its own.
@@ -215,7 +220,7 @@ def _has_reference(work: Work, reference: str) -> bool:
 
 
 def _count_commits(work: Work, tips: Sequence[str], bases: Sequence[str]) -> int:
-    """Return how many commits *tips* contain that *bases* do not contain."""
+    """Return how many commits can be reached from *tips*, but not from *bases*."""
     if not tips:
         return 0
     revisions = "\n".join([*tips, *(f"^{base}" for base in bases), ""])
@@ -234,7 +239,9 @@ def _find_uncommitted(work: Work, origin: Origin) -> None:
 
 
 def hidden_by_flags(work: Work) -> Iterator[str]:
-    """Yield the changed files of the checkout that git was told to take as unchanged."""
+    """Yield the changed files that `git status` does not show, because git was told to take them as unchanged or to
+    skip them.
+    """
     for entry in work.names("ls-files", "-v", "-z"):
         name, flag = entry[2:], entry[:1]
         is_assumed_unchanged, is_skipped = flag.islower(), flag == "S"
@@ -260,8 +267,8 @@ def _is_gitignore(rules_file: str) -> bool:
 
 
 def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
-    """Yield the files and directories that git ignores by rules added after the worktree was made. Each comes with the
-    path of the file that has the rule.
+    """For each file or directory that git ignores by a rule added after the worktree was made, yield its name and a
+    flag. The flag is true if the rule is in a `.gitignore` of the checkout.
     """
     words = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
     rules, partly_ignored = _ignore_rules(work, work.names(*words, "--directory"))
@@ -276,8 +283,8 @@ def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
 
 
 def _ignore_rules(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Return two values. The first gives, for each ignored name, the file with the rule that ignores it, and the rule
-    itself. The second has the names of directories that are ignored only in part.
+    """Return two values for the *names* of ignored files and directories. The first gives, for each name, the file with
+    the rule that ignores it, and the rule. The second lists the directories in which only some files are ignored.
     """
     if not names:
         return {}, []
@@ -325,7 +332,7 @@ def _files_below(work: Work, name: str) -> Iterator[str]:
 
 
 def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Walk like `os.walk`, but fail if a directory can't be read."""
+    """Yield what `os.walk` yields, but raise an error if a directory can't be read."""
 
     def fail(error: OSError) -> None:
         raise error
@@ -335,7 +342,8 @@ def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 def _stashes_of_worktree(work: Work, branch: str) -> Iterator[str]:
     """Yield the commits of the stashes that were made in this worktree. All checkouts of a repository share one list of
-    stashes. A stash counts as made here if the worktree was once at its parent commit and once on its branch.
+    stashes. A stash counts as made in this worktree if two things are true: the worktree was once at the parent commit
+    of the stash, and it was once on the branch that the stash names.
     """
     if not _has_reference(work, "refs/stash"):
         return
@@ -353,7 +361,7 @@ def _stashes_of_worktree(work: Work, branch: str) -> Iterator[str]:
 
 
 def _nested_repositories(work: Work, origin: Origin) -> Iterator[Work]:
-    """Yield the work in each repository inside the checkout: in submodules, in other repositories, and in stores of
+    """Yield the work in each repository inside the checkout: in submodules, in other repositories, and in git's data of
     submodules that are not checked out.
     """
     checked_out = set()
@@ -391,8 +399,8 @@ def _nested_repositories(work: Work, origin: Origin) -> Iterator[Work]:
 
 
 def _disable_commands(work: Work, around: Work) -> None:
-    """Keep git from running commands that only the repository of *work* configures, and not the repository *around* it.
-    An agent that may edit files can write such a configuration.
+    """Keep git from running the filter commands and hooks that the repository of *work* configures, because an agent
+    may have written them. A filter may run only if the repository *around* it has the command in its configuration too.
     """
     commands = _filter_commands(work)
     trusted = _filter_commands(around) if commands else {}
@@ -406,15 +414,13 @@ def _disable_commands(work: Work, around: Work) -> None:
 
 
 def _filter_commands(work: Work) -> dict[str, str]:
-    """Return the filter commands that git is configured to run in the checkout, by the key of the setting."""
+    """Return the commands of filters that are configured for the checkout, each under its key."""
     entries = [entry.partition("\n") for entry in work.git("config", "--null", "--list").split("\0")]
     return {key: command for key, _, command in entries if _FILTER.fullmatch(key) and command}
 
 
 def _paths_of_repositories(top: str) -> Iterator[str]:
-    """Yield the relative paths of the repositories below the directory *top*. Repositories inside these repositories
-    are left out.
-    """
+    """Yield the relative paths of the repositories below the directory *top*, without the repositories inside these."""
     for directory, directories, files in _walk(top):
         if directory != top and (".git" in directories or ".git" in files):
             directories.clear()
@@ -424,8 +430,8 @@ def _paths_of_repositories(top: str) -> Iterator[str]:
 
 
 def _submodule_stores(top: str) -> Iterator[str]:
-    """Yield the stores of submodules below the directory *top*, at any depth, because the names of submodules may have
-    slashes.
+    """Yield the directories below *top* that hold git's data of a submodule. They may be at any depth, because
+    submodule names may have slashes.
     """
     if not os.path.isdir(top):
         return
@@ -450,8 +456,9 @@ def _commits_of_references(work: Work) -> list[str]:
 
 
 def _examine_store(work: Work, recorded: str) -> None:
-    """Find the stashes in the store of *work*, and count the commits that no other repository is known to have.
-    *recorded* is the commit of the submodule in the repository around it, or "" if that is unknown.
+    """Record in *work* the stashes of its repository, and the number of commits that would be lost with it: those that
+    were neither fetched nor are contained in *recorded*. This is the commit of the submodule in the repository around
+    it, or "" if that commit is unknown. In a repository that was not cloned, all commits count.
     """
     references = [
         line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
@@ -483,7 +490,7 @@ def _read(path: str) -> str:
 
 
 def _existing_commits(work: Work, hashes: Sequence[str] | set[str]) -> list[str]:
-    """Return those *hashes* that are commits in the store of *work*."""
+    """Return those of the *hashes* that name commits of the repository."""
     if not hashes:
         return []
     printed = work.git("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin="\n".join([*hashes, ""]))
@@ -493,7 +500,7 @@ def _existing_commits(work: Work, hashes: Sequence[str] | set[str]) -> list[str]
 def tips(work: Work) -> list[str]:
     """Return all commits that git records for the checkout: HEAD and its earlier positions, unfinished operations,
     references of this checkout alone, and stashes. Every other commit of the checkout can be reached from the returned
-    ones.
+    commits.
     """
     git_directories = [work.git_directory]
     if work.has_store:
@@ -516,5 +523,5 @@ def tips(work: Work) -> list[str]:
 
 
 def has_dangling_commits(work: Work, bases: Sequence[str]) -> bool:
-    """Whether the checkout was once at commits that are now neither on a branch nor contained in *bases*."""
+    """Whether the checkout was once at commits that no branch contains now, and that *bases* do not contain."""
     return _count_commits(work, tips(work), [*bases, *_commits_of_references(work)]) > 0

@@ -59,8 +59,10 @@ class Worktree:
             self.no_target = self.work.problem = f"its directory was deleted; get it back: {command}"
 
     def _find_target(self) -> None:
-        """Find the checkout that the worktree was made from, and its branch. If that checkout is gone, take the main
-        checkout of the repository, provided that its branch contains the commit at which the worktree began.
+        """Find the checkout into which the work is merged, and set *target*, *target_branch* and *target_tip*. It is
+        the checkout that the worktree was made from. If that checkout is gone, it is the main checkout of the
+        repository, but only if the branch there contains the commit at which the worktree began. If a merge is
+        impossible, *no_target* is set to the reason.
         """
         if not os.path.isdir(checkouts.git_directory(self.path)):
             self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"
@@ -88,9 +90,7 @@ class Worktree:
         return self.work.state
 
     def line(self, team: str) -> str:
-        """Return a line that says what work the worktree holds, with commands for the human to look at it, merge it or
-        remove it.
-        """
+        """Return a line on the work in the worktree, with commands for the human to see, merge or remove it."""
         options = f"{self.agent} --team {team}"
         if self.state == "empty":
             return f"{self.agent}: nothing on {self.branch}: `teams worktree remove {options} --as human`"
@@ -130,9 +130,7 @@ def all_of(store: Store, team: str) -> list[Worktree]:
 
 
 def _has_free_branch(repository: str, path: str, branch: str) -> bool:
-    """Whether *branch*, the branch of a worktree whose directory *path* was deleted, exists and is not checked out
-    elsewhere.
-    """
+    """Whether the *branch* of a worktree exists, and is checked out nowhere but at *path*, which was deleted."""
     if not merging.tip_of(repository, branch):
         return False
     checkout = merging.checked_out(repository, branch)
@@ -140,7 +138,9 @@ def _has_free_branch(repository: str, path: str, branch: str) -> bool:
 
 
 def unknown_in(store: Store, team: str) -> list[str]:
-    """Return the entries in the folder of the team's worktrees that belong neither to an agent nor to the program."""
+    """Return the paths in the folder of the team's worktrees that are neither worktrees of known agents nor temporary
+    directories of `teams`.
+    """
     folder = f"{store.root}/worktrees/{team}"
     owned = {os.path.realpath(tree.path) for tree in all_of(store, team) if tree.has_record}
     paths = [f"{folder}/{name}" for name in disk.names_in(folder) if not name.startswith(_TEMPORARY)]
@@ -174,8 +174,8 @@ def diff(tree: Worktree) -> str:
 
 
 def _diff_since(work: works.Work, base: str, prefix: str) -> str:
-    """Return a patch from the commit *base* to the files of the checkout and its nested repositories; if *base* is "",
-    from nothing. Paths in the patch begin with *prefix*.
+    """Return, as a patch, what changed in the checkout and in its nested repositories since the commit *base*. If
+    *base* is "", every file counts as new. Paths in the patch begin with *prefix*.
     """
     prefixes = (f"--src-prefix=a/{prefix}", f"--dst-prefix=b/{prefix}")
     empty_tree = work.git("hash-object", "-t", "tree", "-w", "--stdin").strip()
@@ -219,7 +219,9 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
 
 
 def _refuse_unmergeable(tree: Worktree) -> None:
-    """Refuse a worktree that has no branch to be merged into, or work that a merge would leave out."""
+    """Raise an error if the worktree has no branch to be merged into, or has work that a merge would leave out, such as
+    a stash.
+    """
     work = tree.work
     if tree.no_target:
         raise errors.Conflict(f"{tree.branch} can't be merged: {tree.no_target}", _by_hand(tree))
@@ -248,7 +250,9 @@ def _refuse_unmergeable(tree: Worktree) -> None:
 
 
 def _work_outside_head(work: works.Work) -> str:
-    """Return in words what a submodule holds besides the commits of its HEAD, or "" if it holds nothing else."""
+    """Return in words the work in a submodule that the commits of its HEAD do not contain, such as "1 stash"; "" if
+    there is no such work.
+    """
     if work.changed or work.hidden or work.stashed or work.unfinished or work.has_nested_work:
         return " and ".join(work.phrases())
     branches = work.git("for-each-ref", "--format=%(refname)", "--no-merged", "HEAD", "refs/heads").split()
@@ -256,8 +260,8 @@ def _work_outside_head(work: works.Work) -> str:
 
 
 def _commit_with_all_work(tree: Worktree) -> str:
-    """Return the commit that contains all commits of the agent. It is HEAD of its worktree; if HEAD is behind the
-    agent's branch and no file is changed, it is the tip of the branch.
+    """Return the commit that contains all commits of the agent. Normally this is HEAD of the agent's worktree. If an
+    older commit is checked out there, and no file is changed, it is the last commit of the agent's branch.
 
     Raises:
         Conflict: Neither HEAD nor the branch has all commits.
@@ -284,8 +288,8 @@ def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
 
 def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, draft: str) -> str:
     """Merge the commit *source* into the branch that the worktree was made from, and update the checkout of that
-    branch. Returns the new commit of that branch. *draft* is a commit with the uncommitted work, or "" if there is no
-    such work.
+    branch. Returns the new commit of that branch. *draft* is a commit with the uncommitted work, or "" if everything
+    was committed.
 
     Raises:
         Conflict: The merge is not possible; everything is as it was.
@@ -339,8 +343,8 @@ def _move_target(tree: Worktree, team: str, commit: str, message: str) -> None:
 
 @contextmanager
 def _restored_on_failure(tree: Worktree, draft: str) -> Iterator[None]:
-    """Restore the branch, the index and the files of the worktree if the `with` block fails, because a hook may have
-    changed them. *draft* is a commit with the files as they were.
+    """If the `with` block fails, restore the branch, the index and the files of the worktree, because a hook may have
+    changed them. *draft* is a commit with the files from before the block.
     """
     index = f"{tree.work.git_directory}/index"
     staged = disk.read_file(index, os.path.getsize(index)) if os.path.exists(index) else b""
@@ -360,14 +364,14 @@ def _restored_on_failure(tree: Worktree, draft: str) -> Iterator[None]:
 
 
 def _reference_of_merge(tree: Worktree, team: str) -> str:
-    """Return the name of the reference that records, during a merge, to which commit the target branch is about to
-    move.
-    """
+    """Return the name of the reference that records, during a merge, the new commit of the target branch."""
     return f"refs/teams/merging/{team}/{tree.agent}"
 
 
 def _finish_interrupted_merge(tree: Worktree, team: str) -> None:
-    """Finish a merge that was killed after it had moved the branch, but before the checkout followed."""
+    """Finish an earlier merge that was killed after it had moved the target branch: update the files in the checkout of
+    that branch. Without an unfinished merge, this changes nothing.
+    """
     if not tree.target:
         return
     mark = _reference_of_merge(tree, team)
@@ -385,9 +389,7 @@ def _refuse_in_the_way(tree: Worktree, commit: str) -> None:
 
 
 def _commit_uncommitted(tree: Worktree, team: str) -> str:
-    """Commit what the agent left uncommitted in its worktree, and run the hooks of the repository. Returns the
-    commit.
-    """
+    """Commit what the agent left uncommitted, with the hooks of the repository, and return the commit."""
     nobody = git.NOBODY if git.run(tree.path, "var", "GIT_COMMITTER_IDENT").returncode else {}
     for words in (("add", "--all", "--sparse"), ("commit", "--quiet", "-m", f"Work of {tree.agent} in {team}")):
         done = git.run(tree.path, *words, variables=nobody)
@@ -425,7 +427,7 @@ def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bo
 
 
 def _unoccupied(store: Store, team: str, agent: str) -> Worktree:
-    """Return the agent's worktree, unless somebody is at work in it.
+    """Return the agent's worktree if nobody is at work in it.
 
     Raises:
         Conflict: An agent or a process is at work there.
@@ -440,7 +442,8 @@ def _unoccupied(store: Store, team: str, agent: str) -> Worktree:
 
 
 def refuse_occupied(store: Store, team: str, directory: str) -> None:
-    """Refuse to remove a directory if an agent or a process works in it or below it.
+    """Raise an error if an agent or a process works in the *directory* or below it, because the directory must not be
+    removed then.
 
     Raises:
         Conflict: Somebody works there; the message says who.
@@ -477,8 +480,9 @@ def _is_in(path: str, directory: str) -> bool:
 
 
 def drop(store: Store, team: str, tree: Worktree, merged: str = "", drafts: Sequence[str] = ()) -> str | None:
-    """Keep the work in the worktree, and the *drafts*, then remove the worktree and its branch. *merged* is the commit
-    that merged the work, or "". Returns the reference of the kept work, or None if there was nothing to keep.
+    """Keep the work in the worktree and in the commits *drafts*, then remove the worktree and its branch. *merged* is
+    the commit that merged the work, or "" if the work was not merged. Returns the reference of the kept work, or None
+    if there was nothing to keep.
 
     Raises:
         Conflict: The work can't be kept, or somebody is at work there; nothing is removed.

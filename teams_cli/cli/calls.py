@@ -1,4 +1,4 @@
-"""Make the call of a command from the environment and the flags."""
+"""Find out who runs a command, in which team and on which store, from the environment and the flags."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 def make_call(
     values: dict[str, Any], environ: Mapping[str, str], ask_at_terminal: AtTerminal, say: Any, for_person: bool = False
 ) -> Call:
-    """Return the call that flags and environment describe. The flags that every command has are removed from *values*.
+    """Return the call that the environment and the flags in *values* describe: its store, team and caller. The flags
+    that every command has are removed from *values*. *say* shows a line to the person.
 
-    The caller is the human if no name is given, the command is *for_person*, and a person types it at a terminal.
-    *ask_at_terminal* asks the person at the terminal to allow an operation. If it returns None, because nobody is
-    there, the question goes to whoever answers the team's questions.
+    If no name is given, the caller may be the human: the command has to be *for_person*, and typed by a person at a
+    terminal. *ask_at_terminal* asks the person at the terminal to allow an operation. It returns None if nobody is
+    there. Then the question is put to the human in the team's queue.
     """
     given_store = values.pop("store", None)
     root, root_source = root_directory(values.pop("root", None), environ)
@@ -76,8 +77,10 @@ def make_call(
 
 
 def _member_of_terminal(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
-    """Return the member to whom this terminal belongs, or None. Most machines have no terminal of a member; then no
-    module is loaded. *is_named* says that the environment names an agent.
+    """Return the member to whom this terminal belongs; None if it belongs to nobody. *is_named* says that the
+    environment names an agent.
+
+    On most machines no terminal belongs to a member. Then the module that finds the member is not loaded.
     """
     if not os.path.isdir(terminals_directory(root)):
         return None
@@ -102,7 +105,7 @@ def _terminal() -> PersonTerminal:
 
 
 def _is_typed_by_person(environ: Mapping[str, str]) -> bool:
-    """Whether a person types the command at a terminal. False for an agent that `teams` started."""
+    """Return whether a person types the command at a terminal. False if an agent that `teams` started runs it."""
     from teams_cli.cli.person import is_person_there
     from teams_cli.processes import TAG
 

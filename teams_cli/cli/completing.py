@@ -29,8 +29,8 @@ _LONGEST_TITLE = 50
 
 
 def answer(environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return the text for the shell that asks for completions, and the exit status. Return None if Typer must answer
-    the shell.
+    """Return the text and the exit status for a shell that asks for completions. Return None for a shell that only
+    Typer can answer.
     """
     shell = environ[VARIABLE]
     if shell == "complete_bash":
@@ -65,7 +65,7 @@ def _zsh(offers: Offers) -> str:
 
 
 def _split(line: str) -> list[str]:
-    """Split an unfinished command line, in which a quote may be open, into words."""
+    """Split an unfinished command line into words. Its last word may begin with a quote that is not closed yet."""
     if line.isascii() and not _QUOTING.intersection(line):
         return line.split()
     import shlex
@@ -79,7 +79,7 @@ def _split(line: str) -> list[str]:
 
 
 def offers(before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
-    """Return the words that may follow *before* and that begin with *begun*, each with its help."""
+    """Return the words that may follow the words *before* and that begin with *begun*. Each has its help."""
     command = next((command for word in before if (command := commands.find(word))), None)
     if command is None:
         candidates = [(name, "") for name in commands.names()]
@@ -91,8 +91,8 @@ def offers(before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
 
 
 def _parameter_to_complete(command: Command, words: list[str], begun: str) -> Parameter | None:
-    """Return the parameter whose value comes next after *words*, the words that follow the command. Return None if no
-    value comes next: then the names of options are offered.
+    """Return the parameter whose value comes next. *words* are the words between the command and the word *begun*,
+    which is completed. Return None if no value comes next; then the names of options are offered.
     """
     by_flag = command.options
     if words and (option := by_flag.get(words[-1])) and not option.flag:
@@ -112,7 +112,9 @@ def _parameter_to_complete(command: Command, words: list[str], begun: str) -> Pa
 
 
 def _values(command: Command, parameter: Parameter, before: list[str], environ: Mapping[str, str]) -> Offers:
-    """Return the values that the parameter may have, as far as they are known."""
+    """Return the values that exist for the parameter, such as the names of all teams. The result is empty if the values
+    are not known.
+    """
     if parameter.choices:
         return [(choice, "") for choice in parameter.choices]
     if command.name == "set":

@@ -23,20 +23,21 @@ _QUESTIONS = "Questions"
 
 
 def guide(groups_off: Collection[str] = ()) -> str:
-    """Return the help with the everyday commands. Commands of *groups_off*, which are off in the team, are left
-    out.
-    """
+    """Return the help with the everyday commands of the caller."""
     lines = [f"  {command.whole_usage}: {command.want}" for command in of_every_day(groups_off)]
     return "\n".join([_ABOUT, "", *lines, "", MORE, ""])
 
 
 def of_every_day(groups_off: Collection[str]) -> list[Command]:
+    """Return the everyday commands. Commands that are off in the caller's team are left out, and commands that the
+    caller's role forbids.
+    """
     return [command for command in commands.every().values() if command.want and command.group not in groups_off]
 
 
 def all_commands(groups_off: Collection[str] = ()) -> str:
-    """Return the help with all commands, one per line in their groups. For each of *groups_off*, the heading says that
-    the group is off in the team.
+    """Return the help with all commands, one per line, under the headings of their groups. If a group is off in the
+    team, its heading says so.
     """
     lines = [_ABOUT]
     for group, members in commands.groups().items():
@@ -54,8 +55,8 @@ def first_sentence(command: Command) -> str:
 
 
 def off_in_team(call: Call | None) -> set[str]:
-    """Return the groups of commands that are off in the team of the call. If *call* is None, return the groups that are
-    off by default.
+    """Return the groups of commands that are off in the team of the call. Only the commands for questions can be off:
+    the setting `broadcast` switches them. Without a team they count as off.
     """
     from teams_cli.teams import settings
 
@@ -85,8 +86,9 @@ def of_command(command: Command) -> str:
 
 
 def parts_of_help(command: Command) -> tuple[list[str], list[str]]:
-    """Split the docstring of a command. Return its paragraphs and list items, with options as users write them; and, as
-    a second list, a line for each exit status but 0.
+    """Return two lists for the help of a command. The first has the paragraphs and list items of its docstring, with
+    options as users write them. If only some roles may run the command, its last paragraph names them. The second has a
+    line for each exit status except 0.
     """
     help = inspect.cleandoc(command.doc)
     for parameter in command.own:
@@ -96,15 +98,15 @@ def parts_of_help(command: Command) -> tuple[list[str], list[str]]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text, each on one line. A list item, which begins with a star, counts as a
-    paragraph.
+    """Return the paragraphs of a text, each on one line. A list item, which begins with a star, is a paragraph of its
+    own.
     """
     return [" ".join(part.split()) for part in re.split(r"\n\n|\n(?=\* )", text.strip())]
 
 
 def _refusals(raises: str) -> list[str]:
-    """Return a line for each exit status in *raises*, the `Raises` section of a docstring. A line has all reasons for
-    its status.
+    """Return a line for each exit status in *raises*, the `Raises` section of a docstring. The line has all reasons for
+    which the command ends with this status.
     """
     entries: list[tuple[int, str]] = []
     for line in textwrap.dedent(raises).strip().splitlines():

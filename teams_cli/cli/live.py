@@ -1,4 +1,4 @@
-"""The live view on a terminal: drawn anew for each frame and each key."""
+"""The live view on a terminal: drawn anew for each frame and each key, in one column or two."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ _HELP_OUTPUT = ("q or Esc back", "j k scroll", "G follow")
 
 
 class LiveScreen:
-    """The state of the live view. *frame* is the newest frame, *offset* how far it is scrolled, *chosen* an agent, and
-    *opened* the agent whose output is shown. *asked* is the question that the person answers, and *typed* the answer so
-    far. The texts are "" if nothing is chosen, opened, asked or typed.
+    """The state of the live view. *frame* is the newest frame, *offset* the number of lines by which it is scrolled,
+    *chosen* an agent, and *opened* the agent whose output is shown. *asked* is the question that the person answers,
+    and *typed* the answer so far. Each of these texts is "" if there is no such thing.
+
+    The function *output_of* returns the output of an agent. The function *answer* takes the id of a question and the
+    answer to it, and returns the outcome in words.
     """
 
     def __init__(self, output_of: Callable[[str], list[Any]], answer: Callable[[str, str], str] | None = None) -> None:
@@ -53,7 +56,7 @@ class LiveScreen:
         """A line about what the last key did. It is shown in place of the help for the keys."""
 
     def press(self, key: str, height: int) -> bool:
-        """Handle the key. Return False if the person quits."""
+        """Handle the key. Return False if it ends the view."""
         self.outcome = ""
         if self.asked:
             self._type(key)
@@ -75,7 +78,7 @@ class LiveScreen:
         return True
 
     def _type(self, key: str) -> None:
-        """Handle a key while the person types an answer: change, send or drop the answer."""
+        """Handle a key while the person types an answer."""
         if key in ("\r", "\n"):
             assert self._answer
             self.outcome, self.asked = self._answer(self.asked, self.typed.strip()), ""
@@ -87,7 +90,7 @@ class LiveScreen:
             self.typed += key
 
     def _choose(self, step: int) -> None:
-        """Choose the next agent or, if *step* is -1, the one before. After the last agent comes the first."""
+        """Mark an agent as chosen: the next one in the list if *step* is 1, or the one before if *step* is -1."""
         names = [row["name"] for row in self.frame["agents"]] if self.frame else []
         if not names:
             return
@@ -97,6 +100,9 @@ class LiveScreen:
             self.chosen = names[0] if step > 0 else names[-1]
 
     def _scroll(self, key: str, height: int) -> None:
+        """Handle a key that scrolls. After `G`, the end of the output stays in view while it grows. The other keys stop
+        this.
+        """
         page = max(1, height - 6)
         steps = {"j": 1, "k": -1, " ": page, "page down": page, "page up": -page, "g": -1_000_000, "G": 1_000_000}
         self.offset += steps.get(key, 0)  # `lines` keeps it within the lines that there are
@@ -118,8 +124,8 @@ class LiveScreen:
         return [*head, *shown, *[Text()] * (room - len(shown)), self._foot(_fitting(help, width), width)]
 
     def _foot(self, help: str, width: int) -> Text:
-        """Return the last line: what the last key did, or else the *help* for the keys. While an answer is typed,
-        return the end of the answer.
+        """Return the last line: what the last key did, or else the *help* for the keys. While the person types an
+        answer, it shows this answer, or its end if it is long.
         """
         if not self.asked:
             foot = Text(safe(self.outcome) or help, style="bold" if self.outcome else "dim")
@@ -130,8 +136,8 @@ class LiveScreen:
         return Text(f"{label}{safe(self.typed)[-room:]}█", style="bold magenta")
 
     def _output(self, width: int) -> list[Text]:
-        """Return the output of the opened agent as wrapped lines. If `teams` did not start the agent, return its
-        entries of the history instead.
+        """Return the output of the opened agent as lines of at most *width* characters. If `teams` did not start the
+        agent, return what the history says of it instead.
         """
         output = self._output_of(self.opened)
         is_history = output and not isinstance(output[0], str)
@@ -144,7 +150,7 @@ class LiveScreen:
 
 
 def _fitting(parts: tuple[str, ...], width: int) -> str:
-    """Return the first of the *parts*, joined: as many as fit into *width*."""
+    """Return the first *parts*, joined to one text: as many as fit into the *width*."""
     fitting = ""
     for part in parts:
         longer = f"{fitting} · {part}" if fitting else part
@@ -160,7 +166,11 @@ def show(
     output_of: Callable[[str], list[Any]],
     answer: Callable[[str, str], str] | None = None,
 ) -> None:
-    """Show each frame in place of the last one, until the frames end or the person quits."""
+    """Show each of the *frames* in place of the last one, until they end or the person quits.
+
+    The function *output_of* returns the output of an agent. The function *answer* takes the id of a question and the
+    answer to it, and returns the outcome in words. If it is None, the person can't answer here.
+    """
     console = Console(file=out, highlight=False)
     screen = LiveScreen(output_of, answer)
     reader = _FrameReader(frames)
@@ -185,7 +195,7 @@ def show(
 
 
 class _FrameReader:
-    """Reads the frames in a thread, so that keys need not wait for a frame."""
+    """Reads the frames in a thread, so that the view can react to keys while no new frame has come."""
 
     def __init__(self, frames: Iterator[Frame]) -> None:
         self.pipe, self._bell = os.pipe()
@@ -195,6 +205,7 @@ class _FrameReader:
         threading.Thread(target=self._run, args=(frames,), daemon=True).start()
 
     def _run(self, frames: Iterator[Frame]) -> None:
+        """Read the frames until they end. After each, write to the pipe for which the function `show` waits."""
         try:
             for frame in frames:
                 self._newest = frame
@@ -206,20 +217,20 @@ class _FrameReader:
             os.write(self._bell, b".")
 
     def take(self) -> Frame | None:
-        """Return the newest frame. Call this only after the pipe announced a frame."""
+        """Return the newest frame. Call this when `pipe` can be read."""
         os.read(self.pipe, 4096)
         return self._newest
 
     def check(self) -> None:
-        """Raise the error that ended the frames, if there was one."""
+        """If the frames ended with an error, raise this error."""
         if self._error is not None:
             raise self._error
 
 
 @contextmanager
 def _keyboard() -> Iterator[list[int]]:
-    """Turn off the line buffering of the terminal for the length of a `with` block. Yields the file descriptor of the
-    keyboard in a list, which is empty if there is no keyboard.
+    """In a `with` block, let keys be read at once, without waiting for the end of a line. The value is a list with the
+    file descriptor of the keyboard. It is empty if there is no keyboard.
     """
     try:
         keyboard = sys.stdin.fileno()

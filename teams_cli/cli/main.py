@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def run(words: list[str]) -> int:
-    """Run one command and return its exit status. The caller handles KeyboardInterrupt."""
+    """Run one command and return its exit status. KeyboardInterrupt is not caught."""
     words = _command_first(words)
     if words[:1] == ["hook"] and not _HELP.intersection(words):
         from teams_cli.hooks import entry
@@ -55,7 +55,9 @@ def run(words: list[str]) -> int:
 
 
 def _refuse_unexpected(error: Exception, words: list[str]) -> int:
-    """Report an error that no command expects. Return the exit status, which is that of a bug for most such errors."""
+    """Report an error that no command expects. Return the exit status. It says that there is a bug in the program,
+    unless the cause of the error is known.
+    """
     from teams_cli.bugs import directory_is_gone, report
 
     if isinstance(error, OverflowError):
@@ -68,8 +70,8 @@ def _refuse_unexpected(error: Exception, words: list[str]) -> int:
 
 
 def _command_first(words: list[str]) -> list[str]:
-    """Return the words of a command line with the command first. Global options that stand before the command are moved
-    behind it.
+    """Return the words of a command line in another order: the command comes first, and global options that stood
+    before it follow.
     """
     place = 0
     while place < len(words) and words[place].startswith("-"):
@@ -214,7 +216,9 @@ def execute(command: Command, values: dict[str, Any]) -> int:
 
 
 def _print_ending(command: Command, call: Call, as_json: bool) -> None:
-    """Print what follows an answer: the next command, and a reminder. Record that the news in the answer were shown."""
+    """Print what follows an answer: the next command, and a reminder of news. Record that the caller was shown the news
+    in the answer and in the reminder.
+    """
     problems = call.record_shown()  # before the reminder, which is about what this answer has not told
     notes_of_reminder: list[Callable[[], object]] = []
     reminder = ""
@@ -234,13 +238,18 @@ def _print_ending(command: Command, call: Call, as_json: bool) -> None:
 
 
 def _around_sleep(asleep: bool) -> None:
+    """While the command is *asleep*, SIGTERM only wakes it, so that it can say how to continue. While it is at work,
+    SIGTERM ends it at once, because what it does may be half done.
+    """
     from teams_cli.cli import farewell  # slow to import; few commands sleep
 
     farewell.around_sleep(asleep)
 
 
 def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool) -> int:
-    """Have the command answer, print the answer, and return the exit status."""
+    """Let the command answer, print the answer, and return the exit status. If the answer is a server, run it until it
+    ends.
+    """
     from teams_cli.commands.call import Outcome, Service, Stream
 
     def begin(document: Any) -> bool:  # shows the first part of an answer before a wait
@@ -288,7 +297,7 @@ def _print(command: Command, document: Any, as_json: bool, words: Words | None) 
 
 
 def _standard_input() -> str:
-    """Return the text on standard input, without its last line break."""
+    """Return the text from standard input. It replaces an argument `-`."""
     from teams_cli.text import MAX_RESULT
 
     if sys.stdin is None:
@@ -308,7 +317,9 @@ def _standard_input() -> str:
 
 
 def _ask_person(operation: str, about: str) -> bool | None:
-    """Ask the person at the terminal to allow an operation. Return None if nobody is there."""
+    """Ask the person at the terminal to allow an operation. Return whether the person allows it; None if nobody is
+    there.
+    """
     from teams_cli.cli.person import is_person_there
 
     if not is_person_there():
@@ -319,8 +330,8 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
 
 def _line_break_between_streams() -> str:
-    """Return a line break if standard output and standard error are captured separately, else "". Tools that join the
-    two streams afterwards drop the last line break of standard output.
+    """Return a line break if standard output and standard error go to different places, else "". It is written between
+    the two texts: tools that join them afterwards drop the last line break of standard output.
     """
     try:
         is_one = os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
@@ -340,8 +351,8 @@ def _talk(line: str) -> bool:
 
 
 def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:
-    """Print why the command line *words* is refused. Return *status*, or the exit status of the error if *status*
-    is 0.
+    """Print why the command line *words* is refused. Return *status*. If *status* is 0, return the exit status of the
+    error instead.
     """
     from teams_cli.cli import output
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 def unknown(name: str, arguments: Sequence[str] = ()) -> errors.WrongUsage:
-    """Return the refusal of an unknown command. It shows the command that was meant, with the *arguments* in their
-    places, or else the most similar command.
+    """Return the error for an unknown command. It shows the command line that was meant, with the *arguments* in their
+    places. If this is not known, it suggests the most similar command.
     """
     every = commands.every()
     usages = {command.name: command.whole_usage for command in every.values()}
@@ -45,8 +45,8 @@ def unknown(name: str, arguments: Sequence[str] = ()) -> errors.WrongUsage:
 
 
 def _in_two_words(word: str, arguments: Sequence[str], usages: Mapping[str, str]) -> str:
-    """Return the command line that two words mean: a noun and a verb in either order, such as `task list` or `claim
-    task 3`. Return "" if they mean none.
+    """Return the command line that was meant by two words, a noun and a verb in either order, such as `task list` or
+    `claim task 3`. Return "" if there is none.
     """
     if not arguments:
         return ""
@@ -61,7 +61,8 @@ def _by_name(name: str, arguments: Sequence[str], usages: Mapping[str, str]) -> 
     """Return the command line for *name*, the name or a synonym of a command, with the *arguments* in their places.
     Return "" if no command has the name.
 
-    Some synonyms stand for another command if a task or an agent follows.
+    The meaning of some synonyms depends on the first argument: if it is a task or an agent, they stand for another
+    command.
     """
     narrower = name
     if arguments and _is_task(arguments[0]):
@@ -77,8 +78,8 @@ def _is_task(word: str) -> bool:
 
 
 def _filled_in(usage: str, arguments: Sequence[str]) -> str:
-    """Return the command line *usage* with the *arguments* in place of its words in capitals. A word for a text takes
-    all remaining arguments. Options come last.
+    """Return the command line *usage* in which the *arguments* replace the words in capitals. If a word stands for a
+    text, all remaining arguments replace it. Options come last.
     """
     first_option = next((index for index, word in enumerate(arguments) if word.startswith("-")), len(arguments))
     values, options = list(arguments[:first_option]), list(arguments[first_option:])
@@ -108,8 +109,8 @@ def _without_options(words: list[str], options: Sequence[str]) -> list[str]:
 
 
 def _most_similar(word: str, names: Iterable[str]) -> str:
-    """Return the one of *names* that is spelt almost like *word*. If there is none, return one that begins with *word*,
-    or else "".
+    """Return the name in *names*, or of a command, that is spelt almost like *word*. If there is none, return a command
+    whose name begins with *word* and a dash, or else "".
     """
     every = commands.every()
     similar = get_close_matches(word, [name for name in names if "/" not in name], 1, _SYNONYM_ALIKE)
@@ -119,8 +120,9 @@ def _most_similar(word: str, names: Iterable[str]) -> str:
 
 
 def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsage:
-    """Return the refusal of an option that the command does not have. The refusal says how to write a text that begins
-    with a dash. Or it names the option that was probably meant; if there is none, it lists the options of the command.
+    """Return the error for the option *flag*, which the command does not have. If it may be a text that begins with a
+    dash, the error says how to write it. Otherwise the error names the option that was probably meant, or lists all
+    options if none is similar.
     """
     word = next(each for each in words if each.startswith(flag))
     if any(place.text for place in command.places) and (" " in word or not word.startswith("--")):
@@ -148,8 +150,8 @@ def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsag
 
 
 def _dashed_text(command: Command, word: str) -> errors.WrongUsage:
-    """Return the refusal of a word that begins with a dash, which may be an option or the text that the command
-    takes.
+    """Return the error for a word that begins with a dash. The user may have meant an option, or a text that the
+    command takes.
     """
     shown = f'"{word}"' if " " in word else word
     options = _options_beginning_with(f"-{word}", command) if len(word) == 2 else []
@@ -161,8 +163,8 @@ def _dashed_text(command: Command, word: str) -> errors.WrongUsage:
 
 
 def _options_beginning_with(word: str, command: Command) -> list[str]:
-    """Return a list with the command's own option that begins with *word*. The list is empty if there are several, or
-    none.
+    """If exactly one of the command's own options begins with *word*, return a list with this option, else an empty
+    list.
     """
     options = [parameter.flags[0] for parameter in command.own if parameter.flags[0].startswith(word)]
     return options if len(options) == 1 else []
@@ -210,8 +212,8 @@ def _with_example(parameter: Parameter) -> str:
 
 
 def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
-    """Return the refusal of a value that is not a number, or not one of the choices. It names the choice that was
-    meant.
+    """Return the error for a value that is not a number, or not one of the choices. If one of the choices was probably
+    meant, the error names it.
     """
     if not parameter.choices:
         how = "Give a number." if parameter.positional else f"Write: {_with_example(parameter)}"
@@ -223,8 +225,8 @@ def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
 
 
 def too_many(command: Command, values: Mapping[str, Any], surplus: str) -> errors.WrongUsage:
-    """Return the refusal of the *surplus* words. It says what to write instead: the text in quotes, or the word as an
-    option or as the team.
+    """Return the error for *surplus* words. It says what to write instead: a text in quotes, or the word after an
+    option. If the word may be the name of a team, the error shows the option for this.
     """
     if command.places and command.places[-1].text:
         return _unquoted(command, values, surplus)
@@ -237,8 +239,8 @@ def too_many(command: Command, values: Mapping[str, Any], surplus: str) -> error
 
 
 def _unquoted(command: Command, values: Mapping[str, Any], surplus: str) -> errors.WrongUsage:
-    """Return the refusal of a text that was written without quotes. *surplus* has the words of the text after the
-    first.
+    """Return the error for a text that was written without quotes. The words of the text after the first one are in
+    *surplus*.
     """
     *before, text = command.places
     first_word = values[text.name]
@@ -251,8 +253,8 @@ def _unquoted(command: Command, values: Mapping[str, Any], surplus: str) -> erro
 
 
 def _option_for(command: Command, word: str) -> str:
-    """Return the option of the command that was probably meant by *word*, as users write the option; "" if there is
-    none.
+    """Return the option that users probably mean if they only write its value, *word*. It is returned with the value;
+    "" if there is no such option.
     """
     if option := command.options.get(f"--{word}"):
         return f" {option.flags[0]}{option.placeholder}"
@@ -280,8 +282,8 @@ _NAMES_OF_CHOICES = {
 
 
 def _choices_meant(parameter: Parameter, value: str) -> list[str]:
-    """Return the choices of the parameter that *value* means. *value* may be the name of a choice here or in other
-    tools.
+    """Return the choices of the parameter that *value* means. *value* may be the choice itself, or the name that
+    another tool has for it.
     """
     word = value.lower()
     return [

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: Words | None = None) -> None:
-    """Print the *document* with which a command answers. The text is made by the function *words* or, without it, by
-    the function that the command declares.
+    """Write the *document* with which a command answers to *out*. The function *words* makes the text. If it is None,
+    the function that the command declares makes the text.
     """
     if as_json:
         out.write(dumps(document) + "\n")
@@ -49,8 +49,8 @@ _TEXT_LENGTHS = [2 * MOST_LETTER, MOST_LETTER, 2_000, 500]
 
 
 def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
-    """Return the lines of the answer. If they are more than a client keeps, long texts are cut and rows are left out,
-    and the last line or the first says how to get the rest.
+    """Return the lines of the answer. If it is longer than the client of an agent would keep, long texts are cut and
+    rows are left out. Then a line at the end or at the beginning says how to get the rest.
     """
     lines, is_table = _lines(command, document, words)
     if size(lines) <= _MOST or command.whole:
@@ -74,7 +74,7 @@ def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
 
 
 def _first_that_fit(lines: list[str]) -> list[str]:
-    """Return the first lines that leave room for the line about the rest."""
+    """Return as many of the first lines as fit, with room left for the line that says how to get the rest."""
     room = _MOST - _ROOM_FOR_REST
     for position, line in enumerate(lines):
         room -= size([line])
@@ -103,7 +103,7 @@ def _lines(command: Command, document: Any, words: Words | None) -> tuple[list[s
 
 
 def _parts(command: Command, document: Any, words: Words | None) -> list[Any]:
-    """Return the parts of the answer, each a line or a table."""
+    """Return the lines and tables of the answer, in their order."""
     words = words or command.words
     assert words, f"{command.name} declares no words"
     return words(document)
@@ -123,12 +123,12 @@ def refusal(error: errors.TeamsError, as_json: bool, code: str) -> str:
 
 
 def is_json_wanted(words: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON. Words behind `--` do not count, because they are texts."""
+    """Return whether a command line asks for JSON. Words behind `--` do not count, because they are texts."""
     return "--json" in (words[: words.index("--")] if "--" in words else words)
 
 
 def is_fancy(out: TextIO) -> bool:
-    """Whether tables and colours may be written to *out*."""
+    """Return whether *out* is a terminal that can show tables and colours, and the user wants them."""
     return out.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
@@ -136,16 +136,16 @@ _SHOWN_BY = {"task": "show-task", "plan": "show-plan", "ask": "show-question", "
 
 
 def mark(owner: dict[str, Any], missing: int) -> str:
-    """Return the mark that replaces the last *missing* characters of a text. It names the command that shows *owner*,
-    the object with the text, if there is such a command.
+    """Return the text that stands in place of the last *missing* characters of a text that is cut. *owner* is the
+    object with the text. If a command shows it in full, the result names this command.
     """
     command = _how_to_show(owner)
     return f"[cut; all of it: {command}]" if command else f"[cut: {missing} more characters]"
 
 
 def rest_of(command: Command, document: Any) -> str:
-    """Return a line with the command that shows the whole of a cut answer. If there is no such command, the line only
-    says that the answer was cut.
+    """Return a line with the command that shows all of a *document* that was cut. If there is no such command, the line
+    only says that the answer was cut.
     """
     how = _how_to_show(document) if isinstance(document, dict) else ""
     if not how and command.reads:
@@ -154,8 +154,8 @@ def rest_of(command: Command, document: Any) -> str:
 
 
 def _how_to_show(document: dict[str, Any]) -> str:
-    """Return the command that shows the whole object, or the file that holds it; "" if there is neither. Only the
-    command for a message writes to no file, because any message fits into an answer.
+    """Return where all of a *document* can be read that was cut in the answer: a command, or the path of a file that
+    has it; "" if there is neither. The command writes to a file, unless the document is a message, which is short.
     """
     key = str(document.get("id") or document.get("requestId") or "")
     command = _SHOWN_BY.get(key.partition("-")[0]) if key.partition("-")[2].isdigit() else None

@@ -34,7 +34,7 @@ def parse(words: list[str]) -> tuple[Command, dict[str, Any]]:
 
 
 def _options(command: Command, words: list[str], values: dict[str, Any]) -> list[str]:
-    """Put the values of the options in *words* into *values*. Return the other words."""
+    """Store the values of the options among the *words* in *values*. Return the remaining words."""
     flags = command.options
     places: list[str] = []
     most_places = len(command.places)
@@ -72,7 +72,9 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
 
 
 def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> None:
-    """Put the *words* that are no options into the values of the positional parameters, in their order."""
+    """Store the *words* in *values* as the values of the positional parameters, in their order. There are no options
+    among the words.
+    """
     positional = command.places
     waiting = list(words)
     if len(positional) == 1 and positional[0].is_id and not positional[0].many and all(map(is_like_id, words)):
@@ -88,8 +90,8 @@ def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> No
 
 
 def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
-    """Convert *word* to the parameter's type, and store it in *values*. If the parameter takes several values, the word
-    is added to the earlier ones. Several ids of one option are joined with commas.
+    """Convert *word* to the parameter's type, and store it in *values*. If the parameter takes several values, it is
+    added to the earlier ones. If an option takes ids, several ids are joined with commas.
     """
     try:
         value = parameter.convert(word)
@@ -104,7 +106,7 @@ def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
 
 
 def _mistakes() -> ModuleType:
-    """Return the module that makes the refusals. It is loaded only when there is a mistake."""
+    """Return the module that makes the errors for mistakes. It is loaded only when there is a mistake."""
     from teams_cli.cli import mistakes
 
     return mistakes

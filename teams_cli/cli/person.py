@@ -27,8 +27,8 @@ class PersonTerminal:
         self._progress: Progress | None = None
 
     def is_here(self) -> bool:
-        """Whether a person at this terminal could answer a question: no other process reads the keys, and the answer is
-        not JSON.
+        """Return whether a person at this terminal could answer a question. This is not possible if another process
+        reads the keys. It is also excluded if the answer of the command is JSON.
         """
         if is_json_wanted(sys.argv) or not is_person_there():
             return False
@@ -39,7 +39,9 @@ class PersonTerminal:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """In a `with` block, write to standard error. Standard output is left to the answer of the command."""
+        """In a `with` block, show questions on standard error, so that standard output has only the answer of the
+        command.
+        """
         self._out = sys.stderr
         try:
             yield
@@ -49,10 +51,11 @@ class PersonTerminal:
     def ask(
         self, asker: str, question: str, seconds_left: Callable[[], float], is_open: Callable[[], bool]
     ) -> str | None:
-        """Show a question and return the answer: "" if the person skips the question; None if the time ran out, or if
-        the question no longer waits for an answer.
+        """Show a question and return the person's answer; "" means that the person skips the question. Return None if
+        the time ran out, or if the question no longer waits for an answer.
 
-        *asker* is who asks. *is_open* says whether the question still waits.
+        *asker* is the name of the member who asks. *seconds_left* returns the seconds that are left, and *is_open*
+        whether the question still waits.
         """
         if self._progress:
             self._progress.pause()
@@ -71,7 +74,7 @@ class PersonTerminal:
                 self._progress.go_on()
 
     def agrees(self, question: str) -> bool:
-        """Ask a question, and return whether the answer is yes. False if nobody is at a terminal."""
+        """Ask the person a question, and return whether the answer is yes. If nobody is at a terminal, return False."""
         if not is_person_there():
             return False
         from teams_cli.commands.console import Gone
@@ -94,7 +97,9 @@ class PersonTerminal:
         self._out.flush()
 
     def progress(self) -> Progress:
-        """Return the progress display of a run, which is used as a context manager. Questions interrupt it."""
+        """Return the display for the progress of a run, to be used in a `with` statement. It pauses while a question is
+        shown.
+        """
         from teams_cli.cli.progress import for_this_process
 
         self._progress = for_this_process()
@@ -108,26 +113,28 @@ class PersonTerminal:
         self._write("Your response (or Enter to skip): ")
 
     def _show_seconds(self, seconds_left: float) -> None:
-        """Rewrite the line with the seconds left. The text that the person is typing stays."""
+        """Write the line with the seconds left anew. The text that the person has typed stays there."""
         if self._out.isatty():
             # Save the place of the cursor, go up to the line, clear and write it, and return.
             self._write(f"\x1b7\x1b[2A\r\x1b[2K{_SECONDS.format(max(seconds_left, 0))}\x1b8")
 
 
 def is_person_there() -> bool:
-    """Whether standard input and standard error are a terminal, at which somebody sits."""
+    """Return whether standard input and standard error are a terminal, at which somebody sits."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class _InputLines:
-    """Reads lines from standard input, without a buffer that could hold lines back."""
+    """Reads lines from standard input. It reads the file descriptor itself, because Python's buffer could hold lines
+    back.
+    """
 
     def __init__(self) -> None:
         self.data = b""
         self.has_ended = False
 
     def forget(self) -> None:
-        """Drop what was typed before the question: it is not the answer."""
+        """Drop what was typed before the question was shown, because this can't be the answer."""
         if sys.stdin is not None and sys.stdin.isatty():
             import termios
 
@@ -135,8 +142,8 @@ class _InputLines:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     def next(self, patience: float | None) -> str | None:
-        """Return the next line, or None if none comes within *patience* seconds. If *patience* is None, wait as long as
-        it takes.
+        """Return the next line; None if no line comes within *patience* seconds. If *patience* is None, wait without a
+        limit.
 
         Raises:
             Gone: Standard input is closed.

@@ -29,8 +29,8 @@ class Progress:
         self.on_begin: Callable[[str], object] | None = None
 
     def __enter__(self) -> Self:
-        """Handle SIGTERM and SIGHUP like Ctrl-C, unless they are ignored: before this process ends, the workers must be
-        ended.
+        """Let SIGTERM and SIGHUP act like Ctrl-C, so that the workers are ended before this process. If one of these
+        signals is ignored, it stays ignored.
         """
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) == signal.SIG_DFL:
@@ -48,12 +48,12 @@ class Progress:
         """Continue to show the progress after a question."""
 
     def begins(self, team: str) -> None:
-        """Call `on_begin`, if it is set, with the name of the team in which the run begins."""
+        """Note that the run begins in the *team*: if `on_begin` is set, call it with the name of the team."""
         if self.on_begin:
             self.on_begin(team)
 
     def say(self, line: str) -> None:
-        """Show a line, unless the answer is for a script."""
+        """Show a line. If the progress is quiet, because a script reads the answer, show nothing."""
         if not self._quiet:
             with suppress(OSError):  # nobody listens; the run goes on
                 sys.stderr.write(one_part(line) + "\n")
@@ -75,7 +75,7 @@ class Progress:
 
 
 class Screen(Progress):
-    """Shows a run as a bar, with a line for each worker below and the changes above."""
+    """Shows a run on a terminal: the changes, a bar below them, and below the bar a line for each worker."""
 
     def __enter__(self) -> Self:
         from rich.console import Console
@@ -134,8 +134,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def for_this_process() -> Progress:
-    """Return the progress to show on standard error: a bar on a terminal, and lines elsewhere. If the answer is JSON,
-    the progress shows nothing.
+    """Return the object that shows the progress on standard error: a bar on a terminal, and lines elsewhere. If the
+    answer is JSON, it shows nothing.
     """
     if output.is_json_wanted(sys.argv):
         return Progress(quiet=True)

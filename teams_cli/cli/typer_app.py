@@ -26,7 +26,9 @@ Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM
 
 
 def run(words: list[str]) -> int:
-    """Have Typer install or show the completion for a shell, or answer a shell that asks for completions."""
+    """Let Typer do what the *words* or the environment ask for: install or show the completion for a shell, or answer a
+    shell that asks for completions. Return the exit status.
+    """
     app = _app()
     for command in commands.every().values():
         app.command(command.name, help=escape(guide.first_sentence(command)))(_function(command))
@@ -34,8 +36,8 @@ def run(words: list[str]) -> int:
 
 
 def show_help(command: Command | None, groups_off: Collection[str], wants_all: bool) -> int:
-    """Draw the help of *command*. If that is None, draw the help of the everyday commands or, if *wants_all*, of all
-    commands. *groups_off* are the groups of commands that are off in the team. Return the exit status.
+    """Draw the help of *command*. If *command* is None, draw the help of the caller's everyday commands or, with
+    *wants_all*, of all commands. Return the exit status.
     """
     if command:
         app = _app()
@@ -77,7 +79,7 @@ def _main(
 
 
 def _function(command: Command) -> Callable[..., None]:
-    """Return a function whose signature tells Typer the parameters of the command."""
+    """Return a function that does nothing, but whose signature tells Typer the parameters of the command."""
 
     def run() -> None: ...
 
@@ -88,6 +90,7 @@ def _function(command: Command) -> Callable[..., None]:
 
 
 def _parameter(parameter: Parameter) -> inspect.Parameter:
+    """Return the parameter in the form in which Typer reads it from the signature of a function."""
     annotation: Any = bool if parameter.flag else parameter.type
     if parameter.many:
         annotation = list[annotation]

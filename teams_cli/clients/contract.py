@@ -1,4 +1,4 @@
-"""The declaration of a client: its command lines, the dialect of its hooks, and the places of its settings."""
+"""The declaration of a client: its command lines, the dialect of its hooks, and the places of its settings files."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _HOLD_TIMEOUT = 900
 class SettingsPlace(NamedTuple):
     """The place of a settings file, and its *format*.
 
-    *of_project* is the path below a project. *of_user* is the path below the user's directory of the client or, if
-    *is_in_home* is set, below the user's home.
+    *of_project* is the path of the file below a project. *of_user* is its path below the directory that holds the
+    user's settings for the client or, if *is_in_home* is set, below the user's home.
     """
 
     of_project: str
@@ -36,8 +36,8 @@ class SettingsPlace(NamedTuple):
 
 
 class Home:
-    """The settings files of a client. They are in *directory* below the user's home, or where the environment variable
-    *variable* says. The first file has the hooks.
+    """The settings files of a client. They are in *directory* below the user's home, or in the directory that the
+    environment variable *variable* names. The first of the files has the hooks.
     """
 
     def __init__(self, variable: str, directory: str, *files: SettingsPlace) -> None:
@@ -49,10 +49,12 @@ class Home:
 class PluginCommands(NamedTuple):
     """The commands with which a client installs and removes our plugin.
 
-    *install* and *uninstall* are words of the command *noun* of *program*. Another *noun* than `plugin` takes the
-    folder of the plugin instead of a catalogue. *leftovers* are the keys that stay in the client's settings after an
-    uninstallation. *settings* is the path of these settings below the user's home, for a client without other settings
-    files. *format* says how entries of ours are put into the first settings file; None if they are not.
+    *install* and *uninstall* are subcommands of the command *noun* of *program*. If *noun* is not `plugin`, the command
+    takes the folder of the plugin and no catalogue. *leftovers* are keys that stay in the client's settings after the
+    plugin was removed.
+
+    *settings* is the path of these settings below the user's home, for a client without other settings files. *format*
+    says how we put entries that the plugin can't bring into the first settings file; None if there are none.
     """
 
     program: str
@@ -65,7 +67,7 @@ class PluginCommands(NamedTuple):
 
 
 class Client:
-    """A client. The defaults fit most clients; the module of a client overrides what differs."""
+    """The declaration of a client. The defaults fit most clients; the module of a client overrides what differs."""
 
     profile: Mapping[str, Any]
     """The document of its `Profile`: its command lines, and where its output has the answer."""
@@ -100,14 +102,16 @@ class Client:
         return str(self.profile["name"])
 
     def hook_entry(self, command: str) -> dict[str, Any]:
-        """Return our hook as an entry of the settings."""
+        """Return our hook, the shell *command*, as an entry of the client's settings."""
         hook: dict[str, Any] = {"type": "command", "command": command}
         if self.hook_timeout is not None:
             hook["timeout"] = self.hook_timeout
         return {"hooks": [hook]}
 
     def agent_entries(self, command: str) -> dict[str, dict[str, Any]]:
-        """Return our hooks for a client that runs without a person, by event."""
+        """Return our hooks as entries of the client's settings, each under its event. They are those for a client that
+        runs without a person.
+        """
         entries = {event: self.hook_entry(command) for event in self.events}
         for event in self.holding:
             entries[event]["hooks"][0] |= {"command": f"{command} {own_entries.HOLD}", "timeout": _HOLD_TIMEOUT}
@@ -117,7 +121,9 @@ class Client:
         return entries
 
     def hook_entries(self, command: str) -> dict[str, dict[str, Any]]:
-        """Return all our hooks by event, including those for clients in terminals."""
+        """Return all our hooks as entries of the client's settings, each under its event. Those for clients in
+        terminals are included.
+        """
         entries = self.agent_entries(command)
         entries |= {event: self.hook_entry(command) for event in self.sitting}
         for event in self.waiting:
@@ -127,35 +133,34 @@ class Client:
         return entries
 
     def server_entry(self, words: list[str]) -> dict[str, Any]:
-        """Return our MCP server as an entry of the settings; *words* start it."""
+        """Return our MCP server as an entry of the client's settings. *words* is the command line of the server."""
         return {"command": words[0], "args": words[1:]}
 
     def hook_words(self, python: str, level: str | None = None) -> list[str]:
-        """Return the options that give the client our hooks at the permission *level*, whatever the user's settings
-        say. Empty for a client without such options, which needs `teams install`.
+        """Return the options that give the client our hooks at the permission *level*, whether or not the user's
+        settings have them. Empty for a client without such options: it has our hooks only after `teams install`.
         """
         return []
 
     def server_words(self, python: str, variables: Iterable[str]) -> list[str]:
-        """Return the options that give the client our MCP server. *variables* are the names of the environment
-        variables with which the client is started. Empty for a client without such options.
+        """Return the options that give the client our MCP server; empty for a client without such options. *variables*
+        are the names of the environment variables that the server is to get from the client.
         """
         return []
 
     def once(self, python: str, directory: str, environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-        """Return options and environment variables that give a single run in a terminal our hooks and our server. Files
-        that are needed for this are written to *directory*, and the user's settings stay as they are.
+        """Return options and environment variables that give our hooks and our server to a single run of the client in
+        a terminal. The user's settings stay as they are: if the run needs settings files, they are written to
+        *directory*.
         """
         return [], {}
 
     def terminal_words(self, environ: Mapping[str, str]) -> list[str]:
-        """Return the options that a client in a terminal needs, so that its hooks get the variables with which it was
-        started.
-        """
+        """Return options for a client that is started in a terminal. They give its hooks the variables *environ*."""
         return []
 
     def settings_once(self, python: str) -> dict[str, Any]:
-        """Return our hooks and our server as JSON settings."""
+        """Return settings, as JSON, that give our hooks and our server to a single run of the client."""
         entries = self.hook_entries(self.hook_command(python))
         settings: dict[str, Any] = {"hooks": {event: [entry] for event, entry in entries.items()}}
         if own_entries.is_server_available():
@@ -167,15 +172,16 @@ class Client:
         return own_entries.hook_command(python, self.name)
 
     def server_command(self, python: str) -> list[str]:
-        """Return the words that start our MCP server."""
+        """Return the command line that starts our MCP server, as words."""
         return own_entries.server_command(python)
 
 
 class ToolGuard(NamedTuple):
-    """The event at which a client asks before it uses a tool that changes something.
+    """Describes how a client asks our hook before it uses a tool that changes something. *event* is the event at which
+    it asks.
 
-    *writers* are the tools that write files, and *shells* those that run commands. If *tells* is set, the model gets
-    the answer before the tool runs, else after it.
+    *writers* are the tools that write files, and *shells* the tools that run commands. If *tells* is set, the model
+    gets a warning of the hook before the tool runs. Otherwise it gets a warning only after the tool ran.
     """
 
     event: str
@@ -185,16 +191,16 @@ class ToolGuard(NamedTuple):
 
     @property
     def matcher(self) -> str:
-        """The pattern for the guarded tools in the client's settings."""
+        """The pattern of the names of all these tools, for the client's settings."""
         return f"^({'|'.join((*self.writers, *self.shells))})$"
 
 
 class Dialect:
-    """The terms of a client's hooks: its names of the events, and the answer *block*, which keeps the client from
-    stopping.
+    """The words that a client and its hooks exchange. They are the names of the events at a *start*, at a *prompt*,
+    after the use of *tools* and at a *stop*. The answer *block* keeps the client from stopping.
 
-    If *joins* is set and the end of a turn is refused, the final answer also has the text from before the refusal.
-    With a *guard*, the client asks before it uses a tool that changes something.
+    *joins* says what the client prints if a hook refuses the end of a turn: its final answer then also has the text
+    from before the refusal. With a *guard*, the client asks before it uses a tool that changes something.
     """
 
     def __init__(
@@ -214,8 +220,8 @@ class Dialect:
         self.guard = guard
 
     def moment(self, event: dict[str, Any]) -> str:
-        """Return which of four moments the event reports: `start`, `prompt`, `tools` or `stop`; "" for any other
-        event.
+        """Return which moment of a turn the event reports: `start`, `prompt`, `tools` or `stop`; "" if it reports
+        something else.
         """
         return self.moments.get(str(event.get("hook_event_name")), "")
 
@@ -225,7 +231,7 @@ class Dialect:
         return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": safe(text)}}
 
     def denial(self, event: dict[str, Any], reason: str) -> dict[str, Any]:
-        """Return the answer that forbids the use of the tool in the event."""
+        """Return the answer that forbids the client to use the tool in the event."""
         reason = safe(reason)
         if self.block == "deny":
             return {"decision": "deny", "reason": reason}
@@ -233,7 +239,7 @@ class Dialect:
         return {"hookSpecificOutput": {"hookEventName": event["hook_event_name"], **decision}}
 
     def refusal(self, reason: str) -> dict[str, Any]:
-        """Return the answer that makes the client continue, with the reason as its next turn."""
+        """Return the answer that keeps the client from ending its turn. The client's model reads the *reason* next."""
         return {"decision": self.block, "reason": safe(reason)}
 
 

@@ -1,4 +1,4 @@
-"""Environments without identities, for a process that is to be another agent, or no agent."""
+"""Environments without identities, for a process that becomes another agent, or is no agent."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ OF_A_REPOSITORY = (
 def clean(
     inherited: Mapping[str, str], strip: Iterable[str] = (*OURS, *OF_CLIENTS), keep: Iterable[str] = SETTINGS
 ) -> dict[str, str]:
-    """Return the environment for another agent, without identities, tokens and sessions of clients, and without git's
-    variables of a repository.
+    """Return the environment for another agent: the *inherited* variables without identities, without tokens and
+    sessions of clients, and without git's variables about a repository.
 
-    Variables whose names match *strip* are removed unless they match *keep*. Our variables and those of git are always
-    removed.
+    A variable whose name matches a pattern in *strip* is removed, unless its name also matches one in *keep*. Our own
+    variables and those of git are always removed.
     """
     strip, keep = tuple(strip), tuple(keep)
     return {
@@ -58,8 +58,8 @@ def clean(
 
 
 def unnamed(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for a process of ours that starts agents. It lacks only our own variables and git's,
-    because the profile of each agent decides what else the agent gets.
+    """Return the environment for a process of ours that starts agents. Only our own variables and git's are removed.
+    Which others an agent gets is decided later, by its profile.
     """
     return clean(inherited, strip=())
 

@@ -1,4 +1,4 @@
-"""Install our hooks and our MCP server in the settings of a client, and remove both again."""
+"""Install our hooks and our MCP server in the settings of a client, and remove them again."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _PATIENCE = 30.0
 
 @dataclass
 class FileChange:
-    """The planned change of a settings file: its bytes *before* and *after*, and its *original* bytes, which lack our
-    entries. None stands for a file that does not exist.
+    """The planned change of a settings file: its bytes *before* and *after* the change, and its *original* bytes, those
+    without our entries. Each is None if there is no file.
     """
 
     place: SettingsFile
@@ -48,7 +48,7 @@ class FileChange:
 
 
 def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
-    """Return the change that adds our entries, or replaces the entries of an older version.
+    """Return the change that adds our entries to the settings file, or replaces the entries of an older version.
 
     Raises:
         DamagedRecord: The file is not valid, so that the client cannot read it; it is left as it is.
@@ -62,8 +62,8 @@ def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
 
 
 def uninstall(store: Store, place: SettingsFile) -> FileChange:
-    """Return the change that removes our entries. If nobody else has changed the file since our entries were installed,
-    it gets its former bytes back exactly.
+    """Return the change that removes our entries from the settings file. If nobody has edited the file since they were
+    installed, the file gets exactly its former bytes back.
 
     Raises:
         DamagedRecord, NotAllowed: As for `install`.
@@ -76,7 +76,9 @@ def uninstall(store: Store, place: SettingsFile) -> FileChange:
 
 
 def one_at_a_time(store: Store) -> Lock:
-    """Return the lock under which files are read and changed, so that concurrent installations do not mix."""
+    """Return the lock to hold while settings files are read and changed, so that two installations at the same time do
+    not mix.
+    """
     disk.prepare_root(store.root)
     directory = f"{store.root}/installed"
     disk.make_directories(directory, store.root)
@@ -84,8 +86,8 @@ def one_at_a_time(store: Store) -> Lock:
 
 
 def apply(store: Store, change: FileChange) -> None:
-    """Write the changed file. Before that, a copy of the original is stored. The copy is removed when the original is
-    restored.
+    """Write the changed file. If it now has our entries, store a copy of the original file first. If it is the original
+    file again, remove this copy.
     """
     path = os.path.realpath(change.place.path)
     record = _read_record(store, change.place)  # refuses a damaged one before anything is changed
@@ -110,6 +112,7 @@ def apply(store: Store, change: FileChange) -> None:
 
 
 def _write(path: str, data: bytes | None) -> None:
+    """Replace the file by *data* in one step, and keep its mode. If *data* is None, remove the file."""
     if data is None:
         disk.discard(path)
         return
@@ -124,7 +127,9 @@ def _write(path: str, data: bytes | None) -> None:
 
 
 def _read(place: SettingsFile) -> bytes | None:
-    """Return the content of the file; None if there is no file. Links are followed, but not out of the project."""
+    """Return the content of the file; None if there is no file. Links are followed. But a link that leads out of the
+    project is refused, and so is a file of another user.
+    """
     real = os.path.realpath(place.path)
     if place.project and not real.startswith(os.path.realpath(place.project) + "/"):
         raise errors.NotAllowed(f"{place.path} is a link out of the project", "Replace it with a file.")
@@ -146,7 +151,7 @@ def _record_path(store: Store, place: SettingsFile) -> str:
 
 
 def backup_of(store: Store, place: SettingsFile) -> str:
-    """Return the path of the stored copy of the original file; "" if there is none."""
+    """Return the path of the record with the original content of the file; "" if there is none."""
     path = _record_path(store, place)
     return path if os.path.exists(path) else ""
 
@@ -168,7 +173,7 @@ def _write_record(store: Store, change: FileChange, made_directories: list[str])
 
 
 def _read_record(store: Store, place: SettingsFile) -> dict[str, Any]:
-    """Return the record that was stored when we last changed the file; empty if none was stored."""
+    """Return what our last change of the file noted, so that it can be undone; empty if nothing was noted."""
     path = _record_path(store, place)
     try:
         record = json.loads(disk.read_file(path))
@@ -195,8 +200,8 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _without(store: Store, place: SettingsFile, data: bytes | None) -> bytes | None:
-    """Return the content of the file without our entries, or None if there is no file. If the file is still as our last
-    change left it, return its former content; else only take our entries out.
+    """Return the content *data* of the file without our entries; None if there is no file. If nobody has edited the
+    file since our last change, return the stored former content. Otherwise take our entries out of *data*.
     """
     if data is None:
         return None

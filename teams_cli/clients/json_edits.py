@@ -1,4 +1,6 @@
-"""Change single values in JSON files of other programs. Comments, indentation and everything else stay as they are."""
+"""Change single values in JSON files of other programs. Everything else, such as comments and indentation, stays as it
+is.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,13 @@ _decoder = json.JSONDecoder()
 
 
 def without_comments(text: str) -> str:
-    """Return the text with comments and trailing commas replaced by blanks; everything else stays in its place."""
+    """Return the text with blanks in place of comments and trailing commas. Everything else keeps its position."""
     return _blanked(_LAST_COMMA, _blanked(_COMMENT, text))
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    """Return the text with blanks in place of what the *pattern* matches. The pattern also matches strings, and these
-    stay.
+    """Return the text with blanks in place of each match of the *pattern*, except that strings stay. The pattern also
+    matches whole strings, so that it does not match anything inside of a string.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -43,8 +45,8 @@ def has_comments(text: str) -> bool:
 
 
 def with_member(text: str, path: Path, value: Any) -> str:
-    """Return the text with *value* added at the path, where no value is yet. Missing objects on the way are made. A
-    number at the end of the path adds the value to a list.
+    """Return the text with *value* added at the *path*, where there must be no value yet. If objects or lists on the
+    way are missing, they are made. If the path ends with a number, the value is put at the end of a list.
     """
     bare = without_comments(text)
     start = _after_blanks(bare, 0)
@@ -60,7 +62,7 @@ def with_member(text: str, path: Path, value: Any) -> str:
 
 
 def without_member(text: str, path: Path) -> str:
-    """Return the text without the value at the path, which must exist."""
+    """Return the text without the value at the *path*, which must exist."""
     bare = without_comments(text)
     start = _after_blanks(bare, 0)
     for key in path[:-1]:
@@ -89,7 +91,8 @@ def without_member(text: str, path: Path) -> str:
 
 class _Child:
     """A value in an object or a list: its key, where its entry starts, where the value itself starts, and where it
-    ends. In an object, the entry starts with the key; in a list, with the value.
+    ends. In an object, the entry starts with the key. In a list, the key is the value's number, and the entry starts
+    with the value.
     """
 
     def __init__(self, key: str | int, start: int, value_start: int, end: int) -> None:
@@ -109,6 +112,9 @@ class _Container:
         self.close = _after_blanks(bare, self.children[-1].end if self.children else start + 1)
 
     def _children(self, bare: str, place: int) -> Iterator[_Child]:
+        """Yield the values in the object or list. *place* is a position after its opening bracket and before its first
+        value.
+        """
         number = 0
         while bare[start := _after_blanks(bare, place)] not in "]}":
             if bare[start] == ",":
@@ -134,7 +140,9 @@ class _Container:
 
 
 def _inserted(text: str, container: _Container, key: str | int, value: Any) -> str:
-    """Return the text with the value at the end of the container, formatted like the values there."""
+    """Return the text with *value* added at the end of the *container*. If this is an object, the value is put under
+    *key*. The new value is formatted like the values that are there.
+    """
     newline = "\r\n" if "\r\n" in text else "\n"
     head = "" if container.is_list else f"{json.dumps(key)}: "
     last = container.children[-1] if container.children else None
@@ -160,13 +168,13 @@ def _inserted(text: str, container: _Container, key: str | int, value: Any) -> s
 
 
 def _comma_after(code: str, place: int) -> int:
-    """Return the place of the comma after a value that ends at *place*; -1 if there is none."""
+    """Return the position of the comma after a value that ends at *place*; -1 if no comma follows."""
     comma = _after_blanks(code, place)
     return comma if code[comma : comma + 1] == "," else -1
 
 
 def _end_of_line(code: str, place: int) -> int:
-    """Return the end of the line if only blanks follow *place* on it, else *place*."""
+    """Return the position of the end of the line if only blanks follow *place* on this line, else *place*."""
     match = re.compile(r"[ \t]*(?=\r?\n)").match(code, place)
     return match.end() if match else place
 
@@ -189,6 +197,6 @@ def _leading_blanks(line: str) -> str:
 
 
 def _after_blanks(text: str, place: int) -> int:
-    """Return the end of the blanks that begin at *place*."""
+    """Return the position after the blanks that begin at *place*."""
     match = _BLANK.match(text, place)
     return match.end() if match else place

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def is_preset(profile: Profile) -> bool:
-    """Whether the client uses the session id that it is given, instead of making one."""
+    """Whether we choose the id of the client's session, so that the client does not make one."""
     return bool(profile.session_id.get("from", "preset") == "preset")
 
 
 def session_id_in(profile: Profile, printed: str) -> str | None:
-    """Return the session id that the client made and printed. None if it printed none, or uses the id that it was
-    given.
+    """Return the session id that the client made itself and *printed*. None if it printed no id, or if we choose the
+    id.
     """
     if is_preset(profile):
         return None
@@ -31,7 +31,7 @@ def session_id_in(profile: Profile, printed: str) -> str | None:
 
 
 def output_in(profile: Profile, printed: str) -> str:
-    """Return the client's answer in what it *printed*; "" if there is none."""
+    """Return the client's answer in what the client *printed*; "" if there is no answer."""
     if profile.output.get("from", "stdout") == "stdout":
         return printed
     answers = list(_texts(profile.output, printed))
@@ -39,8 +39,8 @@ def output_in(profile: Profile, printed: str) -> str:
 
 
 def partial_output_in(profile: Profile, printed: str) -> str:
-    """Return all text that the client has printed so far in an unfinished turn; "" if it prints its text only at the
-    end.
+    """Return all text that the client has *printed* so far in an unfinished turn; "" if it prints its text only at the
+    end of the turn.
     """
     where = profile.output.get("from", "stdout")
     if where == "stdout":
@@ -49,7 +49,7 @@ def partial_output_in(profile: Profile, printed: str) -> str:
 
 
 def has_failed(profile: Profile, status: int, printed: str) -> bool:
-    """Whether the turn failed, by its exit status and by what the client reports."""
+    """Whether the turn failed, according to the exit *status* and to what the client *printed*."""
     signs = profile.failed
     if signs.get("status", True) and status != 0:
         return True
@@ -62,8 +62,8 @@ def has_failed(profile: Profile, status: int, printed: str) -> bool:
 
 
 def failure_in(profile: Profile, printed: str) -> str:
-    """Return what the client reports about its failed turn. From JSON, these are the documents about a failure, and
-    lines that are not JSON. From other output, it is the whole output.
+    """Return what the client *printed* about its failed turn. If the client prints JSON, these are the documents that
+    report a failure, and in addition lines that are not JSON. Otherwise it is the whole output.
     """
     signs = profile.failed
     if "items" in signs:
@@ -87,7 +87,9 @@ def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
 
 
 def _texts(where: Mapping[str, Any], printed: str) -> Iterator[str]:
-    """Yield the texts at the path in *where*, from the documents that meet its conditions."""
+    """Yield a text from each document in the output that meets the conditions in *where*. *where* also has the path of
+    the text in the document.
+    """
     for document in matching(where, printed):
         value = value_at(document, where["path"])
         if isinstance(value, str):
@@ -95,8 +97,8 @@ def _texts(where: Mapping[str, Any], printed: str) -> Iterator[str]:
 
 
 def _documents(where: str, printed: str) -> Iterator[Any]:
-    """Yield the JSON documents in the output: the whole output (`json`), the items of a list in it (`items`), or its
-    lines (`lines`), as *where* says.
+    """Yield the JSON documents in the output. If *where* is `json`, the whole output is one document. If it is `items`,
+    the output is a list of documents. If it is `lines`, each line is a document.
     """
     if where == "lines":
         for line in printed.splitlines():
@@ -119,15 +121,15 @@ def _matches(document: Any, wanted: Mapping[str, Any]) -> bool:
 
 
 def value_at(document: Any, path: str) -> Any:
-    """Return the value at a path of keys with dots between them; None if there is none."""
+    """Return the value at the *path*, which is keys with dots between them; None if there is no such value."""
     for key in path.split("."):
         document = document.get(key) if isinstance(document, dict) else None
     return document
 
 
 class Tokens(Record):
-    """The tokens that one model used: those that it read, the part of them that came from a cache, and those that it
-    wrote.
+    """The tokens that one model used: *input* are the tokens read, *cached* are those of them that came from a cache,
+    and *output* are the tokens written.
     """
 
     model: Text | None = None
@@ -147,8 +149,8 @@ class Tokens(Record):
         )
 
     def minus(self, earlier: Tokens) -> Tokens:
-        """Return the tokens since the *earlier* count. If the earlier count is larger, the client has begun to count
-        anew, and this count is returned as it is.
+        """Return the tokens used since the *earlier* count. If the earlier count is larger, the client has begun to
+        count from zero again. Then return this count unchanged.
         """
         if earlier.total > self.total:
             return self
@@ -160,13 +162,13 @@ class Tokens(Record):
 
 
 def grows(profile: Profile) -> bool:
-    """Whether the client counts tokens from the beginning of its session, and not for each turn."""
+    """Whether the client counts its tokens from the beginning of its session. If not, it counts those of each turn."""
     return bool(profile.usage.get("grows"))
 
 
 def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
-    """Return the tokens of the turn alone, if the client prints them beside a count that may cover its whole session;
-    else None.
+    """Return the tokens of the turn alone; None if the client does not print them. Some clients print them, besides a
+    count that may cover the whole session.
     """
     if "turn" not in profile.usage:
         return None
@@ -177,8 +179,8 @@ def of_turn_in(profile: Profile, printed: str) -> Tokens | None:
 
 
 def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[Tokens] | None:
-    """Return the tokens in the output, for each model; None if the output has no counts. *model* is the name of the
-    chosen model, for clients that do not print it.
+    """Return the counts of tokens in the output, one for each model; None if the output has no counts. *model* is the
+    name of the chosen model, for clients that do not print the name.
     """
     where = profile.usage
     if not where:
@@ -200,8 +202,8 @@ def summed(counts: Sequence[Tokens]) -> list[Tokens]:
 
 
 def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iterator[Tokens]:
-    """Yield the counts in one document: a count for each model if the document has counts under the names of models,
-    else a single count for *model*.
+    """Yield the counts of tokens in the *document*, found by the paths in *where*. If the client counts by model, there
+    is a count for each model. Otherwise there is a single count, for *model*.
     """
     parts = value_at(document, where["each"]) if "each" in where else {model: document}
     if not isinstance(parts, dict):
@@ -234,10 +236,11 @@ _DEFAULT_WAIT = 15 * 60.0
 
 
 def limited_until(printed: str, now: datetime) -> datetime | None:
-    """Return when the provider accepts requests again, from what a failed client *printed*; None if the client failed
-    for another reason.
+    """Return when the provider of the model accepts requests again, according to what a failed client *printed*. Return
+    None if the client failed for another reason.
 
-    A printed time of day stands for the next such time after *now*, in the printed time zone, or else in that of *now*.
+    A printed time of day stands for the next such time after *now*. It is in the printed time zone, or else in the time
+    zone of *now*.
     """
     import re
 
@@ -257,8 +260,8 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
 
 def _next_time(now: datetime, hour: int, minute: int, half: str, zone: str | None) -> datetime:
     """Return the next time after *now* when a clock in the *zone* shows *hour* and *minute*. If the zone is None or
-    unknown, take that of *now*. *half* is `am`, `pm`, or "" for 24 hours. If no clock shows this time, return the time
-    after the default wait.
+    unknown, it is the zone of *now*. *am_or_pm* is `am`, `pm`, or "" for 24 hours. If there is no such time of day,
+    return a time some minutes after *now*.
     """
     from zoneinfo import ZoneInfo
 

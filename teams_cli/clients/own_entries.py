@@ -1,4 +1,4 @@
-"""Our entries in the settings of clients, hooks and MCP server, and how they are recognised."""
+"""Our entries in the settings of clients, which are hooks and the MCP server, and how we recognise these entries."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspat
 
 
 def program(python: str, *words: str) -> list[str]:
-    """Return the command line that runs a command of ours in the fastest way. With `-m`, or with most console scripts,
-    the start would take half as long again.
+    """Return the command line that starts a command of ours fastest. With `python -m`, or with most console scripts, a
+    command takes 1.5 times as long to start.
     """
     return [*of_module(python, "teams_cli.__main__"), *words]
 
 
 def of_module(python: str, module: str) -> list[str]:
-    """Return the command line that runs the function `main` of one of our modules. `-P` prevents imports from the
-    directory in which the client works.
+    """Return the command line that runs the function `main` of one of our modules. Its option `-P` keeps Python from
+    importing files of the directory in which the client works.
     """
     is_installed = os.path.basename(_PACKAGE_PARENT) in ("site-packages", "dist-packages")
     where = "" if is_installed else f"import sys; sys.path.append({_PACKAGE_PARENT!r}); "
@@ -78,7 +78,7 @@ VARIABLES = (
 
 
 def is_server_available() -> bool:
-    """Whether the packages that the server needs are installed."""
+    """Whether the packages that our MCP server needs are installed."""
     from importlib.util import find_spec
 
     try:
@@ -88,7 +88,7 @@ def is_server_available() -> bool:
 
 
 def server_command(python: str) -> list[str]:
-    """Return the words that start the server."""
+    """Return the words of the command line that starts our MCP server."""
     return program(python, "mcp")
 
 

@@ -1,5 +1,5 @@
 """The permissions of a client that `teams` starts: ask about everything, edit in its directory, or do all that its user
-may.
+may do.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ HELP = "What it may do without asking: ask (nothing), edit or all."
 
 
 class Mode:
-    """How a client is held to a level: by words on its command line, and by variables to *set*."""
+    """The means that hold a client to a permission level: *words* on its command line, and environment variables to
+    *set*.
+    """
 
     def __init__(self, words: list[str], set: Mapping[str, str]) -> None:
         self.words = words
@@ -33,8 +35,9 @@ class Mode:
 
 
 def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Mapping[str, str]) -> Permissions | None:
-    """Return the level at which to start a client: the level *asked* for, else the level of its profile, else the
-    team's setting. None for a client without levels, which may do whatever its command line allows.
+    """Return the permission level at which to start a client: the level *asked* for. If none is asked for, it is the
+    level of the client's profile, or else the team's setting. Return None for a client without levels, which may do
+    whatever its command line allows.
 
     Raises:
         InvalidValue: The client can't be held to that level; the error says why.
@@ -54,7 +57,7 @@ def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Map
 
 
 def refuse_missing(profile: Profile, level: str) -> None:
-    """Refuse a level to which the client can't be held."""
+    """Refuse a permission level to which the client of the profile can't be held."""
     if not profile.modes:
         why = f"{profile.name} can't be held to permissions {level}: it does what its command line lets it"
         raise errors.InvalidValue(why, "Leave out --permissions.")
@@ -62,14 +65,14 @@ def refuse_missing(profile: Profile, level: str) -> None:
 
 
 def held_to(profile: Profile, level: str | None) -> str | None:
-    """Return the level to which a client that was started at *level* is held; None if its profile has no levels. If
-    *level* is None, an earlier version started the client, which may edit.
+    """Return the permission level that applies to a client: the *level* at which it was started. Return None if its
+    profile has no levels. If *level* is None, an earlier version of `teams` started the client, and `edit` applies.
     """
     return (level or _LEVEL_OF_EARLIER_VERSIONS) if profile.modes else None
 
 
 def mode(profile: Profile, level: str | None) -> Mode:
-    """Return how the client is held to the level. For a client without levels, the result is empty.
+    """Return the words and variables that hold the client to the permission *level*; none for a client without levels.
 
     Raises:
         InvalidValue: The client can't be held to the level; the error says why.
@@ -91,8 +94,8 @@ def mode(profile: Profile, level: str | None) -> Mode:
 
 
 def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
-    """Refuse an agent that is held to less than *level*, because it may not have other agents do what it may not do
-    itself. *to_do* is what the agent wants, for the error.
+    """Refuse an agent that is held to less than *level* and starts or changes another agent with this level. Otherwise
+    it could get around its own limits. *to_do* says in the error what was refused.
 
     Raises:
         NotAllowed: The environment is that of a client held to less than *level*, or of a process below such a client.
@@ -103,8 +106,8 @@ def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
 
 
 def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
-    """Return the error that refuses *to_do* to an agent held to *level*. *instead* says what the agent can do itself;
-    "" if there is nothing.
+    """Return the error that refuses *to_do* to an agent held to *level*. *instead* says what the agent can do without
+    asking the person; "" if there is nothing.
     """
     return errors.NotAllowed(
         f"an agent with permissions {level} may not {to_do}: `teams` grants only what its client does",
@@ -114,7 +117,9 @@ def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
 
 
 def as_text(input: Any) -> str:
-    """Return the input of a tool as a text that a person can judge: a command as it is, anything else as JSON."""
+    """Return the *input* of a tool as a text that a person can judge: only the command if there is one, else the whole
+    input as JSON.
+    """
     import json
 
     if isinstance(input, dict) and isinstance(input.get("command"), str):
@@ -123,7 +128,7 @@ def as_text(input: Any) -> str:
 
 
 def is_ours(tool: str, input: Any) -> bool:
-    """Whether the tool is one of ours, or a shell command that runs `teams` and nothing else."""
+    """Whether the tool is one of our own tools, or its *input* is a shell command that runs nothing but `teams`."""
     if tool.startswith(f"mcp__{own_entries.NAME}__"):
         return True
     command = input.get("command") if isinstance(input, dict) else None

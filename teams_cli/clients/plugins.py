@@ -1,4 +1,4 @@
-"""The plugin that comes with the program, its instructions for agents, and the clients' own commands that install
+"""The plugin that comes with `teams`, the plugin's instructions for agents, and the clients' own commands that install
 it.
 """
 
@@ -27,7 +27,9 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def commands(plugin: PluginCommands, is_wanted: bool) -> list[tuple[str, ...]]:
-    """Return the commands of the client that install the plugin if *is_wanted*, or else those that remove it."""
+    """Return the commands of the client that install the plugin if *is_wanted* is set, else the commands that remove
+    it.
+    """
     command = (plugin.program, plugin.noun)
     if plugin.noun != "plugin":
         if is_wanted:
@@ -39,7 +41,7 @@ def commands(plugin: PluginCommands, is_wanted: bool) -> list[tuple[str, ...]]:
 
 
 def directory() -> str:
-    """Return the directory with the plugin: in the installed package, else in the checkout."""
+    """Return the directory that has the plugin. It is in the installed package or, without one, in the checkout."""
     installed = os.path.join(_HERE, "market")
     return installed if os.path.isdir(installed) else os.path.dirname(os.path.dirname(_HERE))
 
@@ -50,7 +52,9 @@ def is_installed(root: str, client: str) -> bool:
 
 
 def is_current(root: str, client: str) -> bool:
-    """Whether the plugin of this version of the program is installed. Some clients keep a copy of the plugin."""
+    """Whether `teams install` gave the client the plugin of this version of the program. False if the client may have
+    an older plugin.
+    """
     return is_installed(root, client) and _read_record(root, client).get("version") == __version__
 
 
@@ -82,8 +86,8 @@ def install(root: str, client: str, plugin: PluginCommands, files: Iterable[str]
 
 
 def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[str, str]) -> None:
-    """Have the client remove the plugin. A settings file of the client gets its former text back if only the form of
-    the text differs.
+    """Have the client remove the plugin. If a settings file then has the same content as before the installation but
+    another form, it gets its former text back.
     """
     _run(commands(plugin, False), environ)
     _put_back(_read_record(root, client)["files"], plugin)
@@ -91,8 +95,9 @@ def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[s
 
 
 def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
-    """Write the former *texts* of settings files again, byte for byte, if the present files have the same content in
-    another form. None stands for a file that did not exist.
+    """Restore the former *texts* of settings files, byte for byte, after the client's command has rewritten them. A
+    text is None if the file did not exist; such a file is removed. A file that now holds other settings than before
+    the installation stays as it is, because somebody else has changed it.
     """
     for path, before in texts.items():
         now = _text(path)
@@ -106,8 +111,8 @@ def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
 
 
 def _read_record(root: str, client: str) -> dict[str, Any]:
-    """Return the record of the installation: `files` are the former texts of the settings files; `version` is missing
-    in records from before 0.3.
+    """Return the record of the installation. `files` has the former texts of the settings files. `version` is the
+    version of the plugin; it is missing in records from before 0.3.
     """
     record: dict[str, Any] = json.loads(disk.read_file(_record_path(root, client)))
     return record
@@ -132,8 +137,8 @@ def _run(commands: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str
 
 
 def _comparable(text: str, leftovers: tuple[str, ...]) -> Any:
-    """Return the content of settings in a form that can be compared. Of the keys *leftovers*, those that begin with `$`
-    or hold nothing but the removed plugin are left out.
+    """Return the content of settings in a form that can be compared. *leftovers* are keys that a removed plugin may
+    leave behind. Such a key is left out if it begins with `$`, or if nothing but the removed plugin is under it.
     """
     try:
         document = json.loads(text or "{}")

@@ -32,8 +32,8 @@ class Profile(Record):
     * `{prompt}`, `{session_id}`, `{agent}`; `{root}`, where the teams are stored; `{network}`, `true` if `teams` needs
       the network for them, else `false`
     * `{model}` by the words of *model*, if a model was chosen; in these words, `{model}` stands for its name
-    * `{hooks}` by the words that give our hooks to the known client *hooks*; `{mcp}` by the words that give our MCP
-      server to the known client *mcp*; `{permissions}` by the words in *modes* for the permission level
+    * `{hooks}` by the arguments with which the known client *hooks* runs our hooks; `{mcp}` by the arguments with which
+      the known client *mcp* starts our MCP server; `{permissions}` by the words in *modes* for the permission level
     * `{acp}` by the words of *acp*, the command of a client that speaks the Agent Client Protocol. A profile with
       nothing but *acp* is run like the harness `acp`.
     * in *fork* only: `{session_file}`, the newest file that matches the glob *session_file* (with the client's
@@ -43,12 +43,13 @@ class Profile(Record):
     *introduced* is set, the client may have none of our hooks, so its first prompt also says who the agent is and who
     else is there.
 
-    *session_id* and *output* say where the session id and the answer are in the output: `preset`, `stdout`, or a
-    `path` in a JSON document (`json`), in one of its items (`items`), or in a line of JSON (`lines`). The last one that
-    matches `match` counts. *usage* finds counts of tokens in the same way: `input`, `cached` and `output` are paths of
-    numbers to add, and `each` is the path of an object with counts for each model. `grows` means that the client
-    counts from the beginning of its session. If only some of its versions do, `turn` has the paths for the turn alone:
-    a smaller growth then shows that only the turn was counted.
+    *session_id* and *output* say where the session id and the answer are in the output. The key `from` is `preset`,
+    `stdout`, `json` (a JSON document), `items` (one of its items) or `lines` (a line of JSON). The last document that
+    matches `match` counts, and `path` is a path in it. *usage* finds counts of tokens in the same way: `input`,
+    `cached` and `output` are paths of numbers to add, and `each` is the path of an object with counts for each model.
+    `grows` means that the client counts from the beginning of its session. Only some of its versions may do this. Then
+    `turn` has the paths of the counts for the turn alone. If a count has grown by less than the turn used, it was begun
+    anew in this turn.
 
     *once* names a known client. Settings that we write for this client give a single run our hooks and our server, if
     options can't. A failed turn of a client with a *provider* may be due to a limit of that provider. *modes* says how
@@ -84,12 +85,14 @@ class Profile(Record):
 
     @property
     def program(self) -> str:
-        """The client's own program."""
+        """The program of the client itself, even if a program of ours starts it."""
         return (self.acp or self.start)[0]
 
     @property
     def has_provider(self) -> bool:
-        """Whether the client can meet a limit of a provider. A shell that runs the prompt can't."""
+        """Whether the client has a provider, which may limit its requests. A shell that runs the prompt as a command
+        has none.
+        """
         option = self.start[self.start.index("{prompt}") - 1] if "{prompt}" in self.start else ""
         is_shell = os.path.basename(self.start[0]) in _SHELLS
         runs_prompt = is_shell and option.startswith("-") and option.endswith("c")  # such as `sh -c`, `bash -lc`
@@ -104,8 +107,8 @@ class Profile(Record):
 
 
 def get(name: str, config: Config | None, command: str | None = None) -> Profile:
-    """Return the profile with that name; the user's own profiles come before ours. *command* is the client's command
-    for this agent, if the harness needs one.
+    """Return the profile of this name. A profile of the user takes precedence over ours. *command* is the command that
+    starts the client, for a harness that leaves it to each agent; else None.
 
     Raises:
         InvalidValue: There is no such profile, or the profile takes no *command*.
@@ -149,8 +152,8 @@ def _with_command(profile: Profile, command: str) -> Profile:
 
 
 def refuse_missing(profile: Profile, config: Config | None, environ: Mapping[str, str]) -> None:
-    """Refuse a profile of ours whose program is not installed, and any profile that lacks the command that its client
-    needs.
+    """Refuse a profile with which no agent can be started: it is not the user's own and its program is not installed,
+    or it leaves the client's command to each agent and none was given.
 
     Raises:
         NotInstalled: The program is not on the PATH.
@@ -172,7 +175,7 @@ _COMMAND = 'Give it as: --acp-command "qwen --acp"'
 
 
 def refuse_model(profile: Profile, model: str) -> None:
-    """Refuse a *model* that can't be passed to the client.
+    """Refuse a *model* that can't be passed to the client of the profile.
 
     Raises:
         InvalidValue: The client takes no model, or would take this one for an option.
@@ -188,7 +191,7 @@ def refuse_model(profile: Profile, model: str) -> None:
 
 
 def of_model(profile: Profile, model: str | None) -> list[str]:
-    """Return the words for `{model}` in a command line; none if no model was chosen."""
+    """Return the words for `{model}` in a command line; an empty list if no model was chosen."""
     return [word.replace(MODEL, model) for word in profile.model or ()] if model else []
 
 
@@ -208,11 +211,11 @@ def placeholder_words(
 
 
 def fill(words: list[str], values: Mapping[str, str], lists: Mapping[str, Sequence[str]] | None = None) -> list[str]:
-    """Return the command line with its placeholders replaced. `{NAME}` within a word becomes the value of NAME in
-    *values*. A word `{acp}`, `{hooks}`, `{mcp}`, `{model}` or `{permissions}` becomes the words of that name in
-    *lists*.
+    """Return the command line *words* with its placeholders replaced. `{NAME}` within a word becomes the value of NAME
+    in *values*. A whole word `{acp}`, `{hooks}`, `{mcp}`, `{model}` or `{permissions}` becomes several words, those
+    under this name in *lists*.
 
-    No shell reads the result.
+    No shell reads the result, so nothing in it is quoted.
     """
     lists = lists or {}
     # The words for these two may have placeholders of their own.
@@ -238,15 +241,15 @@ def fill(words: list[str], values: Mapping[str, str], lists: Mapping[str, Sequen
 
 def of_place(root: str, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the values of `{root}` and `{network}`, which depend on where the teams are stored. *variables* are the
-    environment variables by which our commands find that place.
+    environment variables by which our commands find the stored teams.
     """
     in_database = variables.get("TEAMS_STORE", FILES) != FILES
     return {"root": root, "network": "true" if in_database else "false"}
 
 
 def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]) -> str | None:
-    """Return the file in which the client keeps the session; None if there is none. *variables* are the client's
-    environment.
+    """Return the file in which the client keeps the session; None if there is no such file. *variables* are the
+    client's environment.
 
     Raises:
         InvalidValue: The pattern of the profile names a value that is missing.
@@ -267,10 +270,10 @@ _PATIENCE = 30
 
 
 class Versions:
-    """The *oldest* version of a client that was tried, and *other*, the first version that does not work in the same
-    way ("" if there is none).
+    """The versions of a client that were tried. *oldest* is the oldest of them. *other* is the first version that works
+    in another way; "" if there is none.
 
-    *differs* says what is different from *other* on, and *remedy* what to do about it.
+    *differs* says what is different from the version *other* on, and *remedy* says what to do about it.
     """
 
     def __init__(self, oldest: str, other: str = "", differs: str = "", remedy: str = "") -> None:
@@ -284,7 +287,9 @@ _UNKNOWN_VERSION = "does not say its version"
 
 
 def version_of(program: str, environ: Mapping[str, str]) -> str:
-    """Return what the program prints about its version."""
+    """Return the first line that the *program* prints when asked for its version, or words that say that it prints
+    none.
+    """
     import subprocess
 
     words = [program, "--version"]
@@ -298,8 +303,8 @@ def version_of(program: str, environ: Mapping[str, str]) -> str:
 
 
 def version_trouble(client: Client, printed: str) -> tuple[str, str]:
-    """Return what is wrong with the version that the client *printed*, and what to do about it; both are "" if nothing
-    is wrong.
+    """Return what is wrong with the version that the client *printed*, and what to do about it. Both texts are "" if
+    nothing is wrong.
     """
     version, versions = _version_in(printed), client.versions
     if not version or not versions:
@@ -312,9 +317,7 @@ def version_trouble(client: Client, printed: str) -> tuple[str, str]:
 
 
 def is_at_least(printed: str, version: str) -> bool:
-    """Whether a program has the *version* or a later version. *printed* is what the program printed about its own
-    version.
-    """
+    """Whether a program has the *version* or a later one. *printed* is what the program printed about its version."""
     printed_numbers, numbers = (
         [int(part) for part in text.split(".") if part] for text in (_version_in(printed), version)
     )

@@ -1,4 +1,6 @@
-"""Clients in terminals: which runs have no person, how each client is woken, and what its hooks say of its state."""
+"""Clients in terminals: which runs have no person, how each client is woken, and what its hooks report about its
+state.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +51,11 @@ _LONGEST_WISH = 200
 
 
 class Socket:
-    """The socket of a client, which takes messages for it.
+    """The socket of a client, which takes messages for this client.
 
-    *address* and *token* are the names of the environment variables in which the client's hooks find the address of the
-    socket and the token for it. A client with one of the words in *holds* in its command line asks its person about
-    messages from the socket. If *framed* is set, each line states the version of the protocol.
+    *address_variable* and *token_variable* name the environment variables in which the client's hooks find the address
+    of the socket and the token for it. If the client's command line has one of the words *asking_options*, the client
+    asks its person about messages from the socket. If *framed* is set, each line states the version of the protocol.
     """
 
     def __init__(self, address: str, token: str, *, holds: str = "", framed: bool = False) -> None:
@@ -64,10 +66,11 @@ class Socket:
 
 
 class Daemon:
-    """The daemon that runs the tools and hooks of all terminals of a client, in its own process and environment.
+    """The daemon of a client, which runs the tools and hooks of all the client's terminals. They get the daemon's
+    environment, not that of the terminal.
 
-    *word* in its command line distinguishes the daemon from terminals. Its socket is at *path* below the directory that
-    the variable *home* names, or else below *directory* in HOME.
+    *word* is in the daemon's command line and not in those of terminals. The daemon's socket is at *path* below the
+    directory that the variable *home* names, or else below *directory* in HOME.
     """
 
     def __init__(self, word: str, *, home: str, directory: str, path: str) -> None:
@@ -77,7 +80,7 @@ class Daemon:
         self._path = path
 
     def address(self, environ: Mapping[str, str]) -> str:
-        """Return the path of the daemon's socket in the environment *environ*."""
+        """Return the path of the daemon's socket, for a client with the environment *environ*."""
         home = environ.get(self._home) or f"{environ.get('HOME', '')}/{self._directory}"
         return f"{home}/{self._path}"
 
@@ -85,14 +88,14 @@ class Daemon:
 class Seat:
     """The properties of a client in a terminal.
 
-    A run with one of the words in *headless* has no person. The client is woken by the first of *ways* that works, and
-    interrupted by one of *stops*. *resume* are the options that open one of its sessions, *first* those that begin one
-    with a prompt, and *set* has variables for the client. *titles* maps characters in the title of its window to
-    states.
+    A run with one of the words *headless* in its command line has no person. To wake the client, the *ways* are tried
+    one after the other; *stops* are the ways to interrupt it. *resume* are the options that open a session of the
+    client, *first* are the options that begin a session with a prompt, and *set* has variables for the client. *titles*
+    maps characters in the title of the client's window to states.
 
-    If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Its state is
-    known again at its next tool call or at the end of the turn. *serves* is the variable with the password of a client
-    that listens at the address in its options `--port` and `--hostname`; "" for other clients.
+    If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Then its state
+    is known again only at its next tool call or at the end of the turn. *password_variable* names the variable with the
+    password of a client that listens at the address in its options `--port` and `--hostname`; "" for other clients.
     """
 
     def __init__(
@@ -128,8 +131,8 @@ class Seat:
 
 
 def state_in(event: Mapping[str, Any]) -> TerminalState | None:
-    """Return the state that a hook's event reports; None if it reports none. The event's field `state` takes
-    precedence.
+    """Return the state of the client that the *event* of a hook reports; None if it reports no state. If the event has
+    a field `state`, this is the state.
     """
     if event.get("state") in _EXPLICIT_STATES:
         return event["state"]  # type: ignore[no-any-return]  # it is one of the states
@@ -141,7 +144,7 @@ def state_in(event: Mapping[str, Any]) -> TerminalState | None:
 
 
 def permission_for(event: Mapping[str, Any]) -> str | None:
-    """Return on one line what the client asks its person to permit; None if the event does not say."""
+    """Return on one line what the client asks its person to permit; None if the *event* does not say it."""
     details = event.get("tool_input") or event.get("details")
     subject = ""
     if isinstance(details, dict):

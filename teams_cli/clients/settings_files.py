@@ -1,4 +1,4 @@
-"""Settings files of clients: put our entries in, and take them out, with everything else left as it is."""
+"""Settings files of clients: put our entries in and take them out, so that everything else stays as it is."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     Place = tuple[str | int, ...]
 
     class FileFormat(Protocol):
-        """A format of settings files. It puts our entries into a file, takes them out, and finds our commands among its
-        hooks.
+        """A format of settings files. It puts our entries into a file, takes them out, and finds our commands among the
+        hooks in the file.
         """
 
         def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None: ...
@@ -38,8 +38,8 @@ _ALLOWED: Place = ("permissions", "allow")
 
 
 class Ours:
-    """Our entries for a client: the shell command that answers hooks, and the words that start the MCP server (None if
-    its packages are not installed).
+    """The entries of `teams` for a client. *hook* is the shell command that answers hooks. *server* is the command line
+    of the MCP server; None if the packages that the server needs are not installed.
     """
 
     def __init__(self, client: Client, hook: str, server: list[str] | None) -> None:
@@ -49,10 +49,11 @@ class Ours:
 
 
 class Settings:
-    """Settings as JSON. With *hooks*, our hooks are put into the file; with *comments*, it may have comments.
+    """Settings as JSON. If *hooks* is set, our hooks are put into the file. If *comments* is set, the file may have
+    comments.
 
-    *servers* is the key of the MCP servers, "" if the file has none. *allowed* are the rules by which our commands and
-    tools need no permission.
+    *servers* is the key of the MCP servers; "" if our server is not put into the file. *allowed* are the rules that let
+    the client run our commands and tools without asking.
     """
 
     def __init__(
@@ -64,8 +65,8 @@ class Settings:
         self.comments = comments
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """Return the file without our entries; None if nothing is left. Entries that are also in *before*, the former
-        content of the file, stay.
+        """Return the file without our entries; None if nothing is left. *before* is the file as it was before our
+        installation; None if this is unknown. Entries that it has stay.
         """
         text, document = self._read(path, data)
         earlier = self._read(path, before)[1] if before else {}
@@ -86,7 +87,7 @@ class Settings:
         return _encoded(text) if document or json_edits.has_comments(text) else None
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
-        """Return the file with our entries. The file must have none of these entries yet.
+        """Return the file with our entries. The file *data* must have none of them yet.
 
         Raises:
             DamagedRecord: The client could not read the file either.
@@ -100,7 +101,9 @@ class Settings:
         return _encoded(text)
 
     def _additions(self, path: str, document: dict[str, Any], ours: Ours) -> Iterator[tuple[Place, Any]]:
-        """Yield the place and the value of each entry to add."""
+        """Yield the place and the value of each entry of ours that is to be added. An entry of a list is put after the
+        last one.
+        """
         hooks = document.get("hooks", {})
         for event, entry in ours.client.hook_entries(ours.hook).items() if self.hooks else ():
             entries = hooks.get(event, [])
@@ -124,7 +127,9 @@ class Settings:
         return [_value_at(document, place)["command"] for place in _places_of_our_hooks(document)]
 
     def _read(self, path: str, data: bytes) -> tuple[str, dict[str, Any]]:
-        """Return the text of the file, and its content. The objects that can have our entries are checked."""
+        """Return the text of the file, and its content. Refuse a file in which anything but an object is where our
+        entries belong.
+        """
         text = data.decode(errors="surrogateescape")
         bare = json_edits.without_comments(text) if self.comments else text
         document = strict_json(_encoded(bare), path) if bare.strip() else {}
@@ -134,7 +139,9 @@ class Settings:
         return text, document
 
     def _last_of_ours(self, document: dict[str, Any], earlier: dict[str, Any]) -> Place:
-        """Return the place of the last entry of ours that is not in *earlier*; empty if there is none."""
+        """Return the place of our entry that is to be taken out next: the last hook, else the last rule that is not in
+        *earlier*, else the server. Return an empty place if none of our entries is left.
+        """
         if self.hooks and (places := list(_places_of_our_hooks(document))):
             place = places[-1]
             has_other_hooks = len(_value_at(document, place[:-1])) > 1
@@ -148,6 +155,7 @@ class Settings:
 
 
 def _places_of_our_hooks(document: dict[str, Any]) -> Iterator[Place]:
+    """Yield the places of our hooks, in the order of the file. Values of an unexpected form are skipped."""
     for event, entries in document.get("hooks", {}).items():
         for entry_number, entry in enumerate(entries if isinstance(entries, list) else ()):
             hooks = entry.get("hooks") if isinstance(entry, dict) else None
@@ -167,18 +175,22 @@ def _value_at(document: Any, place: Place) -> Any:
 
 
 def _encoded(text: str) -> bytes:
-    """Encode settings. Half of a surrogate pair, as programs leave it when they cut texts, is written as an escape."""
+    """Return settings as UTF-8. A program that cuts a text may leave half of a surrogate pair, which UTF-8 can't have.
+    It is written as an escape.
+    """
     return text.encode(errors="backslashreplace")
 
 
 class Plugin:
-    """A plugin file of ours, copied from *source* except for the line with the command that it calls."""
+    """A plugin file of ours. It is a copy of the file *source*, in which one line is replaced: the line with the
+    command that the plugin calls.
+    """
 
     def __init__(self, source: str) -> None:
         self.source = source
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """Return None if the file is our plugin, in any version; else return its content unchanged."""
+        """Return None if the file is our plugin, in any version; else return the content of the file unchanged."""
         return None if data.startswith(self._lines()[0].encode()) else data
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
@@ -194,7 +206,7 @@ class Plugin:
         return "".join(lines).encode()
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """Return a list with our command, which the file calls."""
+        """Return a list with the command of ours that the plugin in the file calls."""
         lines = data.decode(errors="replace").splitlines()
         return [json.loads(line.removeprefix(_COMMAND)) for line in lines if line.startswith(_COMMAND)][:1]
 
@@ -208,7 +220,9 @@ _BLOCK = re.compile(rf"\n?^{_BEGIN}$.*?^{_END}$\n?", re.MULTILINE | re.DOTALL)
 
 
 class Instructions:
-    """Instructions for agents as Markdown, such as AGENTS.md. Ours are a block between two invisible lines."""
+    """Instructions for agents as Markdown, such as AGENTS.md. Our instructions are a block between two comment
+    lines.
+    """
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
         """Return the file without our block; None if nothing is left."""
@@ -236,7 +250,7 @@ class Instructions:
 
 
 def name_taken(path: str) -> errors.InvalidValue:
-    """Return the error for a file that has another server with our name."""
+    """Return the error for a file that has another server with the name of ours."""
     return errors.InvalidValue(f"{path} has another server called {NAME!r}", "Rename that server first.")
 
 
@@ -246,7 +260,7 @@ def write_settings_once(path: str, document: dict[str, Any]) -> str:
 
 
 def write_once(path: str, data: bytes) -> str:
-    """Write a file for a client that `teams` starts, readable only by its owner, and return *path*."""
+    """Write a file for a client that `teams` starts, which only the user can read, and return *path*."""
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     temp = f"{path}.{os.getpid()}"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -257,7 +271,9 @@ def write_once(path: str, data: bytes) -> str:
 
 
 class SettingsFile:
-    """A settings file: its client, its path, its format, and the project that it belongs to ("" for the user's own)."""
+    """A settings file: its client, its path, its format, and the project to which it belongs. For a file of the user,
+    *project* is "".
+    """
 
     def __init__(self, client: Client, path: str, format: FileFormat, project: str = "") -> None:
         self.client = client
@@ -266,7 +282,7 @@ class SettingsFile:
         self.project = project
 
     def hook_commands(self) -> list[str]:
-        """Return the commands of our hooks in the file; none if it cannot be read."""
+        """Return the commands of our hooks in the file; an empty list if it can't be read."""
         try:
             with open(self.path, "rb") as file:
                 return self.format.hook_commands(file.read())
@@ -275,7 +291,7 @@ class SettingsFile:
 
 
 def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFile]:
-    """Return the user's settings files of the client; the first has the hooks.
+    """Return the user's settings files of the client; the first of them has the hooks.
 
     Raises:
         InvalidValue: There is no such client, or the client has no settings.
@@ -296,7 +312,7 @@ def of_user(name: str, home: str, environ: Mapping[str, str]) -> list[SettingsFi
 
 
 def of_project(name: str, directory: str) -> list[SettingsFile]:
-    """Return the settings files of the client in a project; the first has the hooks."""
+    """Return the settings files of the client in the project at *directory*; the first of them has the hooks."""
     client, home_of_client = _client_with_home(name)
     project = os.path.abspath(directory)
     return [
@@ -305,7 +321,7 @@ def of_project(name: str, directory: str) -> list[SettingsFile]:
 
 
 def _client_with_home(name: str) -> tuple[Client, Home]:
-    """Return the client and the places of its settings files, or refuse a client that has none."""
+    """Return the client and the places of its settings files, or refuse a client without settings files."""
     client = known.find(name)
     if client is None or client.home is None:
         raise known.unknown(name)

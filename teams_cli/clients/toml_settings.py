@@ -1,4 +1,4 @@
-"""Settings as TOML: our server in a block at the end of the file, and as an option of a command line."""
+"""Settings as TOML. Our server is in a block at the end of the file, or in an option of a command line."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _TRUST_TABLE = re.compile(rf"""^\[hooks\.state\.("(?:[^"\\\n]|\\.)*"|'[^'\n]*')\
 
 
 class Toml:
-    """Settings as TOML, with our server among its `mcp_servers`, between two comment lines of ours."""
+    """Settings as TOML. Our server is among the `mcp_servers`, in a block between two comment lines."""
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
-        """Return the file without our block; None if nothing is left. Lines that others wrote into the block stay, and
-        text that only looks like the block stays also.
+        """Return the file without our block; None if nothing is left. If somebody else wrote lines into the block,
+        these lines stay. A text that only looks like our block, such as one in a string, stays too.
 
         Raises:
             DamagedRecord: The file is not valid TOML, or our server was moved to a place where it can't be found.
@@ -49,7 +49,7 @@ class Toml:
         )
 
     def with_ours(self, path: str, data: bytes | None, ours: Ours) -> bytes:
-        """Return the file with our block.
+        """Return the file with our block at its end.
 
         Raises:
             DamagedRecord: The file is not valid TOML, or its servers are written so that none can be added.
@@ -75,12 +75,12 @@ class Toml:
         return whole
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """Return an empty list, because the hooks are in another file."""
+        """Return an empty list: a client whose settings are TOML has its hooks in another file."""
         return []
 
     def without_stale_trust(self, path: str, data: bytes) -> bytes | None:
-        """Return the file without stale tables; None if nothing is left. In such a table Codex has noted that its user
-        trusts a hook, but the hook is gone.
+        """Return the file without stale tables; None if nothing is left. In such a table, Codex notes that its user
+        trusts a hook. The table is stale if the hook was ours or is gone.
         """
         hooks = _read(path, data).get("hooks")
         trusted = hooks.get("state", {}) if isinstance(hooks, dict) else {}
@@ -130,6 +130,7 @@ def _refuse_bytes(document: Mapping[str, Any]) -> None:
 
 
 def _read(path: str, data: bytes) -> dict[str, Any]:
+    """Return the content of the file *path*, whose bytes are *data*, or refuse invalid TOML."""
     try:
         return _loads(data.decode())
     except ValueError as error:
@@ -148,23 +149,23 @@ def _servers(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_server(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document without our server, and without the table of servers if no other server is in it."""
+    """Return the document without our server. If it has no other server, the table of servers is left out, too."""
     others = {name: server for name, server in _servers(document).items() if name != own_entries.NAME}
     document = {key: value for key, value in document.items() if key != "mcp_servers"}
     return {**document, "mcp_servers": others} if others else document
 
 
 def _is_same(document: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether both documents are equal, with NaN equal to NaN."""
+    """Whether both documents are equal. Unlike with `==`, NaN equals NaN."""
     return repr(document) == repr(other)
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield texts that may be the file without our server: each lacks one of our blocks, or one of the tables with our
+    """Yield texts that may be the file without our server. Each lacks one of our blocks, or one of the tables with our
     server. Other lines in a block stay.
 
-    A block inside a string is tried also: the text without that block differs in more than our server, so the caller
-    rejects the text.
+    A text inside a string may look like a block. The file without it differs in more than our server, so the caller
+    rejects this candidate.
     """
     for begin in _BEGIN_LINE.finditer(text):
         end = _END_LINE.search(text, begin.end())
@@ -176,7 +177,9 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _has_others_hook(path: str, key: str) -> bool:
-    """Whether the hooks file has a hook that is not ours at the place that *key* names: `FILE:EVENT:ENTRY:NUMBER`."""
+    """Whether the hooks file *path* has a hook of somebody else at the place that *key* names. The form of *key* is
+    `FILE:EVENT:ENTRY:NUMBER`.
+    """
     event, entry, number = key.rsplit(":", 3)[1:]
     try:
         with open(path, "rb") as file:

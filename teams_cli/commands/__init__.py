@@ -1,6 +1,7 @@
 """The table of commands. Command line, MCP and HTTP derive from the declaration of each command.
 
-A command is declared in one of the modules beside this one, in its table `COMMANDS`; `_DECLARED` says which.
+A command is declared in a module beside this one, in the table `COMMANDS` of the module. `_DECLARED` lists the modules
+with their commands.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ _every: dict[str, Command] = {}
 
 
 def find(name: str) -> Command | None:
-    """Return the command of that name, also with another first word, as `list-tasks` for `get-tasks`; None if there is
-    none. Only the module that declares it is imported.
+    """Return the command with this *name*. The name may also be a synonym, such as `list-tasks` for `get-tasks`. Return
+    None if there is no such command. Only the module that declares the command is imported.
     """
     synonyms = meaning_the_same(name)
     for synonym in synonyms:
@@ -74,7 +75,7 @@ def find(name: str) -> Command | None:
 
 
 def meaning_the_same(name: str) -> list[str]:
-    """Return the name and its synonyms: `get-x`, `list-x` and `show-x` mean the same."""
+    """Return the name and its synonyms. For example, `get-x`, `list-x` and `show-x` mean one command."""
     verb, dash, noun = name.partition("-")
     if not dash or verb not in _LOOKING:
         return [name]
@@ -82,10 +83,10 @@ def meaning_the_same(name: str) -> list[str]:
 
 
 def get(name: str) -> Command:
-    """Return the command of that name.
+    """Return the command with this *name*.
 
     Raises:
-        KeyError: There is none.
+        KeyError: There is no such command.
     """
     command = find(name)
     if command is None:
@@ -109,7 +110,7 @@ def names() -> list[str]:
 
 
 def groups() -> dict[str, list[Command]]:
-    """Return the commands by the heading under which the help shows them."""
+    """Return the commands of each group. The keys are the headings under which the help shows the groups."""
     return {group: [command for command in every().values() if command.group == group] for group in GROUPS}
 
 

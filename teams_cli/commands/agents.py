@@ -62,7 +62,9 @@ Raises:
 
 
 class NotFinished(errors.Conflict):
-    """The caller may not finish yet: agents that it started are at work, or it has unread messages."""
+    """Raised when the caller may not finish yet, because agents that it started are at work, or because it has unread
+    messages.
+    """
 
 
 def _request(call: Call, prompt: str, agent_id: str | None, cwd: str, **options: Any) -> StartRequest:
@@ -70,6 +72,9 @@ def _request(call: Call, prompt: str, agent_id: str | None, cwd: str, **options:
 
 
 def _run(call: Call, detach: bool, **options: Any) -> Any:
+    """Start an agent. Wait for it and for all agents that it started, and return its output. With *detach*, do not
+    wait.
+    """
     started = starting.run_agent(call.store, call.team, call.caller, _request(call, **options))
     if detach:
         return _started(started)
@@ -101,6 +106,7 @@ def settle_output(call: Call, session: Session) -> None:
 
 
 def _spawn(call: Call, wait: bool, **options: Any) -> Any:
+    """Start an agent for the caller. With *wait*, wait until it is done, and return its output."""
     started = starting.spawn(call.store, call.team, call.caller, _request(call, **options))
     if not wait:
         return _started(started)
@@ -114,11 +120,16 @@ def _started(session: Session) -> dict[str, Any]:
 
 
 def result_of(call: Call, session: Session) -> dict[str, Any]:
-    """Return the outcome and the output of the agent as JSON, with a hint if a prompt was run as a command."""
+    """Return the outcome and the output of the agent as JSON. If a shell was started with a prompt that was meant for a
+    model, a hint is added.
+    """
     return _result(session, outputs.load(call.store, call.team, session.agent) if session.ended else None)
 
 
 def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
+    """Return the outcome of the session as JSON, with its *output*. If a shell was started with a prompt that was meant
+    for a model, a hint is added.
+    """
     document = {
         "agent": session.agent,
         "outcome": session.outcome_or_state,
@@ -132,7 +143,9 @@ def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
 
 
 def _last_words(output: outputs.Output | None) -> dict[str, Any]:
-    """Return the last words of an agent in its last turn and, if there are any, in the turns before."""
+    """Return the output of the agent's last turn under `output`. If earlier turns had outputs, these are under
+    `earlier`.
+    """
     if output is None:
         return {"output": None}
     return {"output": output.text, "earlier": output.earlier} if output.earlier else {"output": output.text}
@@ -154,6 +167,7 @@ def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
 
 
 def _follow(call: Call, team: str, session: Session, lines: int) -> Iterator[dict[str, Any]]:
+    """Yield the last *lines* of the agent's output (a number), and then new lines until the agent is done."""
     follower = logs.Follower(call.store, team, session.agent)
     try:
         printed = follower.lines(session.turns)
@@ -228,6 +242,9 @@ def _past_agent(call: Call, name: str, session: Session | None, output: bool) ->
 
 
 def _before_complete(call: Call, look: bool = False) -> Any:
+    """Refuse the caller if it may not finish yet: agents that it started still work, or it has unread messages. With
+    *look*, do not refuse it, and return what it has to wait for.
+    """
     working, unread = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
     may_finish = not (working or unread)
     if look:
@@ -280,7 +297,7 @@ def words_of_ended(done: dict[str, Any]) -> Parts:
 
 
 def _output_lines(agent: dict[str, Any]) -> list[str]:
-    """Return the last words of the agent in each of its turns, oldest first."""
+    """Return the lines of the agent's outputs, oldest first."""
     return [line for output in (*agent.get("earlier", ()), agent.get("output")) for line in text.quoted(output)]
 
 

@@ -1,4 +1,6 @@
-"""One call of a command: its store, caller and team; attempts of changes; and answers other than documents."""
+"""One call of a command: its store, its caller and its team. Also repeats of changes whose answer was lost, and answers
+that are no documents.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,8 @@ _NEVER = 3600.0
 
 
 class Call:
-    """The context of a command. *sources* has the source of each setting of the call. *say* shows a line to the person.
-    Started agents inherit *environ*.
+    """The context of a command. *sources* has for each setting, such as `team`, its value and where the value comes
+    from. The function *say* shows a line to the person. Agents that the command starts inherit *environ*.
     """
 
     _conflict_watch: ConflictWatch | None = None
@@ -109,14 +111,15 @@ class Call:
 
     @property
     def person(self) -> Person | None:
-        """The person at the terminal; None where a program asks."""
+        """The person at the terminal; None if a program makes the call."""
         if self._person and self._known_person is None:
             self._known_person = self._person()
         return self._known_person
 
     @property
     def team(self) -> str:
-        """The name of the team to act in: the given one, or the only one.
+        """The name of the team to act in: the team that was named. If none was named, it is the only one of the
+        `likely_teams`.
 
         Raises:
             NoTeam: No team was named, and not exactly one is open.
@@ -135,7 +138,9 @@ class Call:
         return value if source == "flag" else ""
 
     def in_team(self, step: str) -> str:
-        """Return the step with `--team` added to its commands, if without it they would act in another team."""
+        """Return the text *step*, with `--team` added to each command in it that would otherwise act in another
+        team.
+        """
         default_team = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
         if "teams " not in step or not self.given_team or self.given_team in (default_team, self._team_without_name):
             return step
@@ -152,7 +157,7 @@ class Call:
         return re.sub(r"\bteams (?!join-team|spawn-team)([a-z]+(?:-[a-z]+)*)\b(?! --team)", with_team, step)
 
     def name_team(self, document: Any) -> None:
-        """Add `--team` to the next commands in a document, and in its parts, where they need it."""
+        """Add `--team` to each next command in the *document* that would otherwise act in another team."""
         if not isinstance(document, dict):
             return
         for each in (document, *document.get("messages", ()), *document.get("happened", ())):
@@ -160,15 +165,15 @@ class Call:
                 each["next"] = self.in_team(each["next"])
 
     def likely_teams(self) -> list[str]:
-        """Return the teams that may be meant if none is named. If several teams are open, these are the caller's."""
+        """Return the teams in which a command may have to act if it names none: the open teams. If several teams are
+        open, return only those of which the caller is a member, if there are any.
+        """
         open_teams = self.open_teams()
         own_teams = self.own_teams(open_teams) if len(open_teams) > 1 else []
         return own_teams or open_teams
 
     def own_teams(self, among: list[str]) -> list[str]:
-        """Return those teams *among* the named ones of which the caller is a member. The result is empty for the human,
-        who is in all of them.
-        """
+        """Return the teams out of *among* of which the caller is a member; empty for the human, who is in all teams."""
         if self.caller is None or self.caller.is_human:
             return []
         return [name for name in among if (team := self._readable(name)) and team.member(self.agent)]
@@ -183,19 +188,21 @@ class Call:
         return environment.likely_teams(self.store.teams(), is_open)
 
     def _readable(self, name: str) -> Team | None:
-        """Return the team, or None if its file is damaged. A damaged team has to be named."""
+        """Return the team, or None if its file can't be read."""
         try:
             return teams.get(self.store, name)
         except errors.TeamsError:
             return None
 
     def only_team(self) -> str:
-        """Return the team to act in if none is named; "" if it is not certain which."""
+        """Return the team to act in if none is named. Return "" if there is no team, or a choice between several."""
         likely = self.likely_teams()
         return likely[0] if len(likely) == 1 else ""
 
     def name_sources(self) -> dict[str, tuple[str, str]]:
-        """Return each setting of the call with its source. The source of a team that nobody named is `only`."""
+        """Return each setting of the call as its value and its source. If no team was named and only one can be meant,
+        its source is `only`.
+        """
         if not self.sources["team"][0] and (only_team := self.only_team()):
             return {**self.sources, "team": (only_team, "only")}
         return self.sources
@@ -213,7 +220,7 @@ class Call:
 
     @property
     def workplace(self) -> str:
-        """The directory in which the caller works; "" if the call does not tell."""
+        """The directory in which the caller works; "" if it is not known."""
         return "" if self.elsewhere else self.current_directory
 
     @property
@@ -241,8 +248,8 @@ class Call:
         return teams.get(self.store, self.team)
 
     def ask_human(self, operation: str, about: str) -> bool:
-        """Ask the human to allow an operation of the caller. Return whether it is allowed; False if the caller has no
-        team.
+        """Ask the human to allow an operation of the caller. Return whether the human allows it; False if the caller
+        has no team.
         """
         from teams_cli.questions import answering
 
@@ -250,10 +257,10 @@ class Call:
         return team in self.store.teams() and answering.ask_human(self.store, team, self.agent, operation, about)
 
     def refuse_reading(self, command: str) -> None:
-        """Refuse a command that a rule of the team or of the user forbids the caller.
+        """Refuse the *command*, which only reads, if a rule of the team or of the user forbids it to the caller.
 
         Raises:
-            NotAllowed, NeedsHuman: As for changes.
+            NotAllowed, NeedsHuman: As for a command that changes something.
         """
         if self.caller is None or self.caller.is_human:
             return
@@ -265,8 +272,8 @@ class Call:
             permission.refuse_reading(team, self.caller, command)
 
     def _wake_recipients(self, team: str, recipients: Sequence[str], message: Any, by: str) -> None:
-        """Resume idle recipients of a message that `teams` started, and let the waker wake those in terminals. The
-        message is stored, so a failure here is only reported.
+        """Wake the *recipients* of a message: resume idle agents that `teams` started, and let the waker wake clients
+        in terminals. The message is already stored, so a failure here is only reported to the caller.
         """
         from teams_cli.agents import sessions
         from teams_cli.agents.seats import is_seated
@@ -283,7 +290,9 @@ class Call:
             self.problems.append(problem)
 
     def try_to(self, follow_up: Callable[[], T]) -> T | None:
-        """Call *follow_up* after a change, and return its value. Its failure is reported, and refuses nothing."""
+        """Call *follow_up* after a change, and return its value. The change is already made. So if *follow_up* fails,
+        the error is only reported to the caller, and the result is None.
+        """
         try:
             return follow_up()
         except errors.TeamsError as problem:
@@ -291,23 +300,27 @@ class Call:
             return None
 
     def once_shown(self, note: Callable[[], object]) -> None:
-        """Call *note* once the answer is written. It records that the caller was shown news."""
+        """Register the function *note*, to be called once the answer is written. *note* records that the caller was
+        shown news. For other functions, use `once_answered`.
+        """
         self.tells_news = True
         self.once_answered(note)
 
     def once_answered(self, note: Callable[[], object]) -> None:
-        """Call *note* after the answer was written. It is for notes about the answer itself, not for marking news as
-        read.
+        """Register the function *note*, to be called once the answer is written. If *note* records that the caller was
+        shown news, use `once_shown` instead.
         """
         self._to_note.append(note)
 
     @property
     def has_notes(self) -> bool:
-        """Whether something is to be noted once the answer is out."""
+        """Whether functions wait to be called once the answer is written."""
         return bool(self._to_note)
 
     def record_shown(self) -> list[errors.TeamsError]:
-        """Call the notes, once the answer is written. News that can't be recorded as shown is shown again."""
+        """The answer is written: call all functions that waited for this, and return their errors. If a function could
+        not record that news was shown, a later answer shows the news again.
+        """
         problems = []
         while self._to_note:
             try:
@@ -317,7 +330,9 @@ class Call:
         return problems
 
     def tending(self) -> Callable[[Alarm], None] | None:
-        """Return a function for waits to call before each look, which keeps landings going; None without landings."""
+        """Return a function that keeps the merge queue going. A wait calls it each time before it looks for news.
+        Return None if the team has no landings.
+        """
         if not self._has_landings():
             return None
         from teams_cli.commands.landing_queue import tending
@@ -325,7 +340,7 @@ class Call:
         return tending(self)
 
     def start_landing(self) -> None:
-        """Start the lander, which may have been killed, if landings are open."""
+        """If landings are open, start the process that merges branches. It may have been killed."""
         if self._has_landings():
             from teams_cli.commands.landing_queue import start
 
@@ -338,7 +353,9 @@ class Call:
             return False
 
     def set_next_step(self) -> None:
-        """Set the caller's next step, which the answer shows: its task, another task, or waiting."""
+        """Set the next command that the answer shows. It continues the work of the caller, or waits for work. If all
+        work is done, set instead the sentence that says so.
+        """
         from teams_cli.tasks import overviews
         from teams_cli.views import work
 
@@ -346,8 +363,8 @@ class Call:
         self.done_text = "" if self.next_step else overviews.DONE
 
     def unexplained(self, *rules: str) -> list[str]:
-        """Return those of the rules that no answer has explained to the caller. They are noted as explained once this
-        answer was shown.
+        """Return those of the *rules* that no answer has explained to the caller yet. After this answer was shown, they
+        count as explained.
         """
         explained = presence.load(self.store, self.team, self.agent).explained or []
         new = [rule for rule in rules if rule not in explained]
@@ -358,8 +375,8 @@ class Call:
         return new
 
     def settle(self, team: str = "") -> None:
-        """Send notices that earlier changes still owe, because a process was killed or could not send them. The default
-        is the team to act in.
+        """Send notices of earlier changes that were not sent, for example because a process was killed. By default,
+        *team* is the team to act in.
         """
         try:
             team = team or self.given_team or self.only_team()
@@ -374,8 +391,9 @@ class Call:
                 notices.send_owed_by(self.store, team, kind, key)
 
     def note_return(self) -> None:
-        """Record a sign of life before the command looks at claims, if the caller was silent for a while. Else it would
-        be asked itself whether it is at work.
+        """Remember the caller's record as it is at the beginning of the command. If the caller was silent for a while,
+        renew its leases at once: otherwise the command might look at claims, and send the caller a warning of its
+        silence.
         """
         if self.caller is None or self.caller.is_human or not self.given_team:
             return
@@ -387,10 +405,10 @@ class Call:
             self.note_seen(refused=True)
 
     def note_seen(self, reading: bool = False, refused: bool = False) -> float:
-        """Record a sign of life of the caller and renew its leases. Return the seconds until the next time. After a
-        *refused* command as little as possible is written.
+        """Record a sign of life of the caller and renew its leases. Return the seconds until the next sign is due.
+        *reading* says that the command only reads. With *only_leases*, write nothing unless a lease has to be renewed.
 
-        The command itself is done, so a failure here is ignored.
+        The command can be answered without this, so a failure here is ignored.
         """
         if self.caller is None or self.caller.is_human or not self.given_team:
             return _NEVER
@@ -418,8 +436,9 @@ class Call:
             return _NEVER
 
     def note_work(self, agent: presence.Agent, checkout: str, is_due: bool = False) -> None:
-        """Note that the caller works in the *checkout*. If it is a worktree and the record of the *agent* changed, as
-        after a commit, or if a comparison *is_due*, compare its branch with those of others.
+        """Record that the caller works in the *checkout*. If this is a worktree, it is also compared with the work of
+        other agents. This takes long, so it is done only if it *is_due*, or if the record of the *agent* changed, for
+        example after a commit.
         """
         worktree, commit, main_checkout = "", "", checkout
         if environment.is_worktree(checkout):
@@ -431,7 +450,9 @@ class Call:
             self.notify_of_conflicts()
 
     def notify_of_conflicts(self) -> None:
-        """Notify the caller and the owners of branches that conflict with its worktree, each once."""
+        """Look for work of other agents that conflicts with the caller's worktree. Notify each agent that has such work
+        once.
+        """
         if presence.load(self.store, self.team, self.agent).worktree:
             from teams_cli.agents import overlaps
 
@@ -441,14 +462,14 @@ class Call:
                 self.say(f"your work could not be compared with that of others: {why}")
 
     def notify(self, team: Team) -> None:
-        """Start the process that runs the person's command for events of the team, if a setting names one."""
+        """Start the process that runs the person's command for events of the team, if a setting names a command."""
         if any(key.startswith("notify") for key in team.settings):
             from teams_cli.agents import notifying
 
             self.try_to(lambda: notifying.start(self.store, team, self.environ))
 
     def keep_alive(self, team: str) -> float:
-        """Record a sign of life of a caller that waits. Return the seconds until the next time."""
+        """Record a sign of life of a caller that waits. Return the seconds until the next sign is due."""
         self._seen = None
         return self.note_seen() if team == self.given_team else _NEVER
 
@@ -466,8 +487,8 @@ class Call:
             return ""
 
     def reminder(self, once_shown: OnceShown) -> str:
-        """Return a line about news that the caller was not shown yet; "" if there is none. Mail in it becomes the next
-        step.
+        """Return a line about news that the caller was not shown yet; "" if there is none. If the line does not show
+        all unread mail in full, the next command of the answer, if it has one, becomes the command that reads mail.
         """
         if self.caller is None or self.caller.is_human or not self.given_team:
             return ""
@@ -497,8 +518,9 @@ class Outcome:
 
 
 class Stream:
-    """An answer in parts. In a *live* one each part replaces the last. *output_of* returns the output or the history of
-    an agent, and *answer* takes the person's answer to a question by its id.
+    """An answer that consists of *parts*. If it is *live*, each part replaces the part before. The function *output_of*
+    takes the name of an agent, and returns its output or its history. The function *answer* takes the id of a question
+    and the person's answer to it.
     """
 
     def __init__(
@@ -515,8 +537,8 @@ class Stream:
 
 
 class Service:
-    """An answer that is a server to run until it ends. The *module*, below the package, has `run(call, settings) ->
-    int`. The *extra* installs the packages that the server needs.
+    """An answer that is a server, which runs until it ends. *module* is the module of `teams_cli` that has the function
+    `run(call, settings) -> int`. *extra* is the extra of `teams` to install if the server lacks a package.
     """
 
     def __init__(self, module: str, extra: str, settings: Mapping[str, Any]) -> None:
@@ -533,10 +555,10 @@ _BEGINNING = allocate_lock()
 
 
 class Attempt:
-    """Gives a change a uid, so that repeating a command whose answer was lost changes nothing a second time.
+    """Gives a change a uid, so that a repeated command, whose first answer was lost, changes nothing a second time.
 
-    Entering the context returns the uid: that of an earlier attempt with the same *words* (the command and its
-    arguments) that ended without an answer, else a new one.
+    Use it in a `with` statement, which returns the uid. *words* are the command and its arguments. If an earlier
+    attempt with these words ended without an answer, its uid is returned, else a new one.
     """
 
     def __init__(self, call: Call, *words: str) -> None:
@@ -557,7 +579,7 @@ class Attempt:
         """Record the attempt in its file. Return the uid of an earlier attempt without an answer, or else *new_uid*.
 
         Raises:
-            Busy: Nobody waits for the answer any more; a repeat may have begun.
+            Busy: Nobody waits for the answer any more, and the client may already have repeated the request.
         """
         if self._call.is_given_up():
             raise errors.Busy("the request was cancelled", "Nothing was changed. Repeat it.")

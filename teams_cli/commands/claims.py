@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 
 def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
+    """Claim the *task*. With *next*, claim the best ready task instead, and with *wait*, wait up to so many seconds
+    until one is ready.
+    """
     if (task is None) != next:
         raise errors.WrongUsage("the task is missing", "Write: teams claim-task ID, or teams claim-task --next")
     if wait is not None and not next:
@@ -46,7 +49,9 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
 
 
 def _land_interrupted(call: Call) -> None:
-    """Have a task land that the caller completed by a command that was killed then."""
+    """If the command with which the caller last completed a task was killed before it queued the landing of the task,
+    queue it now.
+    """
 
     def land() -> None:
         if key := presence.load(call.store, call.team, call.agent).completing:
@@ -58,7 +63,9 @@ def _land_interrupted(call: Call) -> None:
 
 
 def _claim_in_time(call: Call, wait: float) -> Task:
-    """Wait for a task that is ready for the caller, and claim it. Mail ends the wait, too."""
+    """Wait up to *wait* seconds for a task that is ready for the caller, and claim it. If unread mail comes first, the
+    wait ends with an error.
+    """
     from teams_cli.messages import inboxes
     from teams_cli.store import pace
 
@@ -108,11 +115,11 @@ def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float
 
 
 def add_next_task(call: Call, document: dict[str, Any], wait: float | None) -> dict[str, Any]:
-    """Add the caller's task to the answer under `claimed`: the one that it has, or the best ready one, which it claims.
-    With *wait*, wait so many seconds for one, unless other news comes first.
+    """Add a task of the caller to the answer under `claimed`: the task that it has. If it has none, claim the best
+    ready task and add this. With *wait*, wait so many seconds for a ready task, unless other news comes first.
 
-    The change of the command was made, so nothing is refused: in a closed team no task is added, and other failures are
-    reported.
+    The command that calls this has made its own change already, so it must not fail any more: in a closed team no task
+    is added, and other failures are only mentioned in the answer.
     """
 
     def find_task() -> News:
@@ -153,7 +160,9 @@ def add_news(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
 
 
 def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
-    """Return what *find_news* returns. In a closed team return nothing, and let the answer say who closed it."""
+    """Return the result of *find_news*. In a closed team, return an empty result, and add to the answer who closed the
+    team.
+    """
 
     def find() -> News:
         try:
@@ -168,8 +177,8 @@ def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
 
 
 def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_for_news: Callable[[], News]) -> News:
-    """Show the *document* of the change at once if that is possible, then return the news that *wait_for_news* returns.
-    If its time runs out, the answer says so and names the next step.
+    """Show the *document* about a change at once, if possible. Then return the news for which *wait_for_news* waits. If
+    this wait times out, the answer says so, and the next step is set.
     """
     if call.begin_answer(document):  # whatever ends the wait, the caller has seen that the change is made
         call.words = words_of_news
@@ -184,8 +193,8 @@ def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_f
 
 
 def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]:
-    """Wait for news for the caller. Claim a ready task at once, unless something else is to be done first.
-    If another agent was faster, the wait goes on.
+    """Wait for news for the caller. If a task is ready, claim it at once, unless other news asks for something that
+    comes first. If another agent claims the task before, the wait goes on.
 
     Raises:
         WaitRanOut: Nothing came within *timeout* seconds.
@@ -232,15 +241,17 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> dict[st
 
 
 def _comes_before_claim(entry: dict[str, Any]) -> bool:
-    """Whether the news asks for something that is to be done before a task is claimed, other than a reply."""
+    """Return whether the news in *entry* asks for something that the caller should do before it claims a task. If it
+    only asks for a reply, the claim comes first.
+    """
     from teams_cli.views import steps
 
     return bool(entry["next"]) and not steps.is_reply(entry["next"])
 
 
 def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
-    """Whether the message says nothing new to the caller, who is shown the claimed task. This holds for a message about
-    the loss or an edit of that task, and for one that offers a task.
+    """Return whether the message has nothing new for a caller that has just claimed the *task* and is shown it. The
+    message offers a task, or says that this *task* was lost or edited.
     """
     event, about = events.of(Message.from_json(message))
     if event in (events.TASK_ASSIGNED, events.TASK_READY):
@@ -282,6 +293,9 @@ def words_of_news(news: dict[str, Any]) -> Parts:
 
 
 def mail_lines(news: dict[str, Any]) -> Parts:
+    """Return the messages in the *news* as lines, each with its next step. If there are more messages than are shown,
+    the last line says how many.
+    """
     lines: Parts = []
     steps: set[str | None] = set()
     for message in news.get("messages", ()):

@@ -23,7 +23,7 @@ _IN_OTHER_SYSTEMS["question"] = "question_id request_id"
 
 
 class Parameter:
-    """One parameter of a command, for all faces."""
+    """One parameter of a command, for the command line, MCP and HTTP."""
 
     type: type = str
     """`str`, `int` or `float`. SECONDS and DAYS are `float`, and may be typed with a unit."""
@@ -74,60 +74,68 @@ class Parameter:
         self.default = () if self.many else False if self.flag else self.default
 
     def is_given(self, value: Any) -> bool:
-        """Whether the value differs from the default."""
+        """Return whether the value differs from the default."""
         return bool(value) if self.many else value != self.default
 
     @property
     def meaning(self) -> str:
-        """Its help, followed by the choices unless the help names them all."""
+        """The help of the parameter, followed by its choices unless the help names them all."""
         if all(choice in self.help for choice in self.choices):
             return self.help
         return f"{self.help} One of: {', '.join(self.choices)}."
 
     @property
     def is_id(self) -> bool:
-        """Whether its value is an id, or several ids."""
+        """Whether the value of the parameter is an id, or several ids."""
         return self.metavar == "ID"
 
     @property
     def duration(self) -> bool:
-        """Whether it is a length of time, which may have its unit."""
+        """Whether the value of the parameter is a length of time, which may have a unit."""
         return self.metavar in ("SECONDS", "DAYS")
 
     @property
     def key(self) -> str:
-        """Its key in requests: the declared one, or the older key."""
+        """The key of the parameter in requests: the one that is declared for it. If none is declared, it is
+        `older_key`.
+        """
         return self.called or self.older_key
 
     @property
     def older_key(self) -> str:
-        """Its key in requests of older versions: the first flag without dashes."""
+        """The key of the parameter in requests of older versions: its first flag or its word, without dashes and in
+        lower case. If the word is ID or NAME, the key is the attribute `name` instead.
+        """
         word = self.flags[0].lstrip("-").replace("-", "_")
         return self.name if word in ("ID", "NAME") else word.lower()
 
     @property
     def spellings(self) -> Iterable[str]:
-        """All its names in requests, its key first."""
+        """All names that the parameter may have in requests. Its `key` is the first of them."""
         return dict.fromkeys((self.key, self.older_key, *_IN_OTHER_SYSTEMS.get(self.key, self.also).split()))
 
     @property
     def usage(self) -> str:
-        """The usage of a parameter that is known by its place."""
+        """The word for a positional parameter in the usage of its command, in brackets if the parameter may be left
+        out.
+        """
         word = self.metavar + ("..." if self.many else "")
         return word if self.required or self.needed else f"[{word}]"
 
     @property
     def shown(self) -> str:
-        """The parameter in an error: its first flag, or the word for its place."""
+        """The parameter as an error names it: its first flag, or its word in the usage if it has no flags."""
         return self.usage if self.positional else self.flags[0]
 
     @property
     def placeholder(self) -> str:
-        """Return what follows its name in the usage: a blank and a word for its value, or "" for a switch."""
+        """The blank and the word for the value, as they follow the flag in the usage. It is "" for a parameter that has
+        no flag or takes no value.
+        """
         return "" if self.positional or self.flag else f" {self.metavar}"
 
     def check_bounds(self, value: Any) -> None:
-        """Check that the value, if it is a number with bounds, is within them.
+        """Check that the value is within the bounds of the parameter, if it has bounds.
 
         Raises:
             WrongUsage, InvalidValue: It is too small, too large or NaN.
@@ -140,7 +148,7 @@ class Parameter:
             raise refusal(f"{shown} is not a valid {self.shown}", f"Give a number from {self.least}{most}.")
 
     def convert(self, word: str) -> Any:
-        """Return the value that *word*, from the command line or a request, means.
+        """Return the value that *word* means. *word* comes from the command line or from a request.
 
         Raises:
             ValueError: It is not a number, or not one of the choices.
@@ -155,7 +163,9 @@ class Parameter:
 
 
 def _take(declared: Parameter | Command, values: dict[str, Any]) -> None:
-    """Set the attributes to the *values*. An attribute that the class does not declare is refused."""
+    """Set the attributes of *declared* to the *values*, which have the names of the attributes as keys. Raise TypeError
+    for a name that the class of *declared* does not have.
+    """
     for name, value in values.items():
         if not hasattr(type(declared), name):
             raise TypeError(f"{type(declared).__name__} declares no {name}")
@@ -163,13 +173,13 @@ def _take(declared: Parameter | Command, values: dict[str, Any]) -> None:
 
 
 def argument(word: str, help: str, **options: Any) -> Parameter:
-    """A parameter known by its place; required by default."""
+    """Return a positional parameter, which is required by default."""
     options.setdefault("required", True)
     return Parameter(word, help, **options)
 
 
 def option(flags: str, help: str, **options: Any) -> Parameter:
-    """A parameter known by its name."""
+    """Return a parameter that has flags and takes a value."""
     return Parameter(flags, help, **options)
 
 
@@ -178,12 +188,12 @@ EVERY_ROW = 1_000_000
 
 
 def row_limit(help: str, **options: Any) -> Parameter:
-    """The option by which a list shows only some of its rows."""
+    """Return the option by which a list shows only some of its rows."""
     return option("--limit", help, type=int, least=1, most=EVERY_ROW, metavar="N", **options)
 
 
 def switch(flags: str, help: str, **options: Any) -> Parameter:
-    """A parameter that is given or not."""
+    """Return an option without a value: it is given or not."""
     return Parameter(flags, help, flag=True, **options)
 
 
@@ -203,11 +213,15 @@ AS = option("--as", "Who you are, instead of $TEAMS_AGENT_ID.", metavar="AGENT",
 
 
 class Command:
-    """One command, for all faces.
+    """One command, for the command line, MCP and HTTP.
 
-    *run* takes a `Call` and the own parameters, and returns the document to answer with. Its help shows the *example*.
-    *traits* names the attributes below that are true. A user who types a word of *also* is shown this command, or how
-    to write it. `word/ID` is a word with a task behind it, and `word/TO` a word with an agent and more behind it.
+    The function *run* takes a `Call` and the values of the command's own *parameters*, and returns the document to
+    answer with. *doc* becomes the help, which also shows the *example*. *traits* names those of the attributes below
+    that are true for the command.
+
+    *also* has words that users may type instead of the name. Such a word is refused, and the refusal shows a usage: the
+    one given for the word, or else the usage of this command. `word/ID` stands for the word followed by a task, and
+    `word/TO` for the word followed by an agent and more.
     """
 
     group = ""
@@ -279,17 +293,17 @@ class Command:
 
     @property
     def parameters(self) -> list[Parameter]:
-        """All parameters, those that every command takes last."""
+        """All parameters of the command. The parameters that every command takes come last."""
         return [*self.own, *((TEAM, AS) if self.in_team else ()), ROOT, STORE, JSON]
 
     @property
     def places(self) -> list[Parameter]:
-        """Its parameters that are known by their place."""
+        """The positional parameters of the command."""
         return [parameter for parameter in self.own if parameter.positional]
 
     @property
     def options(self) -> dict[str, Parameter]:
-        """All its parameters that are known by a flag, by each flag."""
+        """The parameters of the command that have flags. A parameter with several flags is listed under each."""
         return {flag: each for each in self.parameters if not each.positional for flag in each.flags}
 
     @property
@@ -299,11 +313,13 @@ class Command:
 
     @property
     def whole_usage(self) -> str:
-        """Return the command with all arguments and options that it takes."""
+        """Return the command with all positional arguments that it takes."""
         return " ".join([self.name, *(place.usage for place in self.places)])
 
     def goes_beyond_held(self, values: Mapping[str, Any]) -> bool:
-        """Whether the values include one that agents with restricted permissions ("held" ones) may not simply use."""
+        """Return whether an agent with restricted permissions (a "held" one) may not simply run the command with these
+        *values*. The command is closed to such agents, or one of the parameters with a value is closed or limited.
+        """
         if self.held is None:
             return True
         opened = self.held.split()
@@ -312,9 +328,10 @@ class Command:
         )
 
     def answer(self, call: Call, values: dict[str, Any]) -> Any:
-        """Run the command with the *values* of exactly its own parameters. First send notices that earlier changes owe.
+        """Run the command with the *values* of all its own parameters. Before that, send notices of earlier changes
+        that were not sent yet.
 
-        The caller counts as alive, also while it waits.
+        Record that the caller is alive: when the command ends, and from time to time while it waits.
 
         Raises:
             NotAllowed: The permissions of the calling agent do not allow this.
@@ -354,7 +371,8 @@ class Command:
         return document
 
     def _read_ids(self, values: dict[str, Any]) -> Parameter | None:
-        """Split the values of parameters that take several ids. Return the parameter for one id, if it was given.
+        """Check the bounds of the *values*, and split each value that has several ids in one word. Return the parameter
+        that takes one id, if a value was given for it.
 
         Raises:
             WrongUsage, InvalidValue: A number is too small, too large or NaN; or an id is blank.
@@ -375,8 +393,8 @@ class Command:
         return id_parameter
 
     def _run_each(self, call: Call, values: dict[str, Any]) -> Any:
-        """Run the command; once for each id, if a parameter for one id got several. Return the document, or all
-        documents.
+        """Run the command and return its document. If several ids were given for the parameter that takes one id, run
+        the command for each id, and return a list of the documents.
         """
         id_parameter = self._read_ids(values)
         ids = each_name([values[id_parameter.name]]) if id_parameter else []
@@ -402,7 +420,9 @@ _OWN_FAULTS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPI
 
 
 def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
-    """Return the error for a failure after a change was stored. It must not say that nothing was changed."""
+    """Return the error to report if something failed after a change was stored. It says that something was changed,
+    unlike the *failure* itself.
+    """
     hint = "Repeat the command: what is done stays done."
     if isinstance(failure, errors.StorageFailed) and failure.hint:  # a repeat alone would fail again
         hint = f"{failure.hint} What is done stays done: a repeat does the rest."
@@ -410,7 +430,7 @@ def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
 
 
 def table(group: str, *commands: Command) -> dict[str, Command]:
-    """Return the commands of a module by name. The help shows them under the heading *group*."""
+    """Return the *commands* of a module, each under its name. The help shows them under the heading *group*."""
     for command in commands:
         command.group = group
     return {command.name: command for command in commands}

@@ -1,6 +1,7 @@
-"""Restrict agents with permissions below `all` to what the declarations open, under their own name and directory.
+"""Restrict agents with permissions below `all` to the commands and options that the declarations open (`Command.held`),
+under their own name and in their own directory.
 
-All faces check here: before a store is opened, and before a command runs.
+Command line, MCP and HTTP all check here: before a store is opened, and before a command runs.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ _NAMES_OF_MEMBER = ("display", "type")
 
 
 def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str, str]) -> None:
-    """Refuse a root, a store or user rules other than those that the agent was started with.
+    """Refuse a restricted agent that uses another root, another store or other rules of the user than those with which
+    it was started.
 
     Raises:
-        NotAllowed: They are others.
+        NotAllowed: The root, the store or the user's rules differ.
     """
     if holder.is_elsewhere(root, store, environ):
         raise permissions.not_allowed(
@@ -39,11 +41,13 @@ def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str
 
 
 def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
-    """Refuse what the declaration does not open to a caller with restricted permissions, and narrow what it opens in
-    part. The session of a caller in another process, as over HTTP, has its permissions.
+    """Refuse the *command*, or one of its *values*, if the caller's permissions are restricted and the command's
+    declaration does not open it to callers with restricted permissions. In paths that are allowed, links are resolved.
+
+    If the caller runs in another process, as over HTTP, its permissions are found in its session.
 
     Raises:
-        NotAllowed: The command, an option or a value is closed to it, or it acts as somebody else.
+        NotAllowed: The command, an option or a value is closed to the caller, or the caller acts as somebody else.
     """
     holder = environment.holder(call.environ)
     session = _session(call, holder)
@@ -79,7 +83,8 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
 def _refuse_value(
     level: str, command: Command, parameter: Parameter, limit: str | None, value: Any, own_team: str
 ) -> None:
-    """Refuse a value that the *limit* of the parameter does not allow: None allows no value, "" allows every value.
+    """Refuse a value that the *limit* of the parameter does not allow. The limit None allows no value, and "" allows
+    every value. Other limits list the allowed values, or allow only the agent's *own_team*.
 
     Raises:
         NotAllowed: The value is not allowed.
@@ -97,7 +102,7 @@ def _refuse_value(
 
 
 def _name_and_limit(opened: str) -> tuple[str, str]:
-    """Split an entry of `Command.held` into the name of a parameter and its limit, which is "" for any value."""
+    """Split a word of `Command.held` into the name of a parameter and its limit; "" if the word has no limit."""
     name, equals, limit = opened.partition("=")
     if equals:
         return name, limit
@@ -106,8 +111,8 @@ def _name_and_limit(opened: str) -> tuple[str, str]:
 
 
 def _path_inside(level: str, session: Session | None, start: str, path: str, parameter: Parameter) -> str:
-    """Return the path without links, if it is in the agent's working directory, and no program takes commands from that
-    file.
+    """Return the *path* with all links resolved. Refuse a path outside the agent's working directory. Also refuse a
+    path from which a program might take commands: a hidden file, a file with a second name, or another repository.
     """
     allowed = _working_directory(session) if session else ""
     whole_path = os.path.realpath(os.path.join(start, path))
@@ -127,7 +132,9 @@ def _working_directory(session: Session) -> str:
 
 
 def _is_in_inner_repository(working_directory: str, directory: str) -> bool:
-    """Whether the directory is in another checkout than *working_directory*, one whose git data the agent can write."""
+    """Return whether the directory is in a repository inside *working_directory*. The agent can write such a
+    repository's git configuration, which could make git run commands.
+    """
     inner = environment.checkout_around(os.path.realpath(directory))
     outer = environment.checkout_around(working_directory)
     if not inner or not outer or inner == outer:
@@ -138,7 +145,9 @@ def _is_in_inner_repository(working_directory: str, directory: str) -> bool:
 
 
 def _refuse_other_identity(holder: Holder, call: Call) -> None:
-    """Refuse a caller that is neither the restricted agent nor its child, or that acts in another team."""
+    """Refuse a call under a name other than that of the restricted agent or of its child. Also refuse a call in a team
+    other than the agent's.
+    """
     name = call.caller.name if call.caller else ""
     if holder.agent and name != holder.agent and not _is_child(call, name, holder.agent):
         action = f"act as {name}" if name else "act under no name"
@@ -149,7 +158,7 @@ def _refuse_other_identity(holder: Holder, call: Call) -> None:
 
 
 def _is_child(call: Call, name: str, parent: str) -> bool:
-    """Whether *name* is that of an agent inside the client of *parent*."""
+    """Return whether the agent *name* runs inside the client of the agent *parent*."""
     try:
         member = call.load_team().member(name)
     except errors.TeamsError:
@@ -158,8 +167,8 @@ def _is_child(call: Call, name: str, parent: str) -> bool:
 
 
 def _session(call: Call, holder: Holder | None) -> Session | None:
-    """Return the session of the calling agent, or of the agent in whose client it runs; None if `teams` started
-    neither.
+    """Return the session of the calling agent. If it runs in the client of another agent, return that agent's session.
+    Return None if `teams` started neither of them.
     """
     if call.caller is None or call.caller.is_human:
         return None

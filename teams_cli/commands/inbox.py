@@ -96,8 +96,8 @@ def _command_for_more(messages: Reading, all: bool, from_: str | None) -> str:
 
 
 def _set_next_step(call: Call, messages: Reading) -> None:
-    """Set the next step to the command that follows the messages. If they ask for nothing, set it to the caller's next
-    step.
+    """Set the next step of the answer to the command that the messages ask for. If they ask for nothing, it is the
+    command with which the caller continues its work.
     """
     from teams_cli.views import mail, steps
 
@@ -111,6 +111,9 @@ def _set_next_step(call: Call, messages: Reading) -> None:
 
 
 def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
+    """Wait up to *wait* seconds for a message, and return the messages. The wait also ends when an agent that the
+    caller started ends, or the team is closed.
+    """
     from teams_cli.agents import ending
     from teams_cli.store import pace
     from teams_cli.tasks import overviews
@@ -158,6 +161,9 @@ def _sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
 
 
 def _list_agents(call: Call) -> Any:
+    """Return the members of the team. If the start of an agent was interrupted, this agent is removed from the team
+    first.
+    """
     from teams_cli.views import agents
 
     team = call.load_team()
@@ -182,6 +188,7 @@ def _attend(call: Call) -> Any:
 
 
 def _reply(call: Call, message: str, text: str) -> Any:
+    """Answer the message. If it asks a question, answer the question. If the caller has no task, set the next step."""
     from teams_cli.questions import answering
 
     if question := answering.asked_by(call.store, call.team, call.caller, message):
@@ -197,7 +204,9 @@ def _reply(call: Call, message: str, text: str) -> Any:
 
 
 def _answer_question(call: Call, question: Question, message: str, text: str) -> dict[str, Any]:
-    """Answer the question that the message asks, and return the answer in the form of a reply."""
+    """Record *text* as the answer to the *question* that the *message* asks. Return the answer in the form of a
+    message.
+    """
     from teams_cli.questions import answering
 
     original = reading.received(call.store, call.team, call.agent, message)
@@ -232,6 +241,7 @@ def words_of_read(messages: list[dict[str, Any]]) -> Parts:
 
 
 def _message_lines(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
+    """Return the lines of a message: a head and its text. With *is_bounded*, a long text is cut."""
     answered = f", answers {document['replyTo']}" if "replyTo" in document else ""
     handled = ", handled" if document.get("handledAt", "") > document.get("readAt", "") else ""
     must_be_acknowledged = "ackBy" in document and "reach" not in document and not handled

@@ -74,6 +74,9 @@ def _history(call: Call, since: str | None, limit: int | None, follow: bool) -> 
 
 
 def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -> Iterator[dict[str, Any]]:
+    """Yield the newest entries of the history since *moment*, but at most *limit*. After that, yield new entries for
+    ever.
+    """
     shown_to = 0
     for position, entry in history.newest(call.store, team, moment, limit):
         shown_to = position
@@ -91,6 +94,9 @@ def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -
 
 
 def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
+    """Change a setting of the team. With *user*, change the user's default of the setting instead. *of* names an agent
+    or a run whose budget is set.
+    """
     if key == budgets.SETTING and not user:
         return _set_budget(call, value, of)
     if of is not None:
@@ -109,7 +115,9 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
 
 
 def _source(value: str, changed: str) -> str:
-    """Return where a setting has its value from, now that its value in *changed* (`team` or `user`) was set."""
+    """Return where the value of a setting comes from after *value* was set: from *changed*, which is `team` or `user`.
+    If *value* only resets the setting, return `default`.
+    """
     return "default" if settings.is_default(value) else changed
 
 
@@ -119,7 +127,9 @@ def words_of_set(done: dict[str, Any]) -> list[str]:
 
 
 def _set_budget(call: Call, value: str, of: str | None) -> Any:
-    """Set the number of tokens that may be used, and resume agents whose mail waited for it."""
+    """Set the budget of the team. If *of* names an agent or a run, set its budget instead. Then wake all agents with
+    mail, because some may have been waiting for a higher budget.
+    """
     if of is None:
         changed: Any = settings.change(call.store, call.team, call.caller, budgets.SETTING, value)
     else:
@@ -130,6 +140,9 @@ def _set_budget(call: Call, value: str, of: str | None) -> Any:
 
 
 def _set_of_user(call: Call, key: str, value: str) -> Any:
+    """Set the user's default of a setting for new teams. If *key* is `store`, set the store that the user's commands
+    use. Return the value now in effect.
+    """
     if call.agent != HUMAN:
         raise errors.NotAllowed("only the human may set defaults", f"Run it with --as {HUMAN}.")
     user_config = config.own_of(call.store.root)
@@ -162,6 +175,12 @@ def _version(call: Call) -> Any:
 
 
 def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
+    """Examine all teams, and return the findings. With *only*, examine this team, and with *client*, examine this
+    client. The exit status is 1 if there is a problem.
+
+    *fix* repairs what can be repaired in teams. The client takes a turn if *turn* is set. With *wake*, see whether mail
+    wakes it; without *turn*, this is done anyway for a client that people use in a terminal.
+    """
     from teams_cli.doctor import clients
     from teams_cli.doctor import teams as of_teams
 
@@ -216,7 +235,9 @@ def _watch(call: Call, once: bool) -> Any:
 
 
 def _answer(call: Call, team: str, question: str, text: str) -> str:
-    """Store the person's answer to a question, and return the outcome in a line."""
+    """Store the person's answer to a question, which was typed in the live view. Return a line that says what came of
+    it, or why it was refused.
+    """
     try:
         console.require_person(call, team)
         return f"{question}: {console.settle(call.store, questions.get(call.store, team, question), text)}"
@@ -225,7 +246,9 @@ def _answer(call: Call, team: str, question: str, text: str) -> str:
 
 
 def _output(call: Call, team: str, agent: str) -> list[Any]:
-    """Return the newest output of an agent, or the newest history entries of an agent that `teams` did not start."""
+    """Return the newest output of an agent. If `teams` did not start the agent, return its newest entries of the
+    history instead.
+    """
     session = sessions.find(call.store, team, agent)
     if session:
         return list(logs.tail(call.store, team, agent, session.turns, _MOST_LINES))
@@ -233,8 +256,8 @@ def _output(call: Call, team: str, agent: str) -> list[Any]:
 
 
 def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
-    """Yield the present view of the team, then a new one after each change, with the history entries since the previous
-    one.
+    """Yield the present view of the team. After each change, yield a new view. It has also the entries of the history
+    that came since the view before.
     """
     watch = call.store.watch(team)
     try:
@@ -255,12 +278,14 @@ def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
 
 
 def _lasting(frame: dict[str, Any]) -> dict[str, Any]:
-    """Return the frame without `course`, whose estimate changes even if nothing happens."""
+    """Return the frame without the field `course`: this has an estimate that changes even if nothing happens."""
     return {key: value for key, value in frame.items() if key != "course"}
 
 
 def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool) -> Iterator[dict[str, Any]]:
-    """Yield the events that happen from now on. The command runs for each batch of them."""
+    """Yield the events of these *kinds* that happen from now on, in batches. If *command* is given, it is run for each
+    batch. With *once*, end after the first batch.
+    """
 
     def current() -> dict[str, dict[str, Any]]:
         events = notifying.current_events(call.store, call.load_team())
@@ -302,7 +327,7 @@ def words_of_doctor(document: dict[str, Any]) -> Parts:
 
 
 def _remedy(finding: dict[str, Any]) -> str:
-    """Return the remedy, which is shown once after several findings that have the same one."""
+    """Return what to do about the finding; "" if nothing has to be done, or nothing is known."""
     return "" if finding.get("level") in (None, "fixed") else str(finding["remedy"] or "")
 
 
@@ -386,7 +411,9 @@ def _message(message: dict[str, Any]) -> list[str]:
 
 
 def reach_in_short(message: dict[str, Any]) -> str:
-    """Return the states of a message for its recipients, in brackets; "" if they are not known."""
+    """Return in brackets how far the message got: its state for each recipient, and whether its acknowledgement is
+    overdue; "" if this is not known.
+    """
     counts = Counter(state_in_words(each) for each in message.get("reach", ()))
     has_one_recipient = sum(counts.values()) == 1
     states = [state if has_one_recipient else f"{count} {state}" for state, count in counts.items()]

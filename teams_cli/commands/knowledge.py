@@ -37,6 +37,7 @@ _MOST_STALE = 10
 
 
 def _whoami(call: Call) -> Any:
+    """Return the name, the role and the team of the caller, and the source of each value."""
     sources = call.name_sources()
     team_name = sources["team"][0]
     document: dict[str, Any] = {
@@ -176,8 +177,8 @@ def words_of_who(document: dict[str, Any]) -> Parts:
 
 
 def words_of_brief(document: dict[str, Any]) -> Parts:
-    """Show the situation of an agent in at most 1,500 characters. If that is too little, the least important lines are
-    left out.
+    """Show the situation of an agent in at most 1,500 characters. If there is more to show, the least important lines
+    are left out.
     """
     if "members" not in document:
         return [*_outside(document), f"next: {document['next']}"]
@@ -212,7 +213,9 @@ def _outside(document: dict[str, Any]) -> list[str]:
 
 
 def _membership(document: dict[str, Any]) -> str:
-    """Return the teams of an agent that named none, and how to choose one."""
+    """Return a phrase about the teams of an agent that named no team. If it is in several, the phrase lists them and
+    says how to choose one. If it is in none, the phrase says so.
+    """
     if document.get("memberOf"):
         return f"a member of {', '.join(document['memberOf'][:20])}; choose with --team NAME or TEAMS_TEAM"
     return "in no team"
@@ -242,7 +245,9 @@ def _mine(document: dict[str, Any]) -> RankedLines:
 
 
 def _state(task: dict[str, Any]) -> str:
-    """Return the state of a task of the reader: the time left of its claim, its blockers and its plan."""
+    """Return, in brackets, what the reader has to know about its own task: the time left of its claim if this is short,
+    the blockers for which it waits, and the state of its plan.
+    """
     facts = []
     if task["leaseEndsSoon"]:
         facts.append(f"{length_of(task['leaseSeconds'])} left: any `teams` command renews it")
@@ -271,8 +276,8 @@ def _waiting(document: dict[str, Any]) -> RankedLines:
 
 
 def _first(label: str, ids: list[str], count: int, command: str) -> str | None:
-    """Return a line with the first things that wait, how many more there are, and the *command* that lists them; None
-    if nothing waits.
+    """Return a line about messages, questions or plans that wait. *ids* has the first of them. If *count* is higher,
+    the line says how many more there are, and names the *command* that lists them. None if nothing waits.
     """
     more = f" and {count - len(ids)} more: {command}" if count > len(ids) else ""
     return f"{label}: {', '.join(ids)}{more}" if ids else None
@@ -296,7 +301,9 @@ def _others(document: dict[str, Any]) -> RankedLines:
 
 
 def _end(task: dict[str, Any], leads: bool) -> str:
-    """Return a line about a finished task with its owner. A leader also sees its check and its reviewer."""
+    """Return the id of a finished task with its owner. For a reader that *leads*, add whether it was checked, and who
+    accepted it.
+    """
     facts = [task["by"]]
     if leads:
         facts += ["checked"] if task.get("checked") else []
@@ -305,7 +312,9 @@ def _end(task: dict[str, Any], leads: bool) -> str:
 
 
 def _named(ended: list[str]) -> str:
-    """Return the ended tasks by name; if there are many, only their ids or their number."""
+    """Return the *ended* tasks as one text. If this is too long, only their numbers are given. If even these are too
+    long, only their count is given.
+    """
     in_full = ", ".join(ended)
     if len(in_full) <= _LONGEST_LIST:
         return in_full

@@ -1,4 +1,6 @@
-"""Landings in other commands: of a task that is completed, kept going by waits, and shown in words."""
+"""Landings in other commands: a completed task is queued to land, waits keep landings going, and answers show landings
+in words.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,10 @@ _EVERY = 30.0
 
 
 def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
-    """Return the task that was just completed. If completed tasks land by themselves, queue it, and add the outcome
-    under `lands`: that of the first two seconds, or with *patience* of up to 30.
+    """Return the task, which was just completed, as JSON.
+
+    If completed tasks land by themselves, queue the task, and add the landing under `lands`. This is the state of the
+    landing after two seconds. With *patience*, it is its state after up to 30 seconds.
     """
 
     def land() -> Any:
@@ -44,10 +48,11 @@ def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
 
 
 def note_completing(call: Call, task_id: str) -> None:
-    """Note that the caller is about to complete the task, so that it lands even if the command is killed.
+    """Note that the caller is about to complete the task. If the command is killed after that, the task lands all the
+    same.
 
-    The note stands in the record of the caller, whose next claim queues the landing. If the human accepts the task, it
-    stands in the record of its owner.
+    The note is in the caller's record, and the caller's next claim queues the landing. If the human accepts the task,
+    the note is in the record of the task's owner.
     """
     try:
         if lands_by_itself(call):
@@ -59,22 +64,26 @@ def note_completing(call: Call, task_id: str) -> None:
 
 
 def note_queued(call: Call, task: Task) -> None:
-    """Note that the landing of the task is queued, if `note_completing` noted that it was about to be completed."""
+    """Remove the note that `note_completing` made about the task, if there is one. The task is queued to land, or does
+    not have to land yet.
+    """
     agent = _who_lands(call, task)
     if agent and presence.load(call.store, call.team, agent).completing == task.id:
         presence.note_completing(call.store, call.team, agent, None)
 
 
 def _who_lands(call: Call, task: Task) -> str | None:
-    """Return the member whose next claim queues the landing of the task if this command is killed; None if nobody's
-    does.
+    """If this command is killed, it has not queued the landing of the task. Return the member whose next claim does it
+    then; None if no member does.
     """
     agent = task.owner if call.known_caller.is_human else call.agent
     return agent if agent and call.load_team().member(agent) else None
 
 
 def land_interrupted(call: Call, task_id: str) -> None:
-    """Queue the landing of a task that the caller completed by a command that was killed before it did so."""
+    """Queue the landing of a task that the caller completed. The command that completed it was killed before it could
+    do so.
+    """
     task = tasks.get(call.store, call.team, task_id)
     if task.status == "completed":
         call.say(f"{task_id} is queued to land now: the command that completed it was interrupted")
@@ -84,12 +93,14 @@ def land_interrupted(call: Call, task_id: str) -> None:
 
 
 def lands_by_itself(call: Call) -> bool:
-    """Whether completed tasks of the team are queued to land at once."""
+    """Return whether completed tasks of the team are queued to land at once."""
     return settings.lands_by_itself(call.load_team()) and extensions.provided("land a completed task") is not None
 
 
 def start(call: Call) -> bool:
-    """Start the lander, which may have been killed, if landings are open, and return whether they are."""
+    """If landings are open, start the process that merges branches (the lander), because it may have been killed.
+    Return whether landings are open.
+    """
     from teams_cli.tasks import landings
 
     try:
@@ -102,8 +113,8 @@ def start(call: Call) -> bool:
 
 
 def tending(call: Call) -> Callable[[Alarm], None]:
-    """Return a function for waits to call before each look. It starts the lander every 30 seconds while landings are
-    open.
+    """Return a function that waits call each time before they look for news. While landings are open, it starts the
+    process that merges branches every 30 seconds, because the process may have been killed.
     """
     due = 0.0
 
@@ -118,7 +129,9 @@ def tending(call: Call) -> Callable[[Alarm], None]:
 
 
 def landed_line(task: dict[str, Any], more: str = "") -> list[Any]:
-    """Return the line of a task, with the outcome of its landing if that was just queued."""
+    """Return the line of a changed task, with the text *more* and the state of its landing. If the landing was
+    rejected, lines about this follow.
+    """
     landing = task.get("lands")
     if landing is None:
         return line(task, more)
@@ -137,7 +150,7 @@ def words_of_landing_asked(landing: dict[str, Any]) -> Parts:
 
 
 def lines_of_landing(landing: dict[str, Any]) -> Parts:
-    """Show the state of a landing. If it was rejected, its owner is shown all that is needed to fix it."""
+    """Return lines about a landing: its state, the reason why it was rejected, and how to fix this."""
     head = f"{landing['id']}: {landing['state']}, {landing['task']} onto {landing['onto']}"
     if landing["state"] == "landed" and "merge" in landing:
         head += f" is {landing['merge'][:_COMMIT]}"
@@ -154,7 +167,9 @@ def lines_of_landing(landing: dict[str, Any]) -> Parts:
 
 
 def _conflict(landing: dict[str, Any]) -> list[str]:
-    """Show the conflicting files, the owner of the other change, and how to fix it."""
+    """Return lines about the conflict of a landing: the conflicting files, the owner of the other change, and how to
+    resolve it. The list is empty if there is no conflict.
+    """
     if not landing.get("files"):
         return []
     from teams_cli.agents import regions  # slow to import, and few landings conflict

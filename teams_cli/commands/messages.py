@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 def _send(
     call: Call, to: list[str], text: str, to_owners_of: str | None, fyi: bool, ack_required: bool, uid: str | None
 ) -> Any:
+    """Send a message. If the caller gives no *uid*, one is made, so that a command that is repeated because its answer
+    was lost sends no second message.
+    """
     names = each_name(to)
     team = call.load_team()
     if len(to) > 1:
@@ -67,7 +70,9 @@ def _send(
 
 
 def _refuse_reversed(team: Team, to: str, names: list[str], text: str) -> None:
-    """Refuse a text that is the name of a member, if none of the *names* in the place of recipients is."""
+    """Refuse a message whose recipient and text were swapped: the *text* is the name of a member, and none of the
+    recipients' *names* is.
+    """
     members = {*team.active_names(), HUMAN}
     if text in members and not members.intersection(names) and to != "leader":
         hint = f'Write the recipient first: teams send-message {text} "{to}"'
@@ -75,7 +80,7 @@ def _refuse_reversed(team: Team, to: str, names: list[str], text: str) -> None:
 
 
 def _names_to_come(call: Call, team: Team, names: list[str]) -> list[str]:
-    """Return the names that nobody has yet, for which mail is kept until somebody joins under them."""
+    """Return those of the *names* that belong to agents that have yet to join. Messages to them are kept until then."""
     if all(name in (HUMAN, "leader") or team.find(name) for name in names):
         return []
     from teams_cli.membership import joining
@@ -84,8 +89,8 @@ def _names_to_come(call: Call, team: Team, names: list[str]) -> list[str]:
 
 
 def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> None:
-    """Refuse a text without quotes, because its first words would be taken for recipients. *words* are the arguments
-    before the last one, which is *text*.
+    """Refuse a message whose text was written without quotes, because its first words would be taken for recipients.
+    *text* is the last argument, and *words* are the arguments before it.
     """
 
     def is_known(word: str) -> bool:
@@ -103,7 +108,9 @@ def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> Non
 
 
 def _other_owners(call: Call, task_refs: str) -> list[str]:
-    """Return the owners of the tasks, whose references are separated by commas, without the caller."""
+    """Return the owners of the tasks, except for the caller. Refuse a task that has no owner. Also refuse the tasks if
+    the caller owns all of them.
+    """
     from teams_cli.tasks import tasks
 
     owners = []
@@ -119,6 +126,9 @@ def _other_owners(call: Call, task_refs: str) -> list[str]:
 
 
 def _broadcast(call: Call, text: str, uid: str | None) -> Any:
+    """Send a message to all other members. If the caller gives no *uid*, one is made, so that a command that is
+    repeated because its answer was lost sends no second message.
+    """
     if uid is None and call.caller:
         with Attempt(call, "broadcast-message", text) as attempt:
             return _broadcast(call, text, attempt)
@@ -129,8 +139,8 @@ def _broadcast(call: Call, text: str, uid: str | None) -> Any:
 
 
 def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the message as JSON, with the recipients that have yet to join, those that were stopped, and those that
-    may not read it because they were notified that all work is done.
+    """Return the message as JSON, and add which recipients may read it late or never. These are the agents that have
+    yet to join (*expected*), that were stopped, and that were notified that all work is done.
     """
     document: dict[str, Any] = message.to_json()
     if expected:
@@ -148,7 +158,9 @@ def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) ->
 
 
 def _is_gone(call: Call, name: str) -> bool:
-    """Whether the agent was stopped, or, if `teams` did not start it, its process has ended."""
+    """Return whether the agent will not read any more: it was stopped. For an agent that `teams` did not start, this is
+    the case if its process has ended.
+    """
     from teams_cli.agents import sessions
 
     if sessions.find(call.store, call.team, name):
@@ -157,7 +169,9 @@ def _is_gone(call: Call, name: str) -> bool:
 
 
 def was_notified_of_end(call: Call, name: str) -> bool:
-    """Whether the agent was notified that nothing is left to do, and neither waits nor can be woken."""
+    """Return whether the agent may have ended its work: it was notified that nothing is left to do, it does not wait
+    for more, and nothing can wake it.
+    """
     agent = presence.load(call.store, call.team, name)
     was_notified = any(key.startswith("settled:") for key in agent.told)
     if not was_notified or agent.waiting or name == call.load_team().leader:

@@ -16,7 +16,9 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 class Table:
-    """Rows under headings; in plain text aligned columns, on a terminal a table."""
+    """Rows under headings. On a terminal they are drawn as a table, and in plain text as aligned columns. *empty* is
+    shown if there are no rows.
+    """
 
     def __init__(self, columns: list[str], rows: list[list[str]], empty: str = "") -> None:
         self.columns = columns
@@ -30,22 +32,24 @@ def present(*lines: str | None) -> Parts:
 
 
 def ago(at: str | None) -> str:
-    """Return how long ago the time was: `35 s ago`; a dash for None."""
+    """Return how long ago the time *at* was, such as `35 s ago`; a dash if *at* is None."""
     return "-" if at is None else f"{age(at)} ago"
 
 
 def is_old(at: str) -> bool:
-    """Whether the time is so long ago that its age is worth showing."""
+    """Return whether the time is old enough that its age is worth showing."""
     return seconds_since(at, SystemClock().now()) >= _OLD
 
 
 def age(at: str, now: datetime | None = None) -> str:
-    """Return how long the time is ago, or was ago at *now*: `35 s`."""
+    """Return the length of time from *at* until *now*, such as `35 s`. If *now* is None, it is the present time."""
     return length_of(seconds_since(at, now or SystemClock().now()))
 
 
 def clock_time(at: str | None) -> str:
-    """Return the time by the clock of this machine: `14:05:09` if it is today's, else with its date; `-` for None."""
+    """Return the time *at* by the clock of this machine, such as `14:05:09`. If it was not today, the date comes first.
+    Return a dash if *at* is None.
+    """
     if at is None:
         return "-"
     try:
@@ -57,18 +61,20 @@ def clock_time(at: str | None) -> str:
 
 
 def agent_state(agent: dict[str, Any]) -> str:
-    """Return the state of a listed agent; if its provider limits it, also until when."""
+    """Return the state of an agent in a list. If its provider limits it, add until when."""
     state = str(agent.get("trouble") or agent["state"])
     return f"{state} until {clock_time(agent['limitedUntil'])}" if state == "limited" else state
 
 
 def time_left(moment: str) -> str:
-    """Return the time that is left until the moment, rounded up to a second: `4 min left`."""
+    """Return the time that is left until the *moment*, such as `4 min left`."""
     return f"{length_of(1 - seconds_since(moment, SystemClock().now()))} left"
 
 
 def length_of(seconds: float) -> str:
-    """Return the time in the largest unit of which it has at least one: `5 min`."""
+    """Return a number of seconds as a whole number of the largest unit that fits, such as `5 min`. The units are days,
+    hours, minutes and seconds.
+    """
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
@@ -76,5 +82,5 @@ def length_of(seconds: float) -> str:
 
 
 def counts_of(by_status: dict[str, int]) -> str:
-    """Return the number of tasks for each status in words: `2 completed, 1 pending`."""
+    """Return in words how many tasks have each status: `2 completed, 1 pending`."""
     return ", ".join(f"{count} {status}" for status, count in by_status.items() if count) or "no tasks"

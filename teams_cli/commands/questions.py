@@ -1,4 +1,6 @@
-"""Commands on questions, and the person's console."""
+"""Commands on questions, and the person's console: questions to the human, one at a time, alone or beside another
+command.
+"""
 
 from __future__ import annotations
 
@@ -81,6 +83,9 @@ _TRIES = 3
 def _ask(
     call: Call, question: str, to: list[str], timeout: float | None, no_wait: bool, depth: Depth | None, human: bool
 ) -> Any:
+    """Ask a question, start the process that collects the answers if one is needed, and wait for the answers. With
+    *no_wait*, do not wait.
+    """
     store, team = call.store, call.team
     if call.environ.get(SANDBOX) and not human and settings.value(call.load_team(), "broadcast") == "agents":
         raise errors.NotAllowed(
@@ -98,7 +103,9 @@ def _ask(
 
 
 class _Collecting:
-    """The process that collects the answers. The command that waits for them starts it again if it is killed."""
+    """The process that collects answers. It forks agents and lets the forks answer, and runs commands that answer for
+    agents. If it is killed, the command that waits for the answers starts it again.
+    """
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -115,7 +122,7 @@ class _Collecting:
         self._process = (pid, processes.process_started(pid), processes.pid_scope(store.host)) if pid else None
 
     def look_after(self, question: Question, alarm: pace.Alarm) -> None:
-        """Start the process again if it was killed, and let the alarm ring when it ends."""
+        """If the process was killed before it was done, start it again. Set the *alarm* for the end of the process."""
         from teams_cli.agents import answering as collector
 
         if self._process is None:
@@ -128,12 +135,14 @@ class _Collecting:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process runs, as far as that can be known."""
+        """Whether the process runs. True as well if this can't be known."""
         return self._process is not None and processes.has_ended(*self._process) is not True
 
 
 def _wait_for_answers(call: Call, asked: Question, collecting: _Collecting) -> Question:
-    """Wait until the question has its answers, its time ends, or nobody is left who could answer."""
+    """Wait until the question has all its answers, until its time ends, or until nobody is left who could answer.
+    Return the question as it is then.
+    """
     alarm = pace.Alarm()
 
     def settled() -> bool:

@@ -31,7 +31,9 @@ _A_WHILE = 60.0
 
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
-    """Return the task as JSON, with its open blockers, and whether its assignee and its reviewer have yet to join."""
+    """Return the task as JSON, with its open blockers. The document also says whether the assignee and the reviewer
+    have yet to join the team.
+    """
     document = with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
     # The task may have been changed just now, so failures of what follows are only reported.
     if task.assignee and call.try_to(lambda: call.load_team().member(task.assignee or "") is None):
@@ -42,7 +44,9 @@ def to_document(call: Call, task: Task) -> dict[str, Any]:
 
 
 def _is_expected(call: Call, reviewer: str) -> bool:
-    """Whether the reviewer is neither a member nor a role nor the human."""
+    """Return whether the *reviewer* is an agent that has yet to join the team. Return False if it is the name of a
+    role.
+    """
     team = call.load_team()
     if reviewer == HUMAN or team.member(reviewer):
         return False
@@ -50,8 +54,8 @@ def _is_expected(call: Call, reviewer: str) -> bool:
 
 
 def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """Return the task with the end of its lease computed anew, because the system's clock may have been set since it
-    was stored.
+    """Return the *document* of a task with the end of its lease computed anew. The stored end is wrong if the system's
+    clock was set since.
     """
     if "leaseExpiresAt" not in document:
         return document
@@ -59,7 +63,7 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """Add the state and the result of each blocker of the task to the document, under `blockers`."""
+    """Add the task's blockers to the document, under `blockers`, with their titles, owners and results."""
     blockers = []
     for key in document.get("blockedBy", ()):
         try:
@@ -73,7 +77,9 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """Add the ids of the unfinished tasks that the task blocks to the document, under `blocks`; not in large teams."""
+    """Add to the document, under `blocks`, the ids of the unfinished tasks that wait for the task. In a large team, add
+    nothing, because the search would take long.
+    """
     if call.store.last(call.team, TASK) > _MOST_LOOKED_AT:
         return document
     every = tasks.all_of(call.store, call.team, [])
@@ -82,9 +88,8 @@ def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_plan(call: Call, task: Task, document: dict[str, Any]) -> dict[str, Any]:
-    """Add the state of the task's plan under `plan` and `planId`: its owner's plan, or the one that was approved.
-
-    `plan` is `required` if the task needs a plan and has none.
+    """Add the status of the task's plan as `plan`, and its id as `planId`. It is the plan of the task's owner, or else
+    the approved plan. If the task needs a plan and has none, `plan` is `required`.
     """
     if not task.plan_required and task.status != IN_PROGRESS:
         return document
@@ -96,10 +101,11 @@ def with_plan(call: Call, task: Task, document: dict[str, Any]) -> dict[str, Any
 
 
 def taken(call: Call, task: Task) -> dict[str, Any]:
-    """Return the task as JSON for its new owner, with the results of its blockers, its previous owner, and unread
-    pages.
+    """Return the task as JSON for its new owner. It has the results of the blockers, the previous owner, and the pages
+    that the caller has not read.
 
-    The next step is to complete it. If it needs a plan and none is approved, the next step is to propose one.
+    Also set the next step: to complete the task. If the task needs a plan and none is approved, the next step is to
+    propose a plan.
     """
     from teams_cli.views import steps
 
@@ -129,8 +135,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
 
 def _missing_commits(call: Call) -> dict[str, Any]:
-    """Return under `behind` how many commits of the branch on which the work will land the caller's worktree lacks, and
-    the subjects of the newest.
+    """Compare the caller's worktree with the branch on which its work will land. Return under `behind` how many commits
+    of the branch the worktree lacks, and the subjects of the newest of them. Empty if it lacks none.
     """
     worktree = environment.checkout_around(call.workplace) if call.workplace else ""
     if not worktree or not environment.is_worktree(worktree) or not settings.lands_by_itself(call.load_team()):
@@ -148,13 +154,15 @@ def _missing_commits(call: Call) -> dict[str, Any]:
 
 
 def _unexplained(call: Call, task: Task) -> list[str]:
-    """Return which rules the owner of the task was not shown yet: `lease`, again after a change, and `check`."""
+    """Return which of the rules `lease` and `check` have to be explained to the owner of the task, because they were
+    not yet. After the length of leases was changed, `lease` is explained again.
+    """
     rules = [f"lease:{leases.lease_seconds(call.load_team()):g}", *(["check"] if task.check else [])]
     return [rule.partition(":")[0] for rule in call.unexplained(*rules)]
 
 
 def unshown_pages(call: Call) -> dict[str, Any]:
-    """Return the pages that the caller was not shown under `pages`; nothing if there are none."""
+    """Return under `pages` the pages that the caller was not shown yet; empty if there are none."""
     from teams_cli.teams import pages
 
     unshown = call.try_to(lambda: pages.unshown(call.store, call.team, call.agent, call.once_shown))
@@ -162,8 +170,8 @@ def unshown_pages(call: Call) -> dict[str, Any]:
 
 
 def _last_signs_of_owner(call: Call, loss: Note) -> dict[str, str | None]:
-    """Return the previous owner's last sign of life, its status line, and its worktree if that is on this machine.
-    *loss* is the note that the owner lost or released the task.
+    """Return the last sign of life of the task's previous owner, and its status line. If its worktree is on this
+    machine, return that, too. *loss* is the note that the owner lost or released the task.
     """
     agent = presence.load(call.store, call.team, loss.owner or "")
     released_at = loss.at if loss.what == "released" and loss.by == loss.owner else ""
@@ -172,7 +180,7 @@ def _last_signs_of_owner(call: Call, loss: Note) -> dict[str, str | None]:
 
 
 def _uncommitted(call: Call, task: Task, name: str) -> dict[str, Any]:
-    """Return under `uncommitted` the files of the task that are not committed where the agent *name* worked."""
+    """Return under `uncommitted` the changed files in the checkout of the agent *name*; empty if there are none."""
     from teams_cli.tasks import touching
 
     files = call.try_to(lambda: touching.uncommitted(call.store, call.team, task, name))
@@ -180,7 +188,7 @@ def _uncommitted(call: Call, task: Task, name: str) -> dict[str, Any]:
 
 
 def refuse_stopped(call: Call, owner: str) -> None:
-    """Refuse to give a task to an agent that nothing resumes."""
+    """Refuse to give a task to the agent *owner* if it was stopped, because nothing starts it again."""
     from teams_cli.agents import sessions
 
     if sessions.was_stopped(call.store, call.team, owner):
@@ -188,7 +196,7 @@ def refuse_stopped(call: Call, owner: str) -> None:
 
 
 def line(task: dict[str, Any], more: str = "") -> list[str]:
-    """Return the line of a task with its status, its owner or assignee, its blockers, *more*, and its title."""
+    """Return the line of a task: its status, its owner or assignee, its blockers, the text *more*, and its title."""
     by = f" by {task['owner']}" if "owner" in task else f", for {task['assignee']}" if "assignee" in task else ""
     by += ", who has yet to join" if task.get("assigneeExpected") else ""
     blocked = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
@@ -198,7 +206,7 @@ def line(task: dict[str, Any], more: str = "") -> list[str]:
 
 
 def reviewer_in_words(task: dict[str, Any]) -> str:
-    """Return the reviewer of the task, and whether that member has yet to join; "" without a reviewer."""
+    """Return the reviewer of the task; "" if it has none. A remark follows if the reviewer has yet to join the team."""
     return f"{task.get('reviewBy', '')}{', who has yet to join' if task.get('reviewerExpected') else ''}"
 
 
@@ -213,11 +221,14 @@ def words_of_claimed_too(document: dict[str, Any]) -> Parts:
 
 
 def words_of_claimed_knowing(task: dict[str, Any]) -> Parts:
-    """Show a task to an owner who wrote its text."""
+    """Show a task to an owner that wrote its text itself: all that the owner has to know, but not the text."""
     return _claimed(task, [])
 
 
 def _claimed(task: dict[str, Any], content: Parts) -> Parts:
+    """Return lines with all that the owner of the task has to know. *content* has the text of the task; it is empty if
+    the text is not to be shown.
+    """
     of_others = [blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner")]
     return [
         *line(task),
@@ -236,7 +247,9 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
 
 
 def _lease(task: dict[str, Any]) -> list[str]:
-    """Return the rule of leases, for an owner that does not know it yet, or has just lost the task by it."""
+    """Return a line about the lease of the task. It is shown if the rule of leases was not explained to the owner yet,
+    or if the owner lost this task before. Otherwise the list is empty.
+    """
     was_lost = task.get("takenOver", {}).get("from") == task.get("owner")
     if not (was_lost or "lease" in task.get("explain", ())):
         return []
@@ -266,8 +279,8 @@ def _check(task: dict[str, Any]) -> Parts:
 
 
 def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
-    """Return the approved plan of the task, in full unless its owner proposed it. If none is approved, say that one is
-    needed.
+    """Return lines with the approved plan of the task. If the *owner* proposed it, its text is left out. If *approved*
+    is None, return a line that the task needs a plan.
     """
     if approved is None:
         return ["needs a plan that the leader approves: a few lines on what you will do, and how"]
@@ -287,8 +300,10 @@ def _merge_line(behind: dict[str, Any] | None) -> Parts:
 
 
 def _taken_over(task: dict[str, Any]) -> Parts:
-    """Return lines about the previous owner of the task: its last sign of life, and the files that it left. If there
-    was none, say when its owner claimed it, unless that is just now.
+    """Return lines about the previous owner of the task: its last sign of life, and the files that it left uncommitted.
+
+    If there is no previous owner, the lines are about the present owner: when it claimed the task, if that is long ago,
+    and its uncommitted files.
     """
     loss = task.get("takenOver")
     uncommitted: Parts = [
@@ -322,7 +337,9 @@ def blocker_line(blocker: dict[str, Any]) -> str:
 
 
 def lines_of_pages(document: dict[str, Any]) -> Parts:
-    """Return a line for the first of the pages that the reader has not seen, each with the command that shows it."""
+    """Return a line for each page that the reader has not seen, with the command that shows it. If there are many
+    pages, only the first have a line each, and the last line says how many more there are.
+    """
     pages = document.get("pages", [])
     lines: Parts = [
         f"page {page['key']} (version {page['version']} by {page['author']}): {page['line']}: "

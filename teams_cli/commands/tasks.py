@@ -70,6 +70,7 @@ def _create(
     check_in: str | None,
     **fields: Any,
 ) -> Any:
+    """Create one task. With `--from`, create all tasks of a list."""
     if from_ is not None or title is None:
         of_one = (title, blocked_by, after, require, touches, agree_with, plan_required, keep_for, check, check_in)
         describes_one = any(of_one) or any(value and value != "normal" for value in fields.values())
@@ -99,8 +100,11 @@ def _create(
 
 
 def _who_may_not_work(call: Call, task: Task) -> dict[str, list[str]]:
-    """Return the other members under `mayNotWork` if none of them may notice the new task: it is the only open one, and
-    they were notified that all work is done, and don't wait. Else return nothing.
+    """Return a warning that perhaps no other member notices the new task: under `mayNotWork`, the names of all other
+    members. The result is empty if some member should notice it.
+
+    The warning is given if the task is the only open one, and all other members were notified that all work is done and
+    do not wait for more.
     """
 
     def who_may_not_work() -> list[str]:
@@ -118,8 +122,8 @@ def _who_may_not_work(call: Call, task: Task) -> dict[str, list[str]]:
 
 
 def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
-    """Create the tasks of a list. *listed* is the name of its file, or its text. *describes_one* says that options for
-    a single task were given, too, which is refused.
+    """Create the tasks of a list. *listed* is the name of a file with the list, or the list itself. *describes_one*
+    says that a title or options for a single task were given as well; then the command is refused.
     """
     if listed is None:
         raise errors.WrongUsage(
@@ -150,6 +154,9 @@ def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
 
 
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:
+    """Return the tasks that the options ask for, with their open blockers. Tasks whose claim has expired are released
+    first.
+    """
     team = call.load_team()
     rows: list[dict[str, Any]] = []
     statuses: dict[str, str] = {}  # of the tasks so far, for most tasks wait for some before them
@@ -172,6 +179,9 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
 
 
 def _show(call: Call, task: str, short: bool) -> Any:
+    """Return a task. Unless *short* is set, also record that the caller was shown it. If the caller may review it, the
+    review becomes the next step.
+    """
     team = call.load_team()
     current = leases.current(call.store, team, tasks.get(call.store, team.name, task))
     document = with_plan(call, current, with_blocked(call, with_blockers(call, to_document(call, current))))
@@ -204,6 +214,9 @@ Raises:
 
 
 def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> Any:
+    """Return the list of the attached files or, if *file* names one, its content. With *out*, write the content to the
+    new file *out* instead.
+    """
     from teams_cli.tasks import evidence
 
     holder = tasks.get(call.store, call.load_team().name, task)
@@ -237,6 +250,7 @@ def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> A
 
 
 def words_of_rows(tasks: list[dict[str, Any]]) -> Parts:
+    """Show the tasks as a table. It has a column for checks and reviews if any task requires them."""
     columns = ["task", "status", "priority", "owner", "blocked by", "lease", "age", "title"]
     now = SystemClock().now()
     table_rows = [_row(task, now) for task in tasks]
@@ -248,7 +262,9 @@ def words_of_rows(tasks: list[dict[str, Any]]) -> Parts:
 
 
 def _proof_in_words(task: dict[str, Any]) -> str:
-    """Return in a few words on which check and which review the task rests."""
+    """Describe in a few words the check, the review and the landing of the task. A completed task that has none of
+    these is `unverified`.
+    """
     check, review = task.get("checked"), task.get("reviewed")
     parts = []
     if check:
@@ -287,7 +303,9 @@ def _status(task: dict[str, Any]) -> str:
 
 
 def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
-    """Show a new task with its check, review and plan; of several tasks only whether they have them."""
+    """Show a new task with its requirements, such as its check and reviewer, and the member that is notified of it. If
+    several tasks are new, their requirements are only named.
+    """
     if isinstance(task, list):
         return [f"{part}{_requirements(each, in_full=False)}" for each in task for part in line(each)]
     lines: Parts = [f"{part}{_requirements(task, in_full=True)}" for part in line(task)]
@@ -298,7 +316,9 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
 
 
 def _requirements(task: dict[str, Any], in_full: bool) -> str:
-    """Return, in brackets, what the task requires of its owner; unless *in_full*, only which kinds of requirements."""
+    """Return, in brackets, the requirements of the task: its check, files, reviewer and plan. Unless *in_full* is set,
+    only their names and the reviewer are returned.
+    """
     facts = {
         "check": task.get("check"),
         "touches": " ".join(task.get("touches", ())),
@@ -336,7 +356,7 @@ def words_of_standing(task: dict[str, Any]) -> Parts:
 
 
 def _proof(task: dict[str, Any]) -> Parts:
-    """Return lines about the check, the review and the attachments of a task."""
+    """Return lines about the check, the review, the attachments and the landing of a task."""
     check, review = task.get("checked"), task.get("reviewed")
     place = f" (in {task['checkIn']})" if "checkIn" in task else ""
     check_line = f"check: {task['check']}{place}" if "check" in task else None
@@ -363,6 +383,7 @@ def _proof(task: dict[str, Any]) -> Parts:
 
 
 def words_of_whole(task: dict[str, Any]) -> Parts:
+    """Show everything about a task, and what happened to it."""
     description = task.get("description", "")
     notes = [
         f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note, description)}" for note in task["notes"]
@@ -386,7 +407,9 @@ def _source(source: dict[str, Any]) -> str:
 
 
 def _because(note: dict[str, Any], description: str) -> str:
-    """Return the changed fields, the added text and the reason of a note. Text of the description is shortened."""
+    """Return the changed fields, the added text and the reason of a note. If the added text is still in the
+    *description*, it is shortened, because the reader sees it there.
+    """
     added = note.get("added")
     if added and note["what"] == "edited" and added.strip("\n") in description:
         added = text.clipped_line(added, _CHARACTERS_IN_LINE)

@@ -27,7 +27,7 @@ PRIVATE = ("tokenHash", "launcher")
 
 
 def to_document(team: Team) -> dict[str, Any]:
-    """Return the team as JSON for everyone, without hashes of tokens and launchers."""
+    """Return the team as JSON, without secrets: the hashes of its members' tokens, and the launchers."""
     document = team.to_document()
     document.pop("humanTokenHash", None)
     members = [member.having().to_json() for member in team.roster()]
@@ -79,6 +79,7 @@ def _join(
     wait: float | None,
     claim: bool,
 ) -> Any:
+    """Join a team. With *wait*, wait up to so many seconds until the team exists. With *claim*, also claim a task."""
     if display and not team_name and display in call.store.teams():
         raise errors.WrongUsage(f"{display} is the name of a team, not yours", f"Write: teams join-team {display}")
     call.given_team = team_name or call.team

@@ -32,6 +32,7 @@ _ACTION_FOR = {"work": "merge", "empty": "remove"}
 
 
 def _close(call: Call, force: bool) -> Any:
+    """Close the team. The answer lists what remains: clients, worktrees and pending tasks."""
     closed = closing.close_with_clients(call.store, call.team, call.caller, force, call.environ)
     pending = call.try_to(lambda: tasks.all_pending(call.store, closed.team.name))
     left_behind = {
@@ -69,6 +70,7 @@ Raises:
 
 
 def _prune(call: Call, older_than: float, yes: bool) -> Any:
+    """List closed teams and kept work that has expired. Delete them with *yes*, or if the person agrees."""
     rows = pruning.closed_teams(call.store, call.caller, older_than, call.problems)
     expired = pruning.expired(call.store, call.caller, call.config)
     names = [row["team"] for row in rows if not row["kept"]] + [kept.ref for kept in expired]
@@ -145,7 +147,7 @@ def words_of_copied(done: dict[str, Any]) -> Parts:
 
 
 def _options_for(origin: str, target: str) -> str:
-    """Return the options that lead a command to the store *target*, if the present options lead to *origin*."""
+    """Return the options to add to a command so that it uses the store *target*, if it would otherwise use *origin*."""
     if "://" in target:
         return f"--store {shlex.quote(target)}"
     files = f" --store {FILES}" if "://" in origin else ""

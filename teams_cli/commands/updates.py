@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 
 def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any) -> Any:
+    """Change one task or several. With *next*, also claim the next task. *wait* is the number of seconds to wait for
+    it.
+    """
     files = values.pop("evidence")
     if next and values["status"] not in ("completed", "failed"):
         raise errors.WrongUsage("--next needs --status completed or failed", "To claim a task: teams claim-task --next")
@@ -45,12 +48,19 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
 
 
 def refuse_wait_alone(next: bool, wait: float | None) -> None:
-    """Raises WrongUsage: `--wait` stands without `--next`."""
+    """Refuse `--wait` without `--next`.
+
+    Raises:
+        WrongUsage: *wait* is given without *next*.
+    """
     if wait is not None and not next:
         raise errors.WrongUsage("--wait needs --next", "To wait for a task: teams wait --claim")
 
 
 def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: bool, wait: float | None) -> Any:
+    """Make the *edit*. If it completes the task, run the task's check first. Then, with *next*, add the next task to
+    the answer; otherwise set the next step.
+    """
     ids = each_name([task]) or [task]
     if len(ids) > 1:
         edit.attaches_files = bool(files)
@@ -83,10 +93,11 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
 
 
 def _wait_for_predecessors(call: Call, task_ref: str, wait: float) -> None:
-    """Wait up to *wait* seconds for the tasks after which this one is to be completed.
+    """Wait up to *wait* seconds until all tasks have ended that must end before this task can be completed. The result
+    in *edit* is stored before the wait, so that it need not be given again if the wait fails.
 
     Raises:
-        TaskBlocked: The wait was ended by a message for the caller, who may be asked for something.
+        TaskBlocked: The time ran out, or a message to the caller ended the wait. The message was shown, if possible.
     """
     task = tasks.get(call.store, call.team, task_ref)
     if not task.after or task.status != IN_PROGRESS or task.owner != call.agent:
@@ -109,7 +120,9 @@ def _wait_for_predecessors(call: Call, task_ref: str, wait: float) -> None:
 
 
 def _changed_document(call: Call, task: Task, edit: changes.Edit, patience: float) -> dict[str, Any]:
-    """Return the changed task as JSON. A completed task is queued to land first, with *patience* as in `landed_too`."""
+    """Return the changed task as JSON. If it is completed, queue it to land first, and wait for the landing: for two
+    seconds or, with *patience*, for up to 30.
+    """
     if task.status == "completed":
         document = landing_queue.landed_too(call, task, patience)
     else:
@@ -131,7 +144,9 @@ def _notified(edit: changes.Edit, task: Task) -> dict[str, list[str]]:
 
 
 def _change_with_check(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
-    """Change the task if it passes its check, and attach the files as evidence."""
+    """Attach the *files* as evidence and change the task. If the *edit* completes the task, this is done only if its
+    check succeeds.
+    """
     from teams_cli.agents import completing
 
     if edit.status == "completed":
@@ -151,8 +166,8 @@ def _change_with_check(call: Call, task: str, edit: changes.Edit, files: list[st
 
 
 def _directory_of_work(call: Call) -> str:
-    """Return the directory of the call if it is in a checkout; else the worktree in which the caller was last seen, or
-    the current directory.
+    """Return the directory in which the check runs. This is the current directory if it is in a checkout. Otherwise it
+    is the worktree in which the caller was last seen, or the current directory if there is none.
     """
     if environment.checkout_around(call.workplace):
         return call.workplace
@@ -170,7 +185,9 @@ def _note(call: Call, task: str, text: str) -> Any:
 
 
 def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
-    """Show a task, or several, with the fields that just changed and are not in its line."""
+    """Show one task or several: the line of each, and those of its fields that were just changed and are not in the
+    line.
+    """
     if isinstance(task, list):
         return [part for each in task for part in words_of_updated(each)]
     changed = [

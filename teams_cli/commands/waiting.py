@@ -1,4 +1,4 @@
-"""The command that waits."""
+"""The command `wait`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ Raises:
 
 
 def _wait(call: Call, claim: bool, needed: bool, completed: int | None, timeout: float | None, **named: Any) -> Any:
-    """Wait for the conditions that the options in *named* ask for; without one, for anything."""
+    """Wait until one of the conditions in *named* holds. Without a condition, wait for any news that concerns the
+    caller.
+    """
     needed = needed or completed is not None
     if all(value in (None, False) for value in named.values()):
         return _wait_for_anything(call, claim, needed, completed, timeout)
@@ -51,6 +53,7 @@ def _wait(call: Call, claim: bool, needed: bool, completed: int | None, timeout:
 def _wait_for_anything(
     call: Call, claim: bool, needed: bool, completed: int | None, timeout: float | None
 ) -> dict[str, Any]:
+    """Wait for any news for the caller. With *completed*, the wait also ends when so many more tasks are completed."""
     from teams_cli.views import concerns  # loads all that may concern anybody
 
     if completed is not None:
@@ -79,7 +82,7 @@ def _conditions(
     message: bool,
     ready: bool,
 ) -> list[Condition]:
-    """Return the conditions that the options name. One of them ends the wait."""
+    """Return the conditions that the options of the command name."""
     from teams_cli.views import conditions
 
     store, team = call.store, call.load_team().name
@@ -106,7 +109,9 @@ def _conditions(
 
 
 def _wait_for_conditions(call: Call, wanted: list[Condition], of: str | None, timeout: float | None) -> Any:
-    """Wait for one of the conditions, and return the news. If the session of the agent *of* ended, return how."""
+    """Wait for one of the conditions in *wanted*, and return the news. If mail came, add the messages. If *of* names an
+    agent and its session ended, add the outcome and the output of the session.
+    """
     from teams_cli.messages import inboxes
     from teams_cli.views import conditions
 
@@ -138,7 +143,9 @@ def _wait_for_conditions(call: Call, wanted: list[Condition], of: str | None, ti
 
 
 def _next_step(call: Call, news: dict[str, Any]) -> str:
-    """Return the next step after a landing, after a task became ready, or, for a leader, after the end of all tasks."""
+    """Return the next step after three kinds of news: a landing, a task that became ready and, for a leader, the end of
+    all tasks. Return "" after any other news.
+    """
     step = ""
     if "taskCounts" in news and call.caller:
         standing = standing_of(call.load_team(), call.caller)

@@ -34,6 +34,9 @@ Raises:
 
 
 def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) -> Any:
+    """Do the *action* with the worktree of the agent *of*. If the action is `restore`, *of* refers to work that was
+    kept, instead of an agent.
+    """
     if kept:
         if action != "list":
             raise errors.WrongUsage("--kept needs list", "Write: teams worktree list --kept")

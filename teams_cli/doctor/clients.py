@@ -40,7 +40,7 @@ def examine(
 ) -> Iterator[Finding]:
     """Test everything that the hooks of the client need. If *turn* is True, also have the client take a turn.
 
-    A finding of the level `good` says that a thing is right.
+    A finding of the level `good` says that something works.
     """
     profile = profiles.get(client, config)
     program = which(profile.program, path=environ.get("PATH"))
@@ -106,9 +106,7 @@ def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Fi
 
 
 def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, str], directory: str) -> Finding:
-    """Have the client take a turn with its own settings. Return a finding that says whether a hook of `teams` ran in
-    the turn.
-    """
+    """Have the client take a turn with its own settings. The finding says whether a hook of `teams` ran in it."""
     mode = permissions.mode(profile, "edit")
     with TemporaryDirectory() as top:
         store = _scratch(top)
@@ -158,9 +156,7 @@ def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _settings_in(path: str) -> Any:
-    """Return the settings in the file at *path*. Return None if the file can't be read; another finding reports
-    this.
-    """
+    """Return the settings in the file at *path*; None if it can't be read, which another finding reports."""
     import json
     import tomllib
 
@@ -173,8 +169,8 @@ def _settings_in(path: str) -> Any:
 
 
 def _environments(settings: Any) -> Iterator[dict[str, str]]:
-    """Yield the variables of `teams` in each part of the settings that has any. The client gives them to the processes
-    that it starts.
+    """Yield the variables of `teams` in each part of the settings that has any. The client gives these variables to the
+    processes that it starts.
     """
     if isinstance(settings, dict):
         variables = {key: settings[key] for key in _VARIABLES if isinstance(settings.get(key), str) and settings[key]}

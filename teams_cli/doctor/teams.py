@@ -115,7 +115,9 @@ def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapp
 
 
 def _suspended_keepers(store: Store, team: Team) -> Iterator[Problem]:
-    """Yield a problem for each supervisor on this machine that is suspended. Its agent then neither works nor ends."""
+    """Yield a problem for each agent whose keeper, the process that runs its turns, is suspended on this machine. The
+    agent then neither works nor ends.
+    """
     for session, _ in store.scan(team.name, SESSION, []):
         if not session.ended and (pid := ending.frozen_keeper(session)):
             what = f"the keeper of {session.agent}, process {pid}, is stopped"
@@ -124,6 +126,7 @@ def _suspended_keepers(store: Store, team: Team) -> Iterator[Problem]:
 
 
 def _silent_members(store: Store, team: Team) -> Iterator[Problem]:
+    """Yield a problem for each member, except the leader, that is silent or whose process is gone."""
     for row in agents.agent_rows(store, team, []):
         if row["state"] == "stale" and row["name"] != team.leader:
             what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
@@ -140,8 +143,9 @@ def _undefined_roles(team: Team, config: Config) -> Iterator[Problem]:
 
 
 def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield a problem for each client in the background that still runs although its team is closed: somebody watched
-    it when the team was closed, or it did not end. With *fix*, end these clients, unless somebody watches them.
+    """Yield a problem for each client in the background that still runs although its team is closed. It may not have
+    ended in time, or somebody watched it when the team was closed. With *fix*, end these clients, unless somebody
+    watches them.
     """
     unattended = sitting.unattended_agents(store, team.name, environ)
     still_running = sitting.end_all_unattended(store, team.name, environ) if fix else unattended
@@ -154,7 +158,7 @@ def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str])
 
 
 def _left_worktrees(store: Store, team: Team) -> Iterator[Problem]:
-    """Yield a problem for each worktree of a closed team. Nobody works in it, and its branch would stay for ever."""
+    """Yield a problem for each worktree of a closed team: nobody works there, and its branch would stay for ever."""
     for tree in worktrees.all_of(store, team.name):
         action = "remove" if tree.state == "empty" else "merge"
         what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
@@ -162,8 +166,9 @@ def _left_worktrees(store: Store, team: Team) -> Iterator[Problem]:
 
 
 def _isolation(store: Store, team: Team) -> Iterator[Problem]:
-    """Yield a problem for each running agent that shares its ports with another agent, or whose worktree is inside
-    another agent's. Also yield a problem for each running agent whose worktree has not the agent's branch checked out.
+    """Yield a problem for each running agent that may disturb another: two agents share ports or a worktree, or the
+    worktree of one is inside that of the other. Yield a problem also for each worktree with a branch checked out that
+    is not its agent's.
     """
     sessions = [session for session, _ in store.scan(team.name, SESSION, [])]
     for session, what in isolation.broken(sessions):
@@ -186,6 +191,9 @@ def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
 
 
 def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
+    """Yield a problem for each task that waits for itself or for a missing task, and for each failed task that blocks
+    others.
+    """
     for task in by_id.values():
         if missing := [key for key in task.waits_for if key not in by_id]:
             remedy = f"teams update-task {task.id} --unblock {missing[0]}"
@@ -211,7 +219,7 @@ def _blocking_failures(graph: course.Graph) -> Iterator[Problem]:
 
 
 def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
-    """Return the ids of the tasks that wait for themselves, because their blockers form a cycle."""
+    """Return the ids of the tasks that wait for themselves through other tasks."""
     if not ordering.circle({key: task.waits_for for key, task in by_id.items()}):
         return set()
     in_cycles = set()
@@ -228,6 +236,7 @@ def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
 
 
 def _expired_claims(store: Store, team: Team, by_id: dict[str, Task], fix: bool) -> Iterator[Problem]:
+    """Yield a problem for each claim that has expired. With *fix*, release the task."""
     for task in by_id.values():
         if reason := leases.why_claim_ended(store, team, task):
             if fix:

@@ -87,7 +87,7 @@ def commands() -> Iterator[tuple[str, str]]:
 
 
 def refuse_missing(command: str) -> None:
-    """Refuse the command if it belongs to an extension that is not installed; otherwise do nothing.
+    """Refuse *command*, which no installed extension has, if a missing extension brings it; otherwise do nothing.
 
     Raises:
         ExtensionMissing: The extension of the command is missing.
@@ -97,7 +97,9 @@ def refuse_missing(command: str) -> None:
 
 
 def rights() -> dict[str, str]:
-    """Return who may run each command of the extensions, in the words of `Extension`."""
+    """Return who may run each command of the extensions, by the name of the command: `reads` for a command that changes
+    nothing, and otherwise `everybody`, `members`, `workers` or `leaders`.
+    """
     return {command: right for table in every().values() for command, right in table.rights.items()}
 
 
@@ -147,7 +149,7 @@ def client(name: str) -> Any | None:
 
 
 def provided(function: str) -> Callable[..., Any] | None:
-    """Return the function called *function*, or None if no installed extension provides it."""
+    """Return the function that an installed extension provides under the name *function*, or None if none does."""
     for folder, extension in every().items():
         if place := extension.provides.get(function):
             loaded: Callable[..., Any] = _load(f"{folder}.{place}")
@@ -156,8 +158,8 @@ def provided(function: str) -> Callable[..., Any] | None:
 
 
 def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
-    """Return the function called *function*. If no extension provides the function, the error names *what*, the thing
-    that needs it, and the *extension* to install.
+    """Return the function that an extension provides under the name *function*. If none does, the error says that
+    *what*, for example a command, needs it, and how to install *extension*.
 
     Raises:
         ExtensionMissing: The extension is not installed.
@@ -169,6 +171,7 @@ def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
 
 
 def _missing(what: str, extension: str) -> errors.ExtensionMissing:
+    """Return the error that *what* needs an extension that is not installed, with the way to install it."""
     from teams_cli.environment import to_install
 
     if extension in _EXTRAS:
@@ -179,6 +182,6 @@ def _missing(what: str, extension: str) -> errors.ExtensionMissing:
 
 
 def _load(place: str) -> Any:
-    """Import the module in *place*, which is `module:name` below this package, and return the value called *name*."""
+    """Import the module of *place*, which is written `module:name`, below this package. Return its value `name`."""
     module, _, name = place.partition(":")
     return getattr(__import__(f"{__name__}.{module}", fromlist=[name]), name)

@@ -1,8 +1,8 @@
 """Members that hooks make: a client in a terminal, and the subagents inside a client.
 
-When a client begins, its hook notes how it can be woken. A subagent is a member as long as it lives: the client's hooks
-report its id, its begin and its end. An agent that a subagent started keeps the subagent from ending, or is handed to
-its parent.
+When a client begins, its hook notes how the client can be woken. A subagent is a member as long as it lives: hooks of
+the client report its id, its begin and its end. An agent that a subagent started keeps the subagent from ending, or is
+handed to the agent of the client.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _LONGEST_ANSWER = 60_000
 def tell_child(
     client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool = False
 ) -> None:
-    """Answer the hook if a subagent called it. The hook may delay the end of a subagent: for a quarter of an hour if
-    *holds* says that the client waits long for its hook, else for some seconds.
+    """Answer the hook if a subagent of the client called it. When the subagent ends, the hook may delay this by some
+    seconds. With *holds*, the client waits longer for this hook, and the delay may be a quarter of an hour.
     """
     event = json.loads(raw_event)
     child_id = str(event.get("agent_id") or "")
@@ -82,8 +82,8 @@ def _answer_child(
     insider: Insider,
     seconds: float,
 ) -> Reply | None:
-    """Return the answer for a subagent; None if there is nothing to say. The subagent joins at its begin, and leaves at
-    its end. Its end is delayed for *seconds* at most.
+    """Return the answer for a subagent; None if there is nothing to say. The subagent joins the team when it begins,
+    and leaves the team when it ends. The hook delays the end for *seconds* at most.
     """
     name = event.get("hook_event_name")
     event_of_member = {key: value for key, value in event.items() if key != "agent_id"}
@@ -112,7 +112,9 @@ def _answer_child(
 
 
 def _introduction(store: Store, team: str, child: Caller, parent: Caller) -> str:
-    """Return what a new subagent is shown of the team, and how it names itself in commands."""
+    """Return the text that introduces the team to a new subagent, and says how the subagent names itself in
+    commands.
+    """
     about_team = attention.introduction(store, team, child.name, child.config)
     token = f"TEAMS_TOKEN={child.token} " if child.token else ""
     return (
@@ -123,7 +125,9 @@ def _introduction(store: Store, team: str, child: Caller, parent: Caller) -> str
 
 
 def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answer: str) -> None:
-    """Give the last answer and the agents of an ended subagent to its parent, and have the subagent leave the team."""
+    """Hand to *parent*, the agent of the client, what an ended subagent leaves: its last answer, the agents that it
+    started, and outputs that it has not read. Then the subagent leaves the team.
+    """
     last_answer = last_answer.strip()[:_LONGEST_ANSWER]
     if last_answer and teams.get(store, team).member(child.name):
         uid = f"{child.name}~output-1"
@@ -137,8 +141,11 @@ def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answ
 def _end_refusal(
     store: Store, team: str, caller: Caller, dialect: Dialect, event: dict[str, Any], seconds: float
 ) -> Reply | None:
-    """Return the answer that keeps the subagent from ending, or None if it may end. It may not end while an agent that
-    it started works (this waits *seconds* at most for such agents), or while it has unread mail.
+    """Return the answer that keeps the subagent from ending; None if it may end. It may not end while it has unread
+    mail, or while an agent that it started works.
+
+    If such an agent works, first wait *seconds* at most for its output. After some refusals in a row, the subagent may
+    end all the same.
     """
     with news.SeenFile(f"{store.root}/teams/{team}/inboxes/{caller.name}.seen") as seen_file:
         is_refused_before = bool(event.get("stop_hook_active"))
@@ -185,11 +192,11 @@ _VARIABLES_FOR_PROGRAM = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_
 
 
 def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping[str, str]) -> None:
-    """Make the client that runs this hook a member, unless it runs in nobody's terminal. Afterwards *standpoint* names
-    the member.
+    """Make the client that runs this hook a member if a person sits in front of it. Afterwards *standpoint* names the
+    member.
 
-    If the client's environment names the agent, the client's process is noted in any case, because clients that this
-    process starts are other agents.
+    If nobody sits in front of it, but its environment names an agent, note that its process is this agent. Then clients
+    that this process starts are not taken for the agent, although they have the same environment.
     """
     event = json.loads(raw_event)
     client_seat = known.get(client).seat
@@ -243,8 +250,8 @@ def _named_caller(standpoint: Standpoint, environ: Mapping[str, str], user: conf
 
 
 def _secrets(client_seat: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return how the client is reached: its program with its environment, its socket with the token, and its server
-    with the password. A client without a socket or server lacks these.
+    """Return how the client can be reached: its program with the environment, its socket with the token, and its server
+    with the password. A client without a socket or a server has no entry for it.
     """
     secrets: dict[str, Any] = {"program": terminals.program_of(pid)}
     secrets["environ"] = {key: environ[key] for key in _VARIABLES_FOR_PROGRAM if key in environ}
@@ -256,7 +263,7 @@ def _secrets(client_seat: Seat, pid: int, environ: Mapping[str, str]) -> dict[st
 
 
 def _server_address(words: list[str]) -> tuple[str, int] | None:
-    """Return the host and the port that the options in a command line name; None if they name no port."""
+    """Return the host and the port that the options in the command line *words* name; None if no port is named."""
     options = dict(zip(words, [*words[1:], ""], strict=True))
     options |= dict(word.split("=", 1) for word in words if "=" in word)
     port = options.get("--port", "")
@@ -264,8 +271,8 @@ def _server_address(words: list[str]) -> tuple[str, int] | None:
 
 
 def tell(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
-    """Print the agent's teammates and messages in the form of the result of a tool `broadcast`. Nothing is printed if
-    there are none, or if the agent is no member.
+    """Print the agent's teammates and messages as if they were the result of a tool named `broadcast`. Print nothing if
+    there are no teammates and no messages, or if the agent is no member.
     """
     child_id = str(json.loads(raw_event).get("agent_id") or "")
     store, caller = news.open_store(standpoint, environ)
@@ -288,9 +295,10 @@ _PATIENCE = 10.0
 
 
 def ask(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
-    """Ask the person whether the client may use the tool, print the reason if it may not, and return the exit status.
+    """Ask the person whether the client may use a tool, and return the exit status. If the tool may not be used, print
+    the reason.
 
-    If nobody can be asked, the reason says so, and the tool is not used.
+    If nobody can be asked, an error is raised, and the tool is not used.
     """
     event = json.loads(raw_event)
     tool, tool_input = str(event["tool_name"]), event.get("tool_input")

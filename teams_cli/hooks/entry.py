@@ -1,7 +1,7 @@
-"""`teams hook CLIENT`. A client runs it at every tool call, so it imports nothing before there may be news.
+"""The command `teams hook CLIENT`. A client runs it at every tool call, so it imports nothing before there may be news.
 
-Without news it only looks at some directories, in `quiet`. If anything fails, the client goes on: the exit status is 0
-and standard output is empty. Wrong usage exits with 1; a 2 would stop the client.
+Without news, the command only looks at some directories, in `quiet`. If anything fails, the client goes on: the exit
+status is 0, and standard output is empty. Wrong usage exits with 1; the exit status 2 would stop the client.
 """
 
 import os
@@ -30,10 +30,11 @@ _FLAGS = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", 
 
 
 class Standpoint:
-    """The root, store, team and agent of a hook, and the agent's token. All but the root may be "".
+    """The agent for which a hook acts: its name and token, its team, and the store and root of this team. Each of these
+    but the root may be "".
 
-    The agent is *binding*, the member of the terminal. If there is none, or if *team* is another team, the agent is
-    *named*, which an option or the environment names.
+    *binding* is the member that sits at the terminal. If it is a member of *team*, or if *team* is "", the hook acts
+    for it. Otherwise the hook acts for the agent *named* in an option or in the environment.
     """
 
     def __init__(self, root: str, store: str, team: str, binding: "Binding | None", named: str) -> None:
@@ -59,7 +60,7 @@ class Standpoint:
 
     @property
     def has_terminal(self) -> bool:
-        """Whether the agent is a client in a terminal of this machine."""
+        """Whether the client of the agent sits in a terminal of this machine."""
         return os.path.exists(bindings.terminal_file(self.root, self.team, self.agent, "json"))
 
 
@@ -82,7 +83,9 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
 
 
 def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
-    """Read the event from standard input, answer it, and return the exit status."""
+    """Read the event of the hook, answer it, and return the exit status. *flags* are the options of the command by
+    name.
+    """
     raw_event = _standard_input()
     client = _calling_client(flags["client"], raw_event)
     if client != flags["client"]:
@@ -115,8 +118,8 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
 
 
 def _is_for_another_agent(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
-    """Whether an agent that is bound to its name (`environment.holder`) calls the hook under another name, or for
-    another team, root or store. Such a call is ignored.
+    """Whether the hook names another agent, team, root or store than those of the agent that calls it. This is only
+    known for an agent that is bound to its name (`environment.holder`). The call is then ignored.
     """
     held = environment.holder(environ)
     return held is not None and (
@@ -127,10 +130,10 @@ def _is_for_another_agent(standpoint: Standpoint, environ: "Mapping[str, str]") 
 
 
 def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -> "Binding | None":
-    """Return the member whose client started this hook's client; None if there is none.
+    """Return the member whose client started the client of this hook; None if no member's client did.
 
-    The processes above the hook show which member it is, but some of them may have ended. Therefore a client that takes
-    a single turn under the name of an agent whose own client is running counts as a child of that agent.
+    The processes above the hook show the member, but some of them may have ended. So a client that takes a single turn
+    also counts as started by the agent that its environment names, if this agent has another client that is running.
     """
     pid = bindings.nearest_client(os.getppid())
     parent = bindings.parent_of(standpoint.root, pid, environ)
@@ -175,7 +178,7 @@ def _mirror(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str
 def _answer_member(
     client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
-    """Answer the hook of a member's client, and of the subagents inside it."""
+    """Answer the hook of a member's client, and of the subagents inside this client."""
     is_of_subagent = b'"agent_id"' in raw_event
     if _is_arrival(standpoint, raw_event, environ):
         from teams_cli.hooks import arrival
@@ -215,8 +218,8 @@ def _answer_member(
 
 
 def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> bool:
-    """Whether a client with a team begins. A client that got its team only after its begin is taken to begin when its
-    person next gives it a prompt.
+    """Whether a client that has a team begins, so that it may join the team. If a client gets its team only later, it
+    counts as beginning when its person next gives it a prompt.
     """
     begins = b'"SessionStart"' in raw_event or (quiet.is_prompt(raw_event) and not standpoint.has_terminal)
     return (
@@ -227,8 +230,8 @@ def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str,
 
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
-    """Return the client and the value of each option, "" for options that are not given. None if the *words* are
-    wrong.
+    """Return the name of the client and the value of each option; "" for an option that is not given. Return None if
+    the *words* are wrong.
     """
     flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": "", "hold": ""}
     remaining = iter(words)
@@ -246,7 +249,9 @@ def _flags(words: list[str]) -> "dict[str, str] | None":
 
 
 def _standard_input() -> bytes:
-    """Read all that the client writes, since a pipe that nobody reads might break."""
+    """Return all that the client writes to the hook. All of it is read, because the client may fail if nobody reads its
+    pipe.
+    """
     parts = []
     while part := os.read(0, 1 << 20):
         parts.append(part)
@@ -259,8 +264,9 @@ def _standard_input() -> bytes:
 
 
 def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event: bytes) -> Standpoint:
-    """Return the agent that the hook is for, with its root, store and team. The terminal takes precedence over the
-    environment, which may be that of a shared daemon.
+    """Return for which agent of which team the hook acts. If a member sits at the terminal, it is this member. The
+    agent in the environment only comes second, because the environment may be that of a daemon which serves several
+    agents.
     """
     root = environment.root_directory(flags["root"], environ)[0]
     store = _store_address(flags["store"], root, environ)
@@ -280,8 +286,8 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event
 
 
 def _calling_client(client: str, raw_event: bytes) -> str:
-    """Return the client that really calls the hook of *client*. Other clients also run the hooks of a plugin for Claude
-    Code; the events of those clients have a timestamp.
+    """Return the client that really calls the hook of *client*. Other clients also run the hooks that a plugin has for
+    Claude Code. Their events have a timestamp, unlike those of Claude Code.
     """
     if client != "claude" or b'"timestamp"' not in raw_event:
         return client
@@ -294,9 +300,9 @@ def _calling_client(client: str, raw_event: bytes) -> str:
 
 
 def _terminal_binding(client: str, root: str, raw_event: bytes, is_named: bool) -> "Binding | None":
-    """Return the member of the terminal in which the hook runs; None if there is none. The processes above the hook
-    show the member, unless the environment names the agent (*is_named*). Codex has one daemon for all terminals, so
-    there the Codex thread shows the member.
+    """Return the member of the terminal in which the hook runs; None if there is none. The daemon of Codex serves all
+    terminals, so for Codex the thread in *raw_event* shows the member. For other clients, the processes above the hook
+    show the member. They are not looked at if *is_named*, because the environment names the agent.
     """
     if client == "codex":
         session_id = raw_event.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
@@ -305,7 +311,9 @@ def _terminal_binding(client: str, root: str, raw_event: bytes, is_named: bool) 
 
 
 def _store_address(flag: str, root: str, environ: "Mapping[str, str]") -> str:
-    """Return the address of the store: from the option, the environment or the root's settings; "" for files."""
+    """Return the address of the store, from the option *flag*, the environment, or the settings in the root; "" for
+    files.
+    """
     address = environment.store_address(flag, environ, "")[0]
     if address:
         return address
@@ -326,7 +334,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _is_team_open(path: str) -> bool:
-    """Whether the team in the file is not closed. A damaged team counts as open, and is reported later."""
+    """Whether the team whose file is at *path* is not closed. A damaged team counts as open, and is reported later."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -343,7 +351,7 @@ def _is_team_open(path: str) -> bool:
 
 
 def _log(error: Exception, flags: "dict[str, str]", environ: "Mapping[str, str]") -> None:
-    """Write a failure into the root's logs, since the hook shows it to nobody."""
+    """Write the *error* to a log below the root, because most errors of hooks are shown to nobody."""
     try:
         from traceback import format_exception
 

@@ -1,8 +1,8 @@
-"""The guard before a client changes a file: it warns or refuses if others work on the file, and keeps an agent inside
-its worktree.
+"""The guard before a client changes a file. It warns or refuses if other agents work on the file, and keeps an agent
+inside its worktree.
 
-It is asked before tools that write or run commands, which the client's settings name, and never before tools that only
-read.
+The client asks the guard before it uses a tool that writes or runs commands, and never before it uses a tool that only
+reads. The client's settings name the tools.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PATCH_HEADINGS = ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "
 
 
 def answer(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> bool:
-    """Print a warning for the client before it writes, or the reason why it must not write. Return whether anything was
+    """Print a warning about what the client writes, or the reason why it must not write. Return whether anything was
     printed.
     """
     event = json.loads(raw_event)
@@ -62,7 +62,7 @@ def answer(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mappi
 
 
 def _written_paths(dialect: Dialect, event: Mapping[str, Any]) -> list[str]:
-    """Return the absolute paths of the files that the tool of the event writes; none if the tool only reads."""
+    """Return the absolute paths of the files that the tool in the event writes; empty if the tool writes no files."""
     guard, tool_input = dialect.guard, event.get("tool_input")
     if guard is None or event.get("tool_name") not in guard.writers or not isinstance(tool_input, dict):
         return []
@@ -85,8 +85,9 @@ def _shell_command(dialect: Dialect, event: Mapping[str, Any]) -> str:
 def _worktree_refusal(
     store: Store, team: Team, agent: str, client: str, event: dict[str, Any], paths: list[str], command: str
 ) -> str:
-    """Return why the agent must not write to these paths or run this command: it would leave its worktree, or the
-    worktree is no longer its own. "" if it may; an agent without a worktree always may.
+    """Return why the agent must not write to the *paths* or run the *command*; "" if it may. An agent with a worktree
+    must not write outside it, and must not change by git what other agents use. An agent without a worktree is never
+    refused.
     """
     session = sessions.find(store, team.name, agent)
     if session is None or session.ended or not session.worktree or event.get("hook_event_name") == "AfterTool":
@@ -102,8 +103,9 @@ def _worktree_refusal(
 def _about_overlaps(
     store: Store, team: Team, agent: str, dialect: Dialect, event: dict[str, Any], paths: list[str]
 ) -> dict[str, Any] | None:
-    """Return the answer about the *paths* on which other agents work. If the team denies overlaps, it is a denial; else
-    it is a warning, which is shown once. None if there is nothing to say.
+    """Return the answer about those *paths* on which other agents work, too; None if there is nothing to say. If the
+    team's setting denies overlaps, the answer forbids the write. Otherwise it is a warning, which is not repeated
+    later.
     """
     assert dialect.guard is not None
     is_before_write = event.get("hook_event_name") == dialect.guard.event
@@ -123,8 +125,8 @@ def _overlap_text(lines: list[str], what_to_do: str) -> str:
 
 
 def lines_not_shown_before(path: str, lines: list[str]) -> list[str]:
-    """Return those *lines* that the file *path* does not have yet, and add them to the file. Lines that can't be added
-    are returned again next time.
+    """Return the *lines* that are not in the file *path* yet, and add them to the file. So an agent is shown each line
+    once. If the file can't be written, the lines are returned again next time.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -152,10 +154,10 @@ _ENDS_OF_INPUT = (b'"tool_response"', b'"tool_use_id"', b'"tool_output"')
 
 
 def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
-    """Note the tool calls of the event. If enough calls are noted to compare them, return the time since which the
-    agent has repeated the same few calls. Else, or if it does not repeat them, return 0.
+    """Note the tool calls in the event. Return since when the agent has repeated a few calls, in seconds since 1970.
+    Return 0 if it does not repeat calls, or if there are too few calls to tell.
 
-    A command that waits is not noted, and nothing is noted of an agent that is no member.
+    Calls of `teams wait` are not noted, and nothing is noted of an agent that is no member.
     """
     base = f"{standpoint.root}/teams/{standpoint.team}/inboxes/{standpoint.agent}"
     checksums = b"".join(b"%08x\n" % crc32(call) for call in _raw_calls(raw_event) if b"teams wait" not in call)
@@ -185,8 +187,8 @@ def _raw_calls(raw_event: bytes) -> list[bytes]:
 
 
 def _repeating_since(path: str, repeats: bool) -> float:
-    """Return since when the agent has repeated the same few calls; 0 if it does not repeat them, or begins to now. The
-    file *path* is made when the repetition begins, so the file's time is the time to return.
+    """Return since when the agent has repeated a few calls, in seconds since 1970. Return 0 if *repeats* is False, or
+    if the repetition only begins now. The file *path* is made when the repetition begins, so its time shows this.
     """
     if not repeats:
         if os.path.exists(path):
@@ -200,10 +202,10 @@ def _repeating_since(path: str, repeats: bool) -> float:
 
 
 def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping[str, str]) -> None:
-    """Notify the leader of an agent that makes the same calls again and again.
+    """Notify the leader of an agent that has made the same calls again and again since the time *repeating_since*.
 
-    The agent must have a task, and have neither committed nor changed a file for as long as the setting `circlingAfter`
-    says. The leader is notified once for each claim of a task.
+    The leader is notified only if the agent has a task, and has neither committed nor changed a file for the time in
+    the setting `circlingAfter`. For each claim of a task, the leader gets one notice.
     """
     store, caller = news.open_store(standpoint, environ)
     team = news.team_of_member(store, standpoint, caller)
@@ -235,9 +237,7 @@ def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping
 
 
 def _last_change(directory: str) -> float:
-    """Return the time of the last commit or uncommitted change in the checkout that contains *directory*; 0 outside
-    git.
-    """
+    """Return the time of the last commit or uncommitted change in the checkout around *directory*; 0 outside git."""
     checkout = checkouts.at(directory)
     if checkout is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Claude Code's own task list, mirrored into the team: a task of that list is the team's task with the same title."""
+"""Mirror Claude Code's own task list in the team. A task in this list is the task of the team with the same title."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 
 def mirror(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> str:
-    """Make the change of the client's own task list in the team also. Return why the team refuses the change, or "".
+    """Make the change in the team that a client made in its own task list. Return why the team refuses the change, or
+    "" if it accepts.
 
-    For a teammate that is about to idle, return the ready tasks that it was not shown yet.
+    If the event says that a teammate is about to idle, return instead the ready tasks that this teammate was not shown
+    yet.
     """
     event = json.loads(raw_event)
     name, title = event.get("hook_event_name"), str(event.get("task_subject") or "").strip()
@@ -52,7 +54,7 @@ def mirror(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str])
 
 
 class _Program:
-    """Runs commands of `teams` as the member."""
+    """Runs commands of `teams` in the name of *caller*."""
 
     def __init__(self, standpoint: Standpoint, caller: Caller, environ: dict[str, str], directory: str) -> None:
         self.team, self.caller, self.directory = standpoint.team, caller, directory
@@ -74,7 +76,9 @@ def _open_task(store: Store, team: str, title: str) -> Task | None:
 
 
 def _complete(program: _Program, task: Task) -> str:
-    """Complete the task; if nobody has claimed it, claim it first. Return why the team refuses that, or ""."""
+    """Complete the task. If nobody has claimed it, claim it first. Return why the team refuses this, or "" if it
+    accepts.
+    """
     answer = program.run("claim-task", task.id) if task.status == "pending" else None
     if answer is None or answer.returncode == 0:
         answer = program.run("update-task", task.id, "--status", "completed", "--result", "done in Claude Code")
@@ -82,7 +86,9 @@ def _complete(program: _Program, task: Task) -> str:
 
 
 def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:
-    """Complete the task for the leader, who cannot claim tasks: join as a temporary member, complete it, leave."""
+    """Complete the task for the leader, who can't claim tasks: a temporary member joins, completes it and leaves.
+    Return why the team refuses this, or "" if it accepts.
+    """
     leader = program.caller
     member, token = joining.join(store, program.team, None, specialty="task list", child_of=leader.name)
     program.caller = Caller(member.agent_id, token=token, config=leader.config)
@@ -94,7 +100,7 @@ def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:
 
 
 def _ready_tasks(program: _Program, store: Store, teammate: str) -> str:
-    """Return a text with the ready tasks that the teammate was not shown yet; "" if there are none."""
+    """Return a text with the ready tasks that were not shown to the teammate yet; "" if there are none."""
     answer = program.run("get-tasks", "--ready", "--json")
     if answer.returncode:
         return ""

@@ -1,4 +1,6 @@
-"""The slow part of `teams hook`, which runs when there may be news for the agent, or when its heartbeat is due."""
+"""The slow part of `teams hook`. It runs when there may be news for the agent, or when the heartbeat of the agent is
+due.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ PATIENCE = 2.0
 
 
 def open_store(standpoint: Standpoint, environ: Mapping[str, str], patience: float = PATIENCE) -> tuple[Store, Caller]:
-    """Open the store of the hook, and return it with the agent as the caller. Wait *patience* seconds at most for the
-    server of a database.
+    """Open the store for the hook, and return it with the agent, who is the caller. *patience* is how many seconds a
+    database may take to answer.
     """
     store = opening.open_store(standpoint.root, standpoint.store or FILES, patience, environ.get("TEAMS_HOST", ""))
     token = standpoint.token or environment.look_up("token", None, environ)[0]
@@ -50,7 +52,9 @@ def open_store(standpoint: Standpoint, environ: Mapping[str, str], patience: flo
 
 
 def say(document: dict[str, Any]) -> None:
-    """Print the answer. If that fails, the error is raised here, and not once more when the program exits."""
+    """Print the answer. If printing fails, the error is raised here, and is not reported a second time when the program
+    exits.
+    """
     try:
         sys.stdout.write(json.dumps(document) + "\n")
         sys.stdout.flush()
@@ -59,8 +63,8 @@ def say(document: dict[str, Any]) -> None:
 
 
 def team_of_member(store: Store, standpoint: Standpoint, caller: Caller) -> Team | None:
-    """Return the team of the hook. None if the caller is not a member that may read messages: such a caller gets no
-    answer.
+    """Return the team of the hook. Return None if the hook is to give no answer, because the caller is no member of
+    this team or may not read messages.
     """
     try:
         return permission.require(store, standpoint.team, caller, "read-messages").team
@@ -69,7 +73,9 @@ def team_of_member(store: Store, standpoint: Standpoint, caller: Caller) -> Team
 
 
 def member_of(insider: Insider, parent: Caller) -> Caller | None:
-    """Return the member that a subagent of the *parent* is; None before its begin and after its end."""
+    """Return the subagent *insider* of the agent *parent* as a caller, with its own name in the team. Return None if
+    the subagent has not begun or has ended.
+    """
     name_and_token = insider.read()
     if name_and_token is None:
         return None
@@ -78,10 +84,10 @@ def member_of(insider: Insider, parent: Caller) -> Caller | None:
 
 
 def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:
-    """Answer the hook on standard output. An agent that is no member gets no answer.
+    """Answer the hook on standard output. If the agent is no member, there is no answer.
 
-    The end of a turn is delayed while an agent works for the caller. It is not delayed if a person sits in front of the
-    client: such a client can be woken later.
+    At the end of a turn, first wait for a while if agents that this agent started still work. If a person sits in front
+    of the client, do not wait, because this client can be woken later.
     """
     event = json.loads(raw_event) if raw_event.strip() else {}
     team, agent = standpoint.team, standpoint.agent
@@ -116,8 +122,8 @@ def _seconds_held(holds: bool, event: Mapping[str, Any]) -> float:
 
 
 def _note_session(store: Store, standpoint: Standpoint, client: str, dialect: Dialect, event: dict[str, Any]) -> None:
-    """Note the session of a client in no terminal, so that copies of the session can answer questions. It is noted once
-    the person or a tool has given the session content.
+    """Note the session of a client that is in no terminal, so that copies of this session can answer questions. A
+    session in which there was no prompt and no tool call yet is not noted.
     """
     has_content = dialect.moment(event) in ("prompt", "tools")
     if not has_content or standpoint.has_terminal or event.get("agent_id"):
@@ -132,8 +138,8 @@ def _note_session(store: Store, standpoint: Standpoint, client: str, dialect: Di
 def _note_state(
     store: Store, standpoint: Standpoint, event: dict[str, Any], goes_on: bool, environ: Mapping[str, str]
 ) -> TerminalState | None:
-    """Note the state of the client in its terminal, as the *event* reports it. If the end of the turn was refused
-    (*goes_on*), the client is still working. Return the state, or None if nothing was noted.
+    """Note the state of the client in its terminal, as the *event* reports it. But if *goes_on*, because the end of the
+    turn was refused, the state is "working". Return the state, or None if nothing was noted.
     """
     team, agent = standpoint.team, standpoint.agent
     state = WORKING if goes_on else state_in(event)
@@ -164,8 +170,8 @@ def _note_state(
 def _print_reply(
     store: Store, standpoint: Standpoint, caller: Caller, dialect: Dialect, event: dict[str, Any], seen_file: SeenFile
 ) -> bool:
-    """Print the answer, then mark its messages as read: to show a message twice is better than never. Return whether
-    the end of a turn was refused.
+    """Print the answer, then mark the messages in it as read. In this order a message may be shown twice, but is never
+    lost. Return whether the answer keeps the client from ending its turn.
     """
     is_stop = dialect.moment(event) == "stop"
     if is_stop and not event.get("stop_hook_active"):
@@ -184,7 +190,7 @@ def _print_reply(
 
 
 def _renew_leases(store: Store, team: str, caller: Caller, seen_file: SeenFile) -> None:
-    """Renew the leases of the caller's tasks, unless they were renewed a moment ago."""
+    """Renew the claims on the caller's tasks. If they were renewed a moment ago, do nothing."""
     if caller.is_human or 0 <= time.time() - seen_file.beat < quiet.BEAT:
         return
     try:
@@ -196,11 +202,13 @@ def _renew_leases(store: Store, team: str, caller: Caller, seen_file: SeenFile) 
 
 
 class SeenFile:
-    """The file that notes what hooks have shown to an agent. *number* is that of the message up to which none is
-    unread, or -1 if some message is unread. *stops_refused* counts how often in a row the end of a turn was refused.
-    *recall* is what was shown of the news. The file's time is the time of the last *beat*.
+    """The file that notes what hooks have shown to an agent.
 
-    While the file is open, other hooks of the same agent wait, so that only one of them shows a message.
+    Up to the message *number*, all messages are read; it is -1 if a message is unread. *stops_refused* counts how often
+    in a row the end of a turn was refused. *recall* says which news were shown. The file's time is that of the last
+    *beat*.
+
+    While a hook has the file open, other hooks of this agent wait, so that only one of the hooks shows a message.
     """
 
     def __init__(self, path: str) -> None:

@@ -1,8 +1,8 @@
-"""Find out whether a hook certainly has nothing to say. Only the names of files are read, since this is done at every
-tool call.
+"""Find out whether a hook certainly has nothing to say. This is done at every tool call, so that almost only names of
+files are read.
 
-`inboxes/<agent>.seen` has the number of the message up to which nothing is unread. The next heartbeat is due when that
-file is `BEAT` seconds old. The kind of an event is found by words in it, without parsing JSON.
+The file `inboxes/<agent>.seen` has the number of a message: up to it, all messages are read. The next heartbeat is due
+when this file is `BEAT` seconds old. The kind of an event is found by words in the event, without parsing JSON.
 """
 
 import os
@@ -30,7 +30,9 @@ _SEGMENT = 1000
 
 
 def is_quiet(standpoint: "Standpoint", raw_event: bytes) -> bool:
-    """Whether the hook has certainly nothing to do. False when unsure, and always with a database."""
+    """Whether the hook certainly has nothing to do. In case of doubt, return False; this includes every store in a
+    database.
+    """
     if not standpoint.is_on_files or b'"SessionStart"' in raw_event or is_prompt(raw_event):
         return False
     if any(event in raw_event for event in _CHANGING_STATE) and standpoint.has_terminal:
@@ -46,18 +48,21 @@ def is_quiet(standpoint: "Standpoint", raw_event: bytes) -> bool:
 
 
 def is_before(raw_event: bytes) -> bool:
-    """Whether a tool is about to be used."""
+    """Whether the event comes before the use of a tool."""
     return b'"PreToolUse"' in raw_event or b'"BeforeTool"' in raw_event
 
 
 def is_of_task_list(raw_event: bytes) -> bool:
-    """Whether the client's own task list changes, or a teammate that works on that list is about to idle."""
+    """Whether the event reports a change of the client's own task list, or that a teammate with this list is about to
+    idle.
+    """
     return any(event in raw_event for event in (b'"TaskCreated"', b'"TaskCompleted"', b'"TeammateIdle"'))
 
 
 def may_write(raw_event: bytes) -> bool:
-    """Whether the event is about a tool that may change files of other agents. The event comes before the use of the
-    tool, or after it if the client can't be warned before. A shell command counts only if it has the word git.
+    """Whether the event is about a tool that may change files on which other agents work. Most clients are warned
+    before the tool is used, one only afterwards. Before its use, a shell command counts only if it has the word git;
+    afterwards it never counts.
     """
     if is_before(raw_event):
         return b"git" in raw_event or not (b'"Bash"' in raw_event or b'"run_shell_command"' in raw_event)
@@ -65,12 +70,13 @@ def may_write(raw_event: bytes) -> bool:
 
 
 def is_prompt(raw_event: bytes) -> bool:
+    """Whether the event reports a prompt of the client's person."""
     return b'"UserPromptSubmit"' in raw_event or b'"BeforeAgent"' in raw_event
 
 
 def _read_up_to(path: str) -> int:
-    """Return the number of the message up to which the agent has read everything. Return -1 if the caller has to ask
-    the store, because the number is unknown or because it is time for a sign of life.
+    """Return the number of the message up to which the agent has read all messages. Return -1 if the file at *path*
+    does not show this, or if a heartbeat is due. Then the hook has to ask the store.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -85,7 +91,7 @@ def _read_up_to(path: str) -> int:
 
 
 def _may_have_message(directory: str, agent: str, read_up_to: int) -> bool:
-    """Whether the log may have a message to the agent with a number above *read_up_to*."""
+    """Whether the log in *directory* may have a message to *agent* with a number above *read_up_to*."""
     segments = [int(name) for name in names(directory) if name.isdigit()]
     last = max(segments, default=0)
     first = read_up_to // _SEGMENT
@@ -102,8 +108,8 @@ def _may_have_message(directory: str, agent: str, read_up_to: int) -> bool:
 
 
 def _highest_packed(segment: str) -> float:
-    """Return the highest number of the packed messages of a segment, from the first line of their file. 0 if there are
-    none, infinity if the file can't be read.
+    """Return the highest number among the messages that an older version packed into one file in the directory
+    *segment*; 0 if there is no such file. The file's first line says the number. If it can't be read, return infinity.
     """
     try:
         with open(f"{segment}/packed.json", "rb") as file:

@@ -1,4 +1,6 @@
-"""The answers of hooks to an agent: its messages, the changes since it last looked, and whether it may stop."""
+"""The answers of hooks to an agent: its messages, the changes in the team since it last looked, and whether it may end
+its turn.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ _TASK_WORDS = frozenset(("claimed", "completed", "failed", "cancelled", "release
 
 
 class Recall:
-    """What one agent was shown of the news: the history up to *position* (-1 at first), and when it was last shown its
-    open mail, *mail_shown_at* in seconds (0 at first).
+    """A note of what an agent was shown. *position* is the place in the team's history up to which it was shown changes
+    (-1 at first). *mail_shown_at* is when it was last reminded of its open mail, in seconds since 1970 (0 at first).
     """
 
     def __init__(self, position: int = -1, mail_shown_at: int = 0) -> None:
@@ -48,8 +50,8 @@ class Recall:
         self._take_changes(store, team, agent)
 
     def lines(self, store: Store, team: str, agent: str, begins: bool) -> list[str]:
-        """Return the news to show now: what changed meanwhile, and the mail that is still open. Open mail is always
-        shown when a turn *begins* or something changed, else only from time to time.
+        """Return the news to show now: changes since the last call, and mail that is still open. If a turn *begins* or
+        something changed, open mail is always shown. Otherwise it is shown only from time to time.
         """
         is_first = self.position < 0
         changes = self._take_changes(store, team, agent)
@@ -72,6 +74,10 @@ class Recall:
         return list(newest.values())
 
     def _open_mail(self, store: Store, team: str, agent: str, is_due: bool) -> list[str]:
+        """Return a line that names the messages that the agent was shown long ago and that are still open. The list is
+        empty if there are none. Unless *is_due* is set, it is also empty if the last such line was returned only a
+        short while ago.
+        """
         now = store.now()
         seconds = int(now.timestamp())
         if not is_due and 0 <= seconds - self.mail_shown_at < _AFTER:
@@ -86,8 +92,8 @@ class Recall:
 
 
 def _change(entry: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the agent or task that changed, with a sentence about the change; None for changes that nobody needs to
-    know.
+    """Return which agent or task changed, and a sentence about the change. Return None for a change that other agents
+    need not know.
     """
     actor, what = str(entry.get("actor")), str(entry.get("what"))
     noun, _, verb = what.partition(" ")
@@ -100,7 +106,7 @@ def _change(entry: dict[str, Any]) -> tuple[str, str] | None:
 
 
 def _listed(texts: list[str]) -> str:
-    """Return the last few of the texts, and how many more there are."""
+    """Return the last of the *texts*, with semicolons between them, and how many were left out."""
     more = len(texts) - _MOST_LISTED
     return "; ".join([*texts[-_MOST_LISTED:], *([f"{more} more"] if more > 0 else [])])
 
@@ -114,7 +120,7 @@ _ROOM_FOR_REST = 300
 
 
 class Reply:
-    """The *document* that is the answer for the client, and the numbers of the messages *shown* in it."""
+    """The answer of a hook: the *document* for the client, and the numbers of the messages that are *shown* in it."""
 
     def __init__(self, document: dict[str, Any], shown: set[int]) -> None:
         self.document = document
@@ -131,14 +137,12 @@ def answer(
     seated: bool = False,
     recall: Recall | None = None,
 ) -> Reply | None:
-    """Return the answer for the client of the caller; None if there is nothing to say. The messages in the answer,
-    `Reply.shown`, are not marked as read.
+    """Return the answer for the client of the caller; None if there is nothing to say. The messages in the answer are
+    named in `Reply.shown`; this function does not mark them as read.
 
-    *stops_refused* is how often the end of the turn was refused in a row. A client that is *seated* in a terminal takes
-    no turn when it starts: its mail wakes it. With *recall*, earlier messages are repeated.
-
-    Raises:
-        NotAllowed: The caller is no active member.
+    *stops_refused* is how often in a row the end of the turn was refused. A client that is *seated* in a terminal gets
+    no messages when it starts, because they wake it afterwards. With *recall*, the agent is reminded of earlier
+    messages.
     """
     moment = dialect.moment(event)
     if not moment or event.get("agent_id"):  # a subagent of the client has no part in the team
@@ -180,8 +184,9 @@ def _is_introduced_by_prompt(session: Session, event: dict[str, Any], caller: Ca
 
 
 def agents_at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
-    """Return a line about the agents that the caller started and that still work; an empty list if there are none. The
-    list is also empty if `teams` started the caller and its *session* is running: its keeper waits for these agents.
+    """Return a line about the agents that *name* started and that still work; an empty list if there are none. While
+    the *session* of *name* is running, the list is empty, too: the process that runs the session waits for these
+    agents.
     """
     if session and not session.ended:
         return []
@@ -197,10 +202,10 @@ SHORT_HOLD, LONG_HOLD = 25.0, 870.0
 
 
 def hold(store: Store, team: str, caller: Caller, session: Session | None, seconds: float) -> None:
-    """Wait *seconds* at most for mail, while an agent that the caller started works. The output of that agent comes as
-    a message.
+    """While an agent that the caller started works, wait *seconds* at most for mail. The output of such an agent comes
+    as mail.
 
-    Meanwhile the caller's leases are renewed. The wait ends early if the caller's client ends.
+    Meanwhile the claims on the caller's tasks are renewed. The wait ends early if the caller's client ends.
     """
     client = bindings.nearest_client(os.getppid())
     started = bindings.stat_of(client)[0]
@@ -221,13 +226,15 @@ def hold(store: Store, team: str, caller: Caller, session: Session | None, secon
 
 
 def beat(store: Store, team: str) -> float:
-    """Return the seconds between two signs of life of an agent: at most a third of a lease."""
+    """Return the seconds between two signs of life of an agent. They are at most a third of the time after which a
+    claim expires.
+    """
     return min(quiet.BEAT, teams.get(store, team).silence / 3)
 
 
 def mail(store: Store, team: str, name: str, room: int, with_quiet: bool) -> tuple[list[str], set[int]]:
-    """Return as many unread messages as there is room for, at least one, and their numbers. Messages that only inform
-    are left out unless *with_quiet* is set.
+    """Return lines with as many unread messages as fit into *room* characters, at least one, and the numbers of these
+    messages. Messages that only inform are left out unless *with_quiet* is set.
     """
     mailbox = inboxes.Mailbox(store, team, name)
     unread = mailbox.messages(mailbox.unread(with_quiet))
@@ -251,7 +258,7 @@ def mail(store: Store, team: str, name: str, room: int, with_quiet: bool) -> tup
 
 
 def unread(store: Store, team: str, agent: str) -> tuple[int, bool]:
-    """Return the number of the last message, and whether any message up to that number is unread or damaged."""
+    """Return the number of the last message in the log, and whether the agent has an unread or damaged message."""
     problems: list[Any] = []
     inbox = inboxes.load_with_new(store, team, agent, problems)
     return inbox.up_to, bool(problems) or any(entry.read_at is None for entry in inbox.open)

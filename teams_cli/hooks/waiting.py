@@ -1,7 +1,8 @@
-"""The waiting hook: a process beside an idle client that waits for the client's doorbell, and then wakes the client.
+"""The waiting hook: a process beside an idle client. It waits for the doorbell of the client, and then wakes the
+client.
 
-Each client has one such process, which ends with the client. The process never takes the mail: the hook of the next
-turn shows the mail. It imports next to nothing, since it stays in memory.
+Each client has one such process, which ends with the client. The process never takes the mail, which the hook of the
+next turn shows. It imports next to nothing, because it stays in memory.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LOOKS_AFTER_WAKER = 1.0, 5.0
 
 
 def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int:
-    """Wait for the bell of the client that runs this hook. The exit status tells the client what to do."""
+    """Wait until the doorbell of the client that runs this hook rings. Return the exit status, which says whether the
+    client is to take a turn.
+    """
     if environ.get("TEAMS_SHADOW") or not standpoint.has_team:
         return 0
     client_and_binding = _joined_client(client, standpoint.root)
@@ -47,9 +50,8 @@ def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int
 
 
 def _joined_client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
-    """Return the process of the client whose messages this process waits for, and the member that the client is. Waits
-    some seconds, because the client may join only now, by another hook. None if the client does not join, or has no
-    person.
+    """Return the process of the client, and the member that the client is. If the client joins only now, by another
+    hook, wait some seconds for this. Return None if the client does not join, or if no person sits in front of it.
     """
     from teams_cli.agents.seats import terminals
     from teams_cli.clients import known
@@ -66,11 +68,12 @@ def _joined_client(client: str, root: str) -> tuple[int, bindings.Binding] | Non
 
 
 def _take(bell: Doorbell, pid: int) -> bool:
-    """Take the bell of the client *pid*. Return False if another process keeps the bell: the end of each turn starts a
-    process like this one, and only the first process of a client stays.
+    """Make this process listen at the doorbell of the client *pid*, and return True. Return False if another process
+    already listens for this client: the end of each turn starts a process like this one, and only the first of them
+    stays.
 
-    A process whose client has ended leaves the bell within a moment. After our hooks were removed from a client's
-    settings, the bell of that client is not taken.
+    If a client that has ended still has a listener there, wait a moment until it leaves. Also return False if the
+    listeners of this client were dismissed, because our hooks were removed from its settings.
     """
     if bell.is_dismissed(pid):
         return False
@@ -85,8 +88,8 @@ def _take(bell: Doorbell, pid: int) -> bool:
 def _listen(
     bell: Doorbell, pid: int, started: str, standpoint: Standpoint, team: str, environ: Mapping[str, str]
 ) -> bytes:
-    """Wait until the bell rings. Return the reason that its ringer gave, or b"" if the client ended first. If the waker
-    of the team was killed meanwhile, start it again.
+    """Wait until the bell rings, because the client *pid* is to be woken, and return the reason. Return b"" if the
+    client ended first. Bells are rung by a process named the waker. If it was killed meanwhile, start it again.
     """
     next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS_AFTER_WAKER
     while bindings.stat_of(pid)[0] == started:

@@ -1,4 +1,4 @@
-"""Creates teams, lets members join and leave, hands a team over, and makes the database logins of its members."""
+"""Creating teams, joining and leaving, handing a team over, and making database logins for the members of a team."""
 
 from __future__ import annotations
 
@@ -84,8 +84,9 @@ def join(
 def _role_and_specialty(
     team: Team, caller: Caller | None, role: str | None, specialty: str | None
 ) -> tuple[str, str | None]:
-    """Return the role and the specialty of a caller that joins. The role is *role*, else the role that the caller's
-    type names, else the role that the caller has as a member. A type that names no role becomes the specialty.
+    """Return the role and the specialty of a caller that joins. The role is *role*, or else the role that the caller's
+    type names, or else the role that the caller has as a member already. A type that names no role becomes the
+    specialty.
     """
     config = caller.config if caller else None
     type_ = caller.type if caller else ""
@@ -99,8 +100,8 @@ def _role_and_specialty(
 
 
 def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> Team:
-    """Return the team with the new member *draft*; the same team if *draft* is an active member already. In a secure
-    team the new member gets the *token*.
+    """Return the team with the new member *draft*. If *draft* is an active member already, the team is returned
+    unchanged. In a secure team the new member gets the *token*.
     """
     asking = caller or Caller(draft.agent_id)
     decision = roles.verdict(draft.role, "join-team", team, asking.config)
@@ -125,6 +126,11 @@ def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> T
 
 
 def refuse_look_alike(team: Team, name: str) -> None:
+    """Raise an error if a new *name* could be mistaken for another.
+
+    Raises:
+        AlreadyExists: The name stands for the leader, or differs only in case from the name of a member.
+    """
     if name.lower() == "leader" and team.leader != name:
         raise errors.AlreadyExists(f"{name} stands for {team.leader}, who leads the team", "Choose another name.")
     for member in team.roster():
@@ -133,8 +139,8 @@ def refuse_look_alike(team: Team, name: str) -> None:
 
 
 def expected(store: Store, team: Team, candidates: list[str], config: Config | None) -> list[str]:
-    """Return those *candidates* that are still expected to join: names of roles or agents in the configuration, or of
-    members to whom a task is assigned.
+    """Return the *candidates* that have not joined, but are expected to join: a task is assigned to them, or the
+    configuration defines a role of this name that no member has yet.
     """
     absent = [name for name in candidates if name not in (names.HUMAN, "leader") and team.find(name) is None]
     if not absent:
@@ -162,8 +168,8 @@ def _next_alias(team: Team) -> int:
 
 
 def renew_token(store: Store, team_name: str, agent: str) -> str:
-    """Make and return a new token for a member of a secure team: the old one can't be shown again, because the files
-    have only its hash. Return "" in other teams.
+    """Make and return a new token for a member of a secure team. The old token can't be shown again, because the files
+    have only its hash. Return "" in a team that is not secure.
     """
     if not teams.get(store, team_name).secure:
         return ""
@@ -211,8 +217,9 @@ def spawn_team(
 
 
 def _refuse_founder(store: Store, caller: Caller, team_name: str) -> None:
-    """Refuse a caller that may not create teams. Its role as a member decides; in several teams, the role with the most
-    rights. The caller's type may name another role, which can only take rights away.
+    """Raise an error if the caller may not create teams. The caller's role as a member decides. If it is a member of
+    several teams, its role with the most rights decides. The caller's type may name another role, which can only take
+    rights away.
     """
 
     def decision(role: str, team: Team | None) -> str:
@@ -250,7 +257,7 @@ def _refuse_remains(store: Store, name: str) -> None:
 
 
 def _secured(team: Team) -> tuple[Team, dict[str, str]]:
-    """Return the new team with the hashes of two tokens, for its leader and for the human. Also return these tokens."""
+    """Return the new team with the hashes of a new token for its leader and one for the human, and these tokens."""
     tokens = {"token": new_token(), "humanToken": new_token()}
     members = [member.having(token_hash=hash_token(tokens["token"])) for member in team.members]
     return team.having(members=members, human_token_hash=hash_token(tokens["humanToken"])), tokens
@@ -283,7 +290,7 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
 
 
 def _login_class(team: Team, member: Member, caller: Caller) -> str:
-    """Return what the member's database login may do: `leads`; `manages`, for a member that may manage or add tasks; or
+    """Return what the member's database login may do: `leads`, or `manages` if the member may manage or add tasks, or
     "" for any other member.
     """
     base = lineage(member.role, team, caller.config)[-1]
@@ -319,7 +326,9 @@ def leave(
 
 
 def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
-    """Return whether the caller left the team before, so that it only repeats a command whose answer it did not get."""
+    """Return whether the caller has left the team already. It then repeats its command, for example because the answer
+    was lost.
+    """
     team = teams.get(store, team_name)
     member = team.find(caller.name)
     if member is None or member.active or member.stopped_by:
@@ -329,7 +338,7 @@ def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
 
 
 def _release_tasks(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:
-    """Release the tasks of a member that has left, and return their ids. A failure is put into *problems* and not
+    """Release the tasks of a member that has left, and return their ids. An error is added to *problems* and not
     raised, because the member has left already.
     """
     try:

@@ -1,4 +1,4 @@
-"""Requests to members to shut down, and their answers."""
+"""Requests to members to shut down, and the members' answers."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ShutdownNotFound(errors.NotFound):
 
 
 class Shutdown(Record):
-    """A request to an agent to shut down. An approval is recorded first in the team's file, which notes for the agent
-    the request that stopped it, and then in the request.
+    """A request to an agent to shut down. If the agent approves, the team's file is written first: it names the request
+    that stopped the agent. Then the approval is recorded in the request itself.
     """
 
     nested = {"owed": Owed}  # noqa: RUF012
@@ -44,7 +44,7 @@ class Shutdown(Record):
     owed: list[Owed] | None = None
 
     def numbered(self, **numbers: Any) -> Shutdown:
-        """Return the request with its number, and with the notice to its agent, which contains the number."""
+        """Return the request with its number, and with the notice to the agent, which names this number."""
         numbered = self.having(**numbers)
         return numbered.having(owed=[_request_notice(numbered)])
 
@@ -57,18 +57,18 @@ SHUTDOWN: Kind[Shutdown] = Kind("shutdown", Shutdown, numbered=True, logins="shu
 
 
 def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
-    """Return the requests to the agent that wait for its answer, oldest first."""
+    """Yield the requests to the agent that wait for its answer, oldest first."""
     return (one for one in all_of(store, team, []) if one.agent == agent and one.status == "requested")
 
 
 def is_asked_to_end(store: Store, team: Team, agent: str) -> bool:
-    """Return whether there is a request to the agent to shut down that it has not answered yet."""
+    """Return whether a request to the agent to shut down waits for its answer."""
     return next(open_requests(store, team, agent), None) is not None
 
 
 def all_of(store: Store, team: Team, problems: list[errors.TeamsError]) -> list[Shutdown]:
-    """Return all requests, ordered by number, each as `as_decided` returns it. Errors of damaged requests are appended
-    to *problems*.
+    """Return all requests, sorted by number. If the team's file says that a request stopped its agent, the request is
+    returned as approved. Errors of damaged requests are added to *problems*.
     """
     return [as_decided(shutdown, team) for shutdown, _ in store.scan(team.name, SHUTDOWN, problems)]
 
@@ -82,8 +82,9 @@ def is_approval(about: str | None) -> bool:
 
 
 def as_decided(shutdown: Shutdown, team: Team) -> Shutdown:
-    """Return the request. If the team's file says that the request stopped its agent, it is returned as approved,
-    whatever its own file says: a process that approves a request writes the team's file first, and may have died then.
+    """Return the request as approved if the team's file says that this request stopped its agent; otherwise return it
+    unchanged. The process that approves a request writes the team's file first, and may have died before it wrote the
+    request.
     """
     member = team.find(shutdown.agent)
     if shutdown.status == "requested" and member and member.stopped_by == shutdown.id:
@@ -92,8 +93,8 @@ def as_decided(shutdown: Shutdown, team: Team) -> Shutdown:
 
 
 def get(store: Store, team: Team, ref: str | None, agent: str, rejection: str | None = None) -> Shutdown:
-    """Return the request with the id *ref*. If *ref* is None, return the agent's open request. If there is none, return
-    the last request that the agent rejected with the reason *rejection*, because the agent repeats its command.
+    """Return the request with the id *ref*. If *ref* is None, return the agent's open request. If no request is open,
+    the agent may be repeating an answer: return the last request that it rejected with the reason *rejection*.
 
     Raises:
         ShutdownNotFound: There is no such request.
@@ -146,7 +147,7 @@ def _answer_notice(shutdown: Shutdown) -> Owed:
 def request_each(
     store: Store, team_name: str, caller: Caller | None, agents: list[str], reason: str | None = None
 ) -> list[Shutdown]:
-    """Ask members to end their work, in one commit: all of them, or none if one cannot be asked.
+    """Ask each of the *agents* to end its work, in one commit. If one of them can't be asked, nobody is asked.
 
     Raises:
         AgentNotFound: One of the agents is no active member.
@@ -182,7 +183,7 @@ def request(store: Store, team_name: str, caller: Caller | None, agent: str, rea
 def _draft(
     store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None
 ) -> tuple[Team, Shutdown]:
-    """Check that the caller may ask the agent to shut down, and return the team and a new request to the agent."""
+    """Check that the caller may ask *agent* to shut down. Return the team, and the request, which is not stored yet."""
     standing = require(store, team_name, caller, "request-shutdown", agent)
     team, name = standing.team, standing.name
     text.within(reason or "", "reason", text.MAX_MESSAGE)
@@ -196,8 +197,8 @@ def _draft(
 
 
 def _repeated(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
-    """Return the open request that *draft* repeats: it has the same requester and reason. Return None if no request to
-    the agent is open. An open request that differs is an error.
+    """Return the open request to the agent if it has the requester and the reason of *draft*, because the command is
+    repeated then. Return None if no request is open. An open request that differs from *draft* is an error.
     """
     for earlier in open_requests(store, team, draft.agent):
         if (earlier.requested_by, earlier.reason) == (draft.requested_by, draft.reason):
@@ -207,8 +208,8 @@ def _repeated(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
 
 
 def _withdraw_if_second(store: Store, team: Team, new: Shutdown) -> None:
-    """Withdraw the request *new*, and raise an error, if another process made a request to the same agent at the same
-    moment and was first. If the requests can't be read, both requests stand.
+    """Withdraw the request *new*, and raise an error, if another process made a request to the same agent just before
+    it. If the requests can't be read, both stand.
     """
     try:
         first = next(open_requests(store, team, new.agent), new)
@@ -249,8 +250,8 @@ def approve(store: Store, team_name: str, caller: Caller | None, ref: str | None
 
 
 def _approved_before(store: Store, team_name: str, caller: Caller | None, ref: str | None) -> Shutdown | None:
-    """Return the request by which the caller was stopped: it repeats its command, because it did not get the answer.
-    None if the caller was not stopped, or was stopped by a request other than *ref*.
+    """Return the request by which the caller was stopped, for a caller that repeats its approval. Return None if the
+    caller was not stopped, or was stopped by a request other than *ref*.
     """
     team = teams.get(store, team_name)
     member = team.find(caller.name) if caller else None
@@ -265,7 +266,7 @@ def _approved_before(store: Store, team_name: str, caller: Caller | None, ref: s
 
 def _finish_approval(store: Store, team: Team, shutdown: Shutdown) -> tuple[Shutdown, list[str]]:
     """Store the approval in the request, release the tasks of the stopped agent, and deliver the notices. Return the
-    request, and the ids of the released tasks. The agent stays stopped even if this fails.
+    request, and the ids of the released tasks. If a step fails, the agent stays stopped.
     """
     from teams_cli.tasks import assigning, claims
 
@@ -312,8 +313,8 @@ def reject(store: Store, team_name: str, caller: Caller | None, ref: str | None,
 def _answerable(
     store: Store, team_name: str, caller: Caller | None, ref: str | None, operation: str, rejection: str | None = None
 ) -> Shutdown:
-    """Return the request that the caller wants to answer, if the caller may answer it. This includes a request that it
-    has rejected before with the reason *rejection*.
+    """Return the request that the caller wants to answer, or raise an error if the caller may not answer it. If the
+    caller rejected the request before with the reason *rejection*, it repeats its command, and may do so.
     """
     standing = require(store, team_name, caller, operation, ref or "")
     shutdown = get(store, standing.team, ref, standing.name, rejection)
@@ -325,7 +326,7 @@ def _answerable(
 
 
 def refuse_return(former: Member) -> None:
-    """Refuse to let *former*, a former member, join again if it was shut down.
+    """Raise an error if *former*, a former member, was shut down, because it may not join again.
 
     Raises:
         NotAllowed: The member was shut down.

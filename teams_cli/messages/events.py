@@ -1,6 +1,4 @@
-"""The events of notices on which the program acts: values of a message's `event`. Events that are not listed here are
-only for readers.
-"""
+"""Events of notices: the values of a message's `event` on which the program acts. Other events are only for readers."""
 
 from __future__ import annotations
 
@@ -37,8 +35,8 @@ PLAN_APPROVED, PLAN_REJECTED = "plan-approved", "plan-rejected"
 
 
 def of(message: Message) -> tuple[str, str]:
-    """Return the event of a notice, and the task that the notice is about. Return empty strings for what the notice
-    lacks, and for a message that is no notice.
+    """Return the event of a notice, and the id of the task that it is about. If the notice has no event or no task,
+    this is "". For a message that is not a notice, both are "".
     """
     if message.from_ != SYSTEM:
         return "", ""

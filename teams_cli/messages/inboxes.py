@@ -31,11 +31,11 @@ _MAX_HANDLED = 200
 
 
 class Open(Record):
-    """A message that is not handled yet. A *quiet* message only informs, so no agent goes on working because of it. A
-    message with *fyi* is handled as soon as it is read.
+    """A message that is not handled yet. A *quiet* message only informs, so it wakes no agent. A message with *fyi* is
+    handled as soon as it is read.
 
-    If the agent was shown the message without asking for it, *turn* is the turn in which this happened; 0 if turns are
-    not counted.
+    *turn* is the number of the agent's turn in which the message was shown to it unasked; 0 if its turns are not
+    counted. It is None if the message was not shown yet, or if the agent read it with a command.
     """
 
     number: Number
@@ -54,11 +54,12 @@ class Handled(Record):
 
 
 class Inbox(Record):
-    """An agent's position in the log: all its messages up to `upTo` are handled, except the open and the damaged ones.
+    """An agent's position in the log: all messages to the agent up to `upTo` are handled, except the open and the
+    damaged ones.
 
-    `handled` has the last 200 handled messages, and every handled message after `upTo`. `settledAt` is the time of
-    handling of the last message that `handled` no longer has. `damaged` has the numbers of messages that could not be
-    read and may be repaired.
+    `handled` has the last 200 handled messages, and every handled message after `upTo`. `settledAt` is the time at
+    which the last message that is no longer in `handled` was handled. `damaged` has the numbers of messages that could
+    not be read and may be repaired.
     """
 
     nested = {"open": Open, "handled": Handled}  # noqa: RUF012
@@ -82,7 +83,7 @@ class Inbox(Record):
         ]
 
     def furthest(self) -> int:
-        """Return the highest message number in the inbox."""
+        """Return the highest message number in the inbox: its position, or the number of a message that it lists."""
         return max([self.up_to, *self.named()])
 
     def unread(self, quiet: bool = False) -> list[int]:
@@ -94,7 +95,7 @@ INBOX: Kind[Inbox] = Kind("inbox", Inbox, key="agent", logins="own")
 
 
 def load(store: Store, team: str, agent: str) -> Inbox:
-    """Return the agent's inbox; an empty one if it never read."""
+    """Return the agent's inbox; an empty one if the agent has not read any message yet."""
     try:
         return store.get(team, INBOX, agent)[0]
     except errors.NotFound:
@@ -102,15 +103,15 @@ def load(store: Store, team: str, agent: str) -> Inbox:
 
 
 def load_with_new(store: Store, team: str, agent: str, problems: list[errors.TeamsError] | None = None) -> Inbox:
-    """Return the agent's inbox, with all messages that came since it was stored. Errors of damaged messages are
+    """Return the agent's inbox, with all messages that came since the inbox was stored. Errors of damaged messages are
     appended to *problems*.
     """
     return with_new_messages(store, team, load(store, team, agent), [] if problems is None else problems)
 
 
 class Mailbox:
-    """An agent's inbox: `before` as it was stored, and `inbox` with the messages that came since. These messages are
-    read only once. Errors of damaged messages are appended to *problems*.
+    """An agent's inbox: `before` is the inbox as it was stored, and `inbox` also has the messages that came since then.
+    Each new message is read from the store only once. Errors of damaged messages are appended to *problems*.
     """
 
     def __init__(self, store: Store, team: str, agent: str, problems: list[errors.TeamsError] | None = None) -> None:
@@ -132,19 +133,21 @@ class Mailbox:
         return open_messages(self.store, self.team, self.inbox, self._problems, self._fresh)
 
     def messages(self, numbers: list[int]) -> list[Message]:
-        """Return the messages of these numbers, oldest first."""
+        """Return the messages with these *numbers*, oldest first."""
         return _fetch(self.store, self.team, numbers, self._problems, self._fresh)
 
     def mark_read(self, numbers: set[int], turn: int | None = None) -> None:
-        """Mark messages as read that were shown to the agent. *turn* is as for `mark_read` of the module."""
+        """Mark messages that were shown to the agent as read. *turn* is None if the agent asked for them. Otherwise it
+        is the number of the turn in which they were shown; 0 if turns are not counted.
+        """
         mark_read(self.store, self.team, self.before.agent, numbers, turn, mailbox=self)
 
 
 def with_new_messages(
     store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
 ) -> Inbox:
-    """Return the inbox, in which the messages that came since are open. These are also put into *fresh*, by their
-    numbers. Errors of damaged messages are appended to *problems*.
+    """Return the inbox with the messages that came since it was stored, as open messages. The new messages are also
+    added to *fresh*, by their numbers. Errors of damaged messages are appended to *problems*.
     """
     if inbox.damaged:
         inbox = _repaired(store, team, inbox, problems)
@@ -170,8 +173,8 @@ def with_new_messages(
 
 
 def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError]) -> Inbox:
-    """Return the inbox after another look at its damaged messages. A message that can be read now becomes open, and a
-    missing message is forgotten.
+    """Try again to read the messages that are listed as damaged, and return the changed inbox. A message that can be
+    read now becomes open. A message that no longer exists is no longer listed.
     """
     new_problems: list[errors.TeamsError] = []
     messages = store.fetch(team, MESSAGE, inbox.damaged or (), new_problems)
@@ -193,8 +196,8 @@ def _opened(message: Message) -> Open:
 def open_messages(
     store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
 ) -> list[Message]:
-    """Return the messages that are open in the *inbox*, oldest first. *fresh* has those of them that were read just
-    now.
+    """Return the messages that are open in the *inbox*, oldest first. *fresh* has messages that were read already, by
+    their numbers.
     """
     return _fetch(store, team, [entry.number for entry in inbox.open], problems, fresh or {})
 
@@ -202,7 +205,7 @@ def open_messages(
 def _fetch(
     store: Store, team: str, numbers: list[int], problems: list[errors.TeamsError], fresh: dict[int, Message]
 ) -> list[Message]:
-    """Return the messages with these *numbers*, oldest first. A message that is in *fresh* is not read again."""
+    """Return the messages with these *numbers*, oldest first. Messages in *fresh* are not read again."""
     to_read = [number for number in numbers if number not in fresh]
     messages = [fresh[number] for number in numbers if number in fresh]
     if to_read:
@@ -211,8 +214,10 @@ def _fetch(
 
 
 def with_read(before: Inbox, current: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:
-    """Return the *current* inbox, in which the messages with the numbers *shown* are read. If this changes nothing that
-    is worth a write, return *before*, the stored inbox. *turn* is None if the agent asked for the messages.
+    """Return the *current* inbox, in which the messages with the numbers *shown* are marked as read. If nothing changed
+    that is worth storing, return *before*, the inbox as it was stored.
+
+    *turn* is None if the agent asked for the messages, else the turn in which they were shown.
     """
     unread = {entry.number for entry in current.open if entry.number in shown and entry.read_at is None}
     changed = set(unread)
@@ -229,7 +234,7 @@ def with_read(before: Inbox, current: Inbox, shown: set[int], now: str, turn: in
 
 
 def with_handled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
-    """Return the inbox, in which the open messages with these *numbers* are handled."""
+    """Return the inbox with the open messages of these *numbers* marked as handled."""
     if not numbers:
         return inbox
     newly_handled = [
@@ -254,8 +259,8 @@ def with_handled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
 
 
 def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
-    """Return the ids of the oldest messages in *mail* that were read, but neither answered nor handled; at most *most*
-    ids. A message that is itself an answer needs none, so it is left out.
+    """Return the ids of messages in *mail* that were read, but neither answered nor handled: the oldest, at most
+    *most*. Messages that are themselves answers are left out, because they need no answer.
     """
     read = {entry.number for entry in inbox.open if entry.read_at and not entry.quiet}
     return [message.id for message in mail if message.number in read and not message.reply_to][:most]
@@ -264,10 +269,11 @@ def unanswered(inbox: Inbox, mail: list[Message], most: int = 4) -> list[str]:
 def mark_read(
     store: Store, team: str, agent: str, numbers: set[int], turn: int | None = None, mailbox: Mailbox | None = None
 ) -> None:
-    """Mark messages as read that were shown to the agent.
+    """Mark messages that were shown to the agent as read.
 
-    If the agent did not ask for the messages, *turn* is the turn in which they were shown; 0 if turns are not counted.
-    With a *mailbox*, new messages are not read again, unless the inbox has changed since.
+    If the agent did not ask for the messages, *turn* is the number of the turn in which they were shown; 0 if turns are
+    not counted. The *mailbox* has messages that were read from the store already. It is used if the inbox has not
+    changed since.
     """
 
     def change(inbox: Inbox) -> Inbox:
@@ -282,15 +288,17 @@ def mark_read(
 
 
 def is_handled(inbox: Inbox, number: int) -> bool:
-    """Whether the message with that *number* is handled. The inbox must include all messages that have come."""
+    """Return whether the message with that *number* is handled. The *inbox* must already include all messages that were
+    sent to its agent.
+    """
     if inbox.find_open(number):
         return False
     return any(entry.number == number for entry in inbox.handled) or _is_behind(inbox, number)
 
 
 def _is_behind(inbox: Inbox, number: int) -> bool:
-    """Whether the inbox has advanced past the message with that *number*. Then the message is handled, unless it is
-    open.
+    """Return whether the position of the inbox is at or after the message with that *number*, and the message is not
+    damaged. Then it is handled, unless it is open.
     """
     return number <= inbox.up_to and number not in (inbox.damaged or ())
 
@@ -303,7 +311,7 @@ def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int
 
 
 def documents(messages: list[Message], inbox: Inbox) -> list[dict[str, Any]]:
-    """Return the messages as JSON, with the times at which the owner of the inbox read and handled them."""
+    """Return the messages as JSON, with the times at which the owner of the inbox read and handled each message."""
     open_entries = {entry.number: entry for entry in inbox.open}
     handled_entries = {entry.number: entry for entry in inbox.handled}
     rows = []
@@ -325,13 +333,13 @@ _NOTICE_UID = f"{SYSTEM}~"
 
 
 def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str, int]:
-    """Return the number of unread messages of each of the agents. Most are counted from the envelopes of the log,
-    without reading the messages.
+    """Return the number of unread messages of each of the agents.
 
-    Only notices are read, to see whether they only inform. A message that is no notice counts even if it is damaged.
+    This is fast, because most messages are not read: the log shows their recipients. Only notices are read,
+    because those that only inform do not count. Other messages count even if they are damaged.
 
     Raises:
-        DamagedRecord: An inbox of the team can't be read, even if it is not that of one of the *agents*.
+        DamagedRecord: An inbox of the team can't be read, even if its agent is not one of the *agents*.
     """
     problems: list[errors.TeamsError] = []
     inboxes = {inbox.agent: inbox for inbox, _ in store.scan(team, INBOX, problems)}
@@ -365,8 +373,8 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
 
 
 def _knows_later_messages(inbox: Inbox) -> bool:
-    """Whether the inbox lists messages after its position, or damaged ones. Then envelopes do not show which messages
-    are unread.
+    """Return whether the inbox lists damaged messages, or messages after its position. Then its unread messages can't
+    be counted by looking only at the recipients of the messages after its position.
     """
     numbers = [entry.number for entry in inbox.open] + [entry.number for entry in inbox.handled]
     return bool(inbox.damaged) or max(numbers, default=0) > inbox.up_to
@@ -379,16 +387,15 @@ numbers are not believed.
 
 
 def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
-    """Correct an inbox that has advanced past the *last* message of the log, so that its agent is shown new messages
-    again.
+    """Correct an inbox that is ahead of its log, whose last message has the number *last*. This happens if the log lost
+    messages, for example when it was restored from a backup. Without the correction, new messages with the numbers of
+    lost ones would count as handled.
 
-    The inbox keeps the messages that it lists. New messages get numbers after the inbox's old position: a lower number
-    would count as handled already. If the position is implausibly high, it is not believed, because no number would be
-    left.
+    The inbox keeps the messages that it lists, and new messages get higher numbers than these. But if the inbox is so
+    far ahead that its numbers must be wrong, its messages after *last* are removed from it instead.
 
     Raises:
-        TeamsError: The numbers could not be reserved. The inbox is corrected all the same, without its messages after
-            *last*, so that new ones are shown.
+        TeamsError: The higher numbers could not be reserved. The messages after *last* were removed from the inbox.
     """
     believed = inbox.furthest() - last <= _MAX_REMOVED
     try:
@@ -402,8 +409,8 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
 
 
 def _held_to(inbox: Inbox, last: int, believed: bool) -> Inbox:
-    """Return the inbox with a position that fits a log that ends with the message *last*. If the inbox's numbers are
-    not *believed*, it forgets all messages after *last*.
+    """Return the inbox with a position that fits a log whose last message is *last*. *believed* says whether the
+    numbers in the inbox are plausible. If not, all messages after *last* are removed from it.
     """
     if inbox.furthest() <= last:  # another process corrected it
         return inbox

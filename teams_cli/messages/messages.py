@@ -1,4 +1,4 @@
-"""Messages: sending to one, to all others, and answering. Each is written once and never changed."""
+"""Messages: sending one to a member or to all others, and answering. A message is written once and never changed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Message(Record):
-    """One message. *about* names what it asks for, and *ackBy* is the time until which its sender wants it handled. A
-    notice has its *event* and *task*: see `events`. The inbox of each reader has the time at which
-    that reader read and handled the message.
+    """One message. *about* is the id of the thing on which the reader is to act, such as `plan-3`. *ackBy* is the time
+    until which the sender wants the message handled. A notice of the program has an *event*, which the module `events`
+    lists, and the id of its *task*. Each reader's inbox records when this reader read and handled the message.
     """
 
     id: MessageId = ""
@@ -40,17 +40,19 @@ class Message(Record):
 
     @property
     def only_informs(self) -> bool:
-        """Whether the message needs only to be read: its sender marked it so, or it comes from the program."""
+        """Whether the message needs only to be read: its sender marked it as mere information, or it is a notice of the
+        program.
+        """
         return bool(self.fyi) or self.from_ == SYSTEM
 
     @property
     def is_closed_by_reading(self) -> bool:
-        """Whether reading the message also handles it: it only informs, is an answer, or is a broadcast."""
+        """Whether the message counts as handled once it is read: it only informs, is an answer, or is a broadcast."""
         return self.only_informs or self.reply_to is not None or self.type == "broadcast"
 
     @property
     def addressed(self) -> str:
-        """The recipients as its sender named them; `all` for a broadcast."""
+        """The recipients as the sender named them; `all` for a broadcast."""
         return ", ".join(self.recipients) if self.recipients and self.type != "broadcast" else self.to
 
 
@@ -140,11 +142,12 @@ def notify(
     event: str | None = None,
     task: str | None = None,
 ) -> Message:
-    """Send the member *to* a notice of an event that the member *by* caused. The *uid* is made from the event, so that
-    a repeated call adds no second notice.
+    """Send a notice of an event to the member *to*. The member *by* caused the event. The *uid* is made from the event,
+    so that a repeated call adds no second notice.
 
-    *about* names the action that the notice asks for; the notice is handled once this is done. With *also_closed* the
-    notice is sent even in a closed team: for example the output of an agent that was at work when the team was closed.
+    *about* names the subject on which the reader has to act, such as `plan-3`. When the reader has acted, the notice
+    counts as handled. With *also_closed*, the notice is sent even in a closed team, for example with the output of an
+    agent that was at work when the team was closed.
     """
     draft = Message(from_=sender, to=to, message=body, timestamp=teams.now(store), type=kind, about=about)
     draft = draft.having(event=event, task=task) if event else draft
@@ -156,13 +159,16 @@ def notify(
 
 
 def wake_up(store: Store, team_name: str, to: list[str], sent: Message, by: str) -> None:
-    """Have the recipients *to* of the stored message *sent* woken. A notice that only informs wakes nobody."""
+    """Wake the clients of the recipients *to*, because the message *sent* was stored for them. A notice of type `info`
+    wakes nobody.
+    """
     if store.on_append and sent.type != "info":
         store.on_append(team_name, to, sent, by)
 
 
 def checked_uid(uid: str) -> str:
-    """Return the *uid* that a caller gave to its request. A request that is repeated with the same uid adds nothing.
+    """Return *uid* if it is a valid uid. The sender of a request chooses it, so that a repeated request changes nothing
+    a second time.
 
     Raises:
         InvalidValue: *uid* is not a valid uid.
@@ -173,8 +179,8 @@ def checked_uid(uid: str) -> str:
 
 
 def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bool = True) -> Message:
-    """Append the message to the log, and have its recipients woken unless *wake* is false. A repeated call with the
-    same *uid* adds no second message.
+    """Append the message *draft* to the log. Wake its recipients, unless *wake* is false. A repeated call with the same
+    *uid* adds no second message.
 
     Raises:
         InvalidValue: The uid is not valid.
@@ -195,13 +201,13 @@ def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bo
 
 def quote(message: Message) -> str:
     """Return the message as it is delivered: its sender on a line of its own, and then its text with a mark before
-    every line. So no text can pass for another message.
+    every line. Thanks to the marks, no part of the text can pass for another message.
     """
     return "\n".join([f'[From agent "{message.from_}"]:', *(text.quoted(message.message, "| ") or ["| "])])
 
 
 def how_to_answer(message: Message) -> str:
-    """Return the line below a delivered message that says how to answer the message; empty if the message only
+    """Return the line that follows a delivered message and says how to answer it. The line is empty if the message only
     informs.
     """
     reply = f"teams reply {message.id} TEXT"
@@ -213,15 +219,15 @@ def how_to_answer(message: Message) -> str:
 
 
 def quote_bounded(message: Message, room: int = text.MOST_LETTER) -> list[str]:
-    """Return the lines of a message as it is delivered. If they need more than *room* bytes, return the first lines,
-    and then the command that shows the whole message.
+    """Return the lines of a message as it is delivered. If they have more than *room* bytes, return only the first
+    lines, and then the command that shows the whole message.
     """
     return text.bounded(quote(message).split("\n"), room, _end_of_cut(message))
 
 
 def body_bounded(message: Message) -> str:
-    """Return the text of a message. If it is too long, return its beginning, and then the command that shows the whole
-    text.
+    """Return the text of a message. If it is too long, return only its beginning, and then the command that shows the
+    whole text.
     """
     return "\n".join(text.bounded(message.message.split("\n"), text.MOST_LETTER, _end_of_cut(message)))
 
@@ -235,8 +241,8 @@ _BYTES_BESIDE_TEXT = 200
 
 
 def fitting(messages: list[Message], room: int = text.MOST_ANSWER) -> list[Message]:
-    """Return as many of the first messages as fit into an answer of *room* bytes, in the form in which they are
-    delivered; at least one.
+    """Return the first of the *messages*: as many as fit into an answer of *room* bytes, in the form in which they are
+    delivered. At least one message is returned, even if it does not fit.
     """
     for count, message in enumerate(messages):
         room -= _BYTES_BESIDE_TEXT + text.size(quote_bounded(message))

@@ -1,4 +1,6 @@
-"""Notices that changes owe: they are sent after the change, by whichever process comes next."""
+"""Notices that changes owe: a changed record stores them, and the same process sends them after the change, or a later
+process if it can't.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, Message] | None = None) -> bool:
-    """Send the notices that the *record* owes, and remove them from the record. The messages sent are put into *sent*,
-    by the uids of the notices.
+    """Send the notices that are stored in the *record* as not sent yet, and remove them from it. The sent messages are
+    added to *sent*, by the uids of the notices.
 
-    Return False if a notice could not be sent: the change stands, and the record still owes its notices.
+    Return False if a notice could not be sent. It then stays in the record, and is sent later.
     """
     owed: list[Owed] = record.owed or []  # type: ignore[attr-defined]
     if not owed:
@@ -52,9 +54,11 @@ def deliver(store: Store, team: str, kind: Kind[R], record: R, sent: dict[str, M
 
 
 def send_owed_by(store: Store, team: str, kind: Kind[R], key: str) -> None:
-    """Send the notices that the record with that *key* owes. Do nothing if the record is damaged.
+    """Send the notices that are stored as not sent yet in the record with that *key*. If the record is damaged, nothing
+    is sent.
 
-    The record is made durable first: the process that wrote it may have been killed before it was on the disk.
+    First the record is written to the disk for certain, because the process that changed it may have been killed before
+    it did so.
     """
     record: R | None = None
     try:
@@ -74,8 +78,8 @@ def send_owed_by(store: Store, team: str, kind: Kind[R], key: str) -> None:
 
 
 def close_requests(store: Store, team: str, agent: str, about: str) -> None:
-    """Mark messages to the agent as handled that asked for something which is done by now: see
-    `reading.close_requests`.
+    """Mark as handled all messages that ask the agent to deal with *about*, the id of a plan or a question, because the
+    agent has done so. Errors are ignored.
     """
     from teams_cli.messages import reading  # a large module, which the most frequent commands do not need
 
@@ -83,11 +87,11 @@ def close_requests(store: Store, team: str, agent: str, about: str) -> None:
 
 
 def _remove_sent(store: Store, team: str, kind: Kind[R], record: R, numbers: dict[str, int]) -> None:
-    """Remove the notices that were sent from the record. *numbers* has the number of the message for the uid of each
-    notice; the record may note it.
+    """Remove the notices that were sent as messages from the record. *numbers* has the number of each message, by the
+    uid of its notice; some kinds of records store this number.
 
-    The messages are durable already. If a power cut brings notices back into the record, sending them again adds
-    nothing.
+    The messages are on the disk by now. If a power cut brings notices back into the record, they are sent again, which
+    adds no second message.
     """
 
     def without_sent(record: R) -> R:

@@ -20,8 +20,8 @@ _SENTENCES = [
 
 
 def event_of(sentence: str, about: str) -> tuple[str, str]:
-    """Return the event of the notice and its task, found in its *sentence* and in what it is *about*. Empty strings if
-    it has none of the events here.
+    """Return the event of a notice, and the id of its task. Both are found in its *sentence* and its field *about*. If
+    these do not show the event or the task, it is "".
     """
     if about.startswith("edited-"):
         return "task-edited", about.removeprefix("edited-")

@@ -1,4 +1,4 @@
-"""Reading messages, handling them by a reply or an acknowledgement, and waiting for new ones."""
+"""Reading messages, handling a message by a reply or an acknowledgement, and waiting for new messages."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 
 class Reading(list[dict[str, object]]):
-    """Messages to show as JSON, oldest first. *more* is the number of messages that were left out, and *unread* the
-    number of unread messages among those left out.
+    """A list of messages to show, as JSON, oldest first. *more* is the number of messages that were left out, and
+    *unread* says how many of those are unread.
     """
 
     more = 0
@@ -42,8 +42,9 @@ class Reading(list[dict[str, object]]):
 
 
 class Selection:
-    """Which messages to show: those from a *sender*, after the number *since*, at most *limit*, and with *handled* also
-    the handled ones. *room* is the number of bytes into which they must fit. "" and 0 set no limit.
+    """Says which messages to show: only messages from *sender*, only those with numbers above *since*, and at most
+    *limit* of them. *room* is the number of bytes into which they must fit. "" and 0 set no limit. With *handled*,
+    handled messages are shown too.
     """
 
     def __init__(self, sender: str = "", since: int = 0, limit: int = 0, handled: bool = False, room: int = 0) -> None:
@@ -54,12 +55,12 @@ class Selection:
         self.room = room
 
     def wanted(self, messages: list[Message]) -> list[Message]:
-        """Return those of the *messages* that come from the sender and have a number above *since*."""
+        """Return the *messages* that come from the sender and have a number above *since*."""
         return [m for m in messages if m.number > self.since and self.sender in ("", m.from_)]
 
     def pick(self, messages: list[Message], inbox: Inbox) -> list[Message]:
-        """Return the messages to show, oldest first. If there are too many, messages that were read before are the
-        first to be left out.
+        """Return the messages to show, oldest first. If there is no room for all, unread messages are kept rather than
+        messages that were read before.
         """
         picked = self.wanted(messages)
         unread = set(inbox.unread(quiet=True))
@@ -84,12 +85,12 @@ def read(
     once_shown: OnceShown | None = None,
     turn: int | None = None,
 ) -> Reading:
-    """Return the caller's unhandled messages, oldest first; those that were read before carry `readBefore`.
-    *once_shown* will mark them as read. Without *once_shown*, or if the *selection* asks for handled messages too,
-    nothing is marked.
+    """Return the caller's unhandled messages, oldest first. Messages that were read before have the field `readBefore`.
+    *once_shown* takes a function that marks the messages as read, to be called after they were shown. Nothing is marked
+    if *once_shown* is None, or if the *selection* asks for handled messages too.
 
-    Messages that only inform become handled when they are marked. With *turn*, the caller did not ask for the messages.
-    Errors of damaged messages are appended to *problems*.
+    A message that only informs becomes handled when it is marked. If the caller did not ask for the messages, *turn* is
+    the number of its turn. Errors of damaged messages are appended to *problems*.
     """
     agent = require(store, team_name, caller, "read-messages").name
     if once_shown is None or selection.handled:
@@ -112,8 +113,8 @@ def read(
 
 
 def _mend_position(store: Store, team: str, agent: str) -> list[errors.TeamsError]:
-    """Correct the agent's inbox if it has advanced past the end of the log. Return the error that reports this, in a
-    list; the list is empty if nothing was wrong.
+    """Correct the agent's inbox if it is ahead of the end of the log, for example because the log was restored from a
+    backup. Return a list with the error to report; it is empty if nothing was wrong.
     """
     inbox, last = load(store, team, agent), store.last(team, MESSAGE)
     if inbox.furthest() <= last:
@@ -127,8 +128,8 @@ def _mend_position(store: Store, team: str, agent: str) -> list[errors.TeamsErro
 
 
 def _reading(selection: Selection, messages: list[Message], before: Inbox, after: Inbox) -> Reading:
-    """Return those *messages* that the *selection* shows. The inbox *before* says which of them are unread, and the
-    inbox *after* when they were read.
+    """Return the *messages* that the *selection* shows. The inbox *before* says which of the messages are unread, and
+    the inbox *after* has the time at which each was read.
     """
     picked = selection.pick(messages, before)
     reading = Reading(inboxes.documents(picked, after))
@@ -143,12 +144,13 @@ def _reading(selection: Selection, messages: list[Message], before: Inbox, after
 
 
 def handle(store: Store, team_name: str, caller: Caller | None, ids: list[str]) -> list[Message]:
-    """Mark messages as handled, without an answer: the named ones, or all that were shown to the caller.
+    """Mark messages as handled, without an answer: the messages in *ids*, or all messages that were shown to the caller
+    if *ids* is empty.
 
-    Those that are handled already stay so.
+    Messages that are handled already stay handled.
 
     Raises:
-        MessageNotFound: One was not sent to the caller; nothing is marked.
+        MessageNotFound: A message was not sent to the caller; nothing is marked.
     """
     agent = require(store, team_name, caller, "ack").name
     if ids:
@@ -205,7 +207,8 @@ def reply(
 
 
 def received(store: Store, team: str, agent: str, message_ref: str) -> Message:
-    """Return the message with that id, which may be written as a number. It must have been sent to the agent.
+    """Return the message with the id *message_ref*, if it was sent to the agent. *message_ref* may also be only the
+    number of the message.
 
     Raises:
         MessageNotFound: There is no such message, or it was sent only to others.
@@ -221,8 +224,8 @@ def received(store: Store, team: str, agent: str, message_ref: str) -> Message:
 
 
 def mark_handled(store: Store, team: str, agent: str, numbers: set[int], also_closed: bool = False) -> None:
-    """Mark the messages with these *numbers*, which were sent to the agent, as handled. With *also_closed*, this is
-    done even in a closed team.
+    """Mark the messages with these *numbers*, which were sent to the agent, as handled. With *also_closed*, they are
+    marked even in a closed team.
     """
     store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
 
@@ -235,8 +238,8 @@ def mark_handled(store: Store, team: str, agent: str, numbers: set[int], also_cl
 
 
 def close_requests(store: Store, team: str, agent: str, about: str) -> None:
-    """Mark the messages as handled that asked the agent for what is named in *about*, because it is done now. Errors
-    are ignored: the thing is done in any case.
+    """Mark as handled all messages that ask the agent to deal with *about*, the id of a plan or a question, because the
+    agent has done so. Errors are ignored: at worst, an outdated message stays open.
     """
     try:
         mail = Mailbox(store, team, agent).open_messages()
@@ -248,7 +251,7 @@ def close_requests(store: Store, team: str, agent: str, about: str) -> None:
 
 
 def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message]:
-    """Return those unhandled messages to the *agent* that brought the output of the agent *sender*."""
+    """Return the unhandled messages to the *agent* that have the output of the agent *sender*."""
     mail = Mailbox(store, team, agent).open_messages()
     return [message for message in mail if message.from_ == sender and message.type == "output"]
 
@@ -263,8 +266,10 @@ def wait_and_read(
     sleep_until: Callable[[Callable[[], bool], float], bool],
     once_shown: OnceShown | None = None,
 ) -> Reading:
-    """Read as `read` does, but first wait for an unread message. A message that comes meanwhile counts even if another
-    process of the caller has read it.
+    """Wait for an unread message that the *selection* shows, and then read as the function `read` does. A message that
+    comes during the wait ends it even if another process of the caller has marked the message as read. The function
+    *sleep_until* waits until the function that it is given returns True, and returns False after so many seconds
+    without this.
 
     Raises:
         WaitRanOut: No such message came within *timeout* seconds.

@@ -1,6 +1,4 @@
-"""Receipts: the time until which a message must be acknowledged, and the notice to its sender if nobody acknowledged it
-in time.
-"""
+"""Receipts: the time until which a message must be acknowledged, and the notice to its sender if it was not."""
 
 from __future__ import annotations
 
@@ -41,7 +39,9 @@ def expect(store: Store, team: str, sent: Message) -> None:
 
 
 def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
-    """Return the overdue messages of the sender as JSON, each with the recipients who have not handled it."""
+    """Return the sender's messages that were not acknowledged in time, as JSON. Each names the recipients that have not
+    handled it.
+    """
     numbers = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     rows = []
     for message in store.fetch(team, MESSAGE, numbers, []) if numbers else ():
@@ -56,19 +56,19 @@ def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
 
 
 def is_due(store: Store, entry: Awaited) -> bool:
-    """Whether the time is over in which the message should have been acknowledged."""
+    """Return whether the time until which the message must be acknowledged has passed."""
     return seconds_since(entry.due, store.now()) >= 0
 
 
 def next_due(store: Store, team: str, sender: str) -> float | None:
-    """Return in how many seconds the next of the sender's messages becomes overdue; None if no message will."""
+    """Return the seconds until the next message of the sender becomes overdue; None if none of its messages will."""
     seconds = [-seconds_since(entry.due, store.now()) for entry in presence.load(store, team, sender).awaits or ()]
     return min((number for number in seconds if number > 0), default=None)
 
 
 def overdue_notices(store: Store, team: str, sender: str, once_shown: OnceShown) -> list[str]:
-    """Return a sentence for the sender about each overdue message that it was not notified of yet. *once_shown* will
-    note that it is notified now, and forget the messages that were acknowledged.
+    """Return a sentence for the sender about each overdue message that was not reported to it yet. After the sentences
+    were shown, this is recorded, and the sender no longer waits for messages that were acknowledged.
     """
     late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     if all(entry.told for entry in late):
@@ -90,5 +90,5 @@ def overdue_notices(store: Store, team: str, sender: str, once_shown: OnceShown)
 
 
 def in_words(row: dict[str, Any]) -> str:
-    """Return a sentence about an overdue message, given as a *row* of `overdue`."""
+    """Return a sentence about an overdue message. *row* describes the message, as the function `overdue` returns it."""
     return f"{row['id']} is not acknowledged by {', '.join(row['waitsFor'])}"

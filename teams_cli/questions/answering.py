@@ -1,5 +1,5 @@
-"""Records the answers to questions, and asks the human for permissions. A request for a permission is a question,
-too.
+"""Recording the answers to questions, and asking the human for permission. A request for permission is stored as a
+question.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _LONGEST_WISH = 4000
 
 
 def answer(store: Store, team_name: str, caller: Caller | None, ref: str, content: str) -> Question:
-    """Answer a question that another agent asked you. You can answer it only once. An answer after the time limit is
-    kept, and marked as late.
+    """Answer a question that another agent asked you. You can answer a question only once. An answer after the time
+    limit is kept, and marked as late.
 
     Raises:
         QuestionNotFound: There is no such question.
@@ -58,8 +58,8 @@ def answer(store: Store, team_name: str, caller: Caller | None, ref: str, conten
 
 
 def asked_by(store: Store, team_name: str, caller: Caller | None, message_ref: str) -> Question | None:
-    """Return the open question that the message asks the caller. Return None if the message asks no question, or if
-    nobody waits for the caller's answer any more.
+    """Return the open question that the message asks the caller. Return None if the message asks no question, or if the
+    question no longer waits for the caller's answer.
 
     Raises:
         MessageNotFound: No such message was sent to the caller.
@@ -73,13 +73,13 @@ def asked_by(store: Store, team_name: str, caller: Caller | None, message_ref: s
 
 
 def answer_as_human(store: Store, team: str, key: str, content: str) -> Question:
-    """Record the answer of the human at the console."""
+    """Record an answer that the human gave at the console."""
     text.checked(content, "answer")
     return record(store, team, key, Answer(responder=HUMAN, content=content, is_human=True, at=teams.now(store)))
 
 
 def skip(store: Store, team_name: str, caller: Caller | None, ref: str) -> Question:
-    """Skip a question that was asked of the human: it is closed without an answer, and the asker goes on.
+    """Skip a question to the human: it is closed without an answer, and the asker goes on.
 
     Raises:
         QuestionNotFound: There is no such question.
@@ -91,14 +91,14 @@ def skip(store: Store, team_name: str, caller: Caller | None, ref: str) -> Quest
 
 
 def skip_as_human(store: Store, team: str, key: str) -> Question:
-    """Skip the question for the human at the console."""
+    """Skip the question in the name of the human, who did so at the console."""
     response = Answer(responder=HUMAN, content="", is_human=True, at=teams.now(store), skipped=True)
     return record(store, team, key, response)
 
 
 def record(store: Store, team: str, key: str, response: Answer) -> Question:
-    """Add the answer *response* to the question, and return the question. If it is the last answer that is missing, the
-    question is complete.
+    """Add the answer *response* to the question, and return the question. With the last missing answer, the
+    question is complete. If the human allows an operation for good, this is recorded for the agent that asked.
 
     Raises:
         NotAllowed: The responder was not asked.
@@ -140,7 +140,7 @@ def record(store: Store, team: str, key: str, response: Answer) -> Question:
 
 
 def _answer_notice(question: Question, response: Answer) -> Owed:
-    """Return the notice of an answer to the asker of the question, for an asker that does not wait for the answer."""
+    """Return the notice to the asker about the answer *response*. It is for an asker that does not wait for answers."""
     who = response.responder
     what = f"{question.id} ({text.clipped(question.question, _SHOWN_OF_QUESTION)})"
     if response.skipped:
@@ -153,8 +153,8 @@ def _answer_notice(question: Question, response: Answer) -> Owed:
 
 
 def _is_recorded(question: Question, response: Answer) -> bool:
-    """Return whether the answer *response* was recorded before, because a command was repeated. A skip never counts as
-    recorded.
+    """Return whether the answer *response* is recorded already. This happens if a command is repeated. For a skip, the
+    result is always False.
     """
     return not response.skipped and any(
         earlier.responder == response.responder and earlier.content == response.content and earlier.skipped is None
@@ -163,7 +163,7 @@ def _is_recorded(question: Question, response: Answer) -> bool:
 
 
 def _human_choice(question: Question) -> str:
-    """Return the human's answer in lower case; "" if the human has not answered."""
+    """Return the human's answer in lower case, to compare it with choices such as `allow`; "" if there is none."""
     answer = question.answered_by_human
     return answer.content.strip().lower() if answer else ""
 
@@ -174,6 +174,8 @@ def allows(question: Question) -> bool:
 
 
 def _grant(store: Store, team_name: str, agent: str, operation: str) -> None:
+    """Record in the team that the agent may do the operation without asking the human again."""
+
     def with_grant(team: Team) -> Team:
         if team.grants_to(agent, operation):
             return team
@@ -184,7 +186,7 @@ def _grant(store: Store, team_name: str, agent: str, operation: str) -> None:
 
 def ask_human(store: Store, team_name: str, agent: str, operation: str, about: str) -> bool:
     """Ask the human whether the agent may do the operation, and wait for the answer. Return False if nobody answers in
-    time. *about* says to what the agent would do the operation; it may be "".
+    time. *about* says to what the operation would be done. It may be "".
 
     Raises:
         NeedsHuman: The human refused. The error has the human's words.
@@ -200,10 +202,10 @@ def ask_human(store: Store, team_name: str, agent: str, operation: str, about: s
 
 
 def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str, about: str) -> str | None:
-    """Ask the human whether the caller's client may use a tool. Return None if the client may use it, else the reason
-    why not.
+    """Ask the human whether the caller's client may use a tool. Return None if it may, else the reason why it may not.
+    *about* says what the client would do with the tool.
 
-    The human is not asked if the human allowed this agent the tool for good before.
+    If the human allowed this agent the tool for good before, the human is not asked.
 
     Raises:
         NotAllowed: The caller is no active member.
@@ -223,8 +225,8 @@ def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str,
 
 
 def withdraw_for_tools(store: Store, team: str, agent: str) -> None:
-    """Close the agent's open questions about tools. The agent's client cancelled the turn, so nobody waits for an
-    answer.
+    """Close the agent's open questions about the use of tools. Its client cancelled the turn, so nobody waits for the
+    answers.
     """
     for question in questions.all_of(store, team, []):
         if question.open and question.from_ == agent and (question.operation or "").startswith(_TO_USE):
@@ -232,8 +234,9 @@ def withdraw_for_tools(store: Store, team: str, agent: str) -> None:
 
 
 def _ask_permission(store: Store, team_name: str, agent: str, operation: str, wish: str, kind: str) -> Question:
-    """Ask the human for permission, wait for the answer, and return the closed question. *wish* says in words what the
-    agent wants to do, and *kind* what an answer `always` allows: this "command" or this "tool".
+    """Ask the human for permission, wait for the answer, and return the closed question. *wish* is a sentence about
+    what the agent wants to do. *kind* is "command" or "tool". It is shown with the choice `always`, which allows the
+    operation for good.
     """
     seconds = asking.seconds_of(teams.get(store, team_name))
     draft = Question(

@@ -1,4 +1,4 @@
-"""Asking other agents or the human: who may ask whom, how many questions at a time, and what the asker gets back."""
+"""Asking other agents or the human: who may be asked, how many questions may be open, and the result for the asker."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ _DEPTHS = {
 
 
 def invitation(team: Team) -> str:
-    """Return a text for an agent that says whom it can ask, and how readily, by the team's settings; "" if questions
-    are off.
+    """Return a text for agents about whom they can ask, and in which cases they should. Both depend on the team's
+    settings. Return "" if questions are off.
     """
     readily = how_readily(team)
     if not readily:
@@ -65,8 +65,8 @@ def invitation(team: Team) -> str:
 
 
 def how_readily(team: Team) -> str:
-    """Return a sentence that says when an agent should ask, by the setting `broadcast_sensitivity`; "" if questions are
-    off.
+    """Return a sentence about the cases in which an agent should ask. It depends on the setting
+    `broadcast_sensitivity`. Return "" if questions are off.
     """
     if str(settings.value(team, "broadcast")) == OFF:
         return ""
@@ -89,17 +89,17 @@ def ask(
     human: bool = False,
     waits: bool = False,
 ) -> Question:
-    """Ask the members in *to*, or the human alone. If *to* is empty, ask all other members. If *human* is false, the
-    team's setting `broadcast` decides whether agents or the human are asked.
+    """Ask a question of the members in *to*, or of all other members if *to* is empty. With *human*, ask the human
+    alone. Without *human*, the team's setting `broadcast` decides whether agents or the human are asked.
 
-    With *waits*, this process is recorded as the one that waits for the answers.
+    With *waits*, it is recorded that this process waits for the answers.
 
     Raises:
         NotAllowed: Questions are off in this team.
-        InvalidValue: The question is blank, somebody asked is oneself, the human is not asked alone, or *timeout*, in
-            seconds, is out of the bounds of the setting `broadcast_timeout`.
-        AgentNotFound: Somebody asked is no active member.
-        Conflict: As many questions of the caller's as are allowed are open.
+        InvalidValue: The question is blank, the caller asks itself, the human is asked together with others, or
+            *timeout*, in seconds, is out of the bounds of the setting `broadcast_timeout`.
+        AgentNotFound: A member in *to* is not an active member.
+        Conflict: The caller has as many open questions as the team allows.
     """
     standing = require(store, team_name, caller, "ask-others")
     team, asker = standing.team, standing.name
@@ -137,6 +137,7 @@ def ask(
 
 
 def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
+    """Refuse another question of *asker* if it already has as many open questions as the team allows."""
     most = int(settings.value(team, "max_broadcasts_per_agent"))
     own = [one.id for one in questions.all_of(store, team.name, []) if one.open and one.from_ == asker]
     if len(own) >= most:
@@ -144,8 +145,8 @@ def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
 
 
 def _responders(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
-    """Return the names of those who are asked: the human alone, or the members in *to*, or all other members if *to* is
-    empty.
+    """Return the names of those who are asked. If *mode* is `human`, only the human is asked. Otherwise these are the
+    members in *to*, or all other members if *to* is empty.
     """
     if mode == HUMAN:
         _refuse_others_than_human(to)
@@ -170,15 +171,16 @@ def _refuse_others_than_human(to: list[str]) -> None:
 
 
 def seconds_of(team: Team, timeout: float | None = None) -> float:
-    """Return how many seconds a question waits for answers: *timeout*, or the team's setting if *timeout* is None."""
+    """Return the seconds for which a question waits for answers: *timeout*, or the team's setting if it is None."""
     if timeout is None:
         return float(settings.value(team, "broadcast_timeout"))
     return float(settings.known("broadcast_timeout").parse("--timeout", str(timeout)))
 
 
 def _begun(store: Store, draft: Question) -> Question:
-    """Return the new question with its first status. If there is nobody to ask, the question is complete at once. If
-    the asker should first read the human's earlier answers, it is deferred.
+    """Return the new question with its first status. If nobody is there to be asked, it is `complete` at once. If the
+    asker should first read earlier answers of the human, it is `deferred`: it is closed, and notes to which questions
+    these answers belong.
     """
     if not draft.to:
         return draft.having(status="complete", closed_at=draft.created_at)
@@ -190,8 +192,8 @@ def _begun(store: Store, draft: Question) -> Question:
 
 
 def result_of(store: Store, question: Question) -> dict[str, Any]:
-    """Return the answers to the question as JSON, for the asker. If the question is deferred, all earlier answers of
-    the human are added.
+    """Return the answers to the question as JSON, for the agent that asked. If the question is `deferred`, all earlier
+    answers of the human are added, because the agent should read them first.
     """
     responses = []
     for answer in question.answers_in_time:

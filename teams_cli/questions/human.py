@@ -1,7 +1,8 @@
-"""The queue of questions to the human, who is shown one at a time, and the human's earlier answers.
+"""The queue of questions to the human, who is shown one question at a time, and the human's earlier answers.
 
-The time of a question begins when it is first in the queue, and again when it is shown. If the human answers one
-question, questions that still wait in the queue are not shown. Their askers get the answer, and may ask again.
+The time of a question begins when it becomes first in the queue, and begins anew when it is shown. If the human answers
+a question, the other questions in the queue are deferred: they are closed without being shown, and their askers get the
+human's answers so far, and may ask again.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def deferred_to(store: Store, draft: Question) -> list[str]:
-    """Return the ids of earlier questions whose answers the asker should read before the human is asked. Return an
-    empty list if the human is asked at once. This is so for a request for permission, and in a team where agents may
-    ask each other.
+    """Return the ids of earlier questions whose answers the asker should read before the human is asked. If the list is
+    empty, the human is asked at once.
 
-    A question is deferred if the agent has not seen an answer of the human before, or if it repeats a question.
+    The asker should read them in two cases: it has not seen any answer of the human yet, or it asks a question a second
+    time. But the human is always asked at once for permission, and in a team whose agents may ask each other.
     """
     if draft.operation or settings.value(teams.get(store, draft.team_name), "broadcast") != HUMAN:
         return []
@@ -38,7 +39,9 @@ def deferred_to(store: Store, draft: Question) -> list[str]:
 
 
 def in_line(store: Store, team: str) -> list[Question]:
-    """Return the questions that wait for the human, oldest first. Questions whose asker is gone come last."""
+    """Return the questions that wait for the human, oldest first. Questions for whose answer nobody waits any more come
+    last.
+    """
     waiting = [question for question in questions.all_of(store, team, []) if question.to == [HUMAN] and question.open]
     return sorted(waiting, key=lambda question: question.is_abandoned)
 
@@ -49,7 +52,9 @@ def next_for_human(store: Store, team: str) -> Question | None:
 
 
 def gives_way(store: Store, question: Question) -> bool:
-    """Return whether nobody waits for this question any more, but somebody waits for another question in the queue."""
+    """Return whether another question should be shown in place of this one: nobody waits for the answer to this
+    question any more, but somebody waits for the answer to another.
+    """
     if not question.is_abandoned:
         return False
     first = next_for_human(store, question.team_name)
@@ -57,16 +62,16 @@ def gives_way(store: Store, question: Question) -> bool:
 
 
 def time_of_last(store: Store, team: str) -> datetime:
-    """Return when a new question would become first in the queue, if the human answers none of the questions before
-    it.
+    """Return the time at which a new question would become the first in the queue if the human answered none of the
+    questions before it.
     """
     ends = [parse_rfc3339(question.expires_at) for question in in_line(store, team) if not question.is_abandoned]
     return max([store.now(), *ends])
 
 
 def begin_showing(store: Store, question: Question) -> Question:
-    """Record that the human is shown the question now, so that its time begins, and return the question. If it need not
-    be shown any more, defer it instead.
+    """Record that the human is shown the question now, so that its time begins, and return the question. But if the
+    agent that asked it should first read earlier answers of the human, the question is closed as deferred instead.
     """
     question = _deferred(store, question) or question
     if question.shown_at or not question.open:
@@ -84,10 +89,11 @@ def begin_showing(store: Store, question: Question) -> Question:
 
 
 def move_up(store: Store, team: str) -> None:
-    """After the person has answered a question, defer those waiting questions whose askers are to read the answer
-    first, and begin the time limit of the next question.
+    """Move the queue up after the human has answered a question. Agents in the queue may have to read this answer
+    before the human is asked for them: their questions are closed as deferred. The time of the next question begins.
 
-    If that can't be stored, an asker waits longer, or the person is asked one of these questions.
+    If this can't be stored, it has only two effects: agents wait longer, and the human may be asked more than
+    necessary.
     """
     try:
         for question in in_line(store, team):
@@ -98,8 +104,8 @@ def move_up(store: Store, team: str) -> None:
 
 
 def _deferred(store: Store, question: Question) -> Question | None:
-    """Defer the question to the human's earlier answers, and return it. Return None if there is nothing to defer it to,
-    or if no process waits for its answer.
+    """Close the question as deferred and return it, so that the agent that asked gets the human's earlier answers.
+    Return None if that agent need not read any, or no longer waits.
     """
     if question.asker_pid is None or question.is_abandoned or not (answered := deferred_to(store, question)):
         return None
@@ -115,8 +121,8 @@ def _deferred(store: Store, question: Question) -> Question | None:
 
 
 def _reschedule_queue(store: Store, team: str, begin: datetime) -> None:
-    """Give the waiting questions that were not shown yet their times. The time of the first of them begins at *begin*,
-    and the time of each other one when the time of the question before it ends.
+    """Set the times of the waiting questions that were not shown yet. The time of the first question begins at *begin*.
+    The time of each later question begins when the time of the one before it ends.
     """
     for question in in_line(store, team):
         if question.is_abandoned or question.shown_at:
@@ -132,15 +138,15 @@ def _reschedule_queue(store: Store, team: str, begin: datetime) -> None:
 
 
 def text_for_person(question: Question) -> str:
-    """Return the text of the question for the human, with a remark if the asker is gone."""
+    """Return the text of the question for the human. If nobody waits for the answer any more, a remark says so."""
     if not question.is_abandoned:
         return question.question
     return f"{question.question}\n\n({question.from_} no longer waits for the answer, but it is kept.)"
 
 
 def answers_so_far(store: Store, team: str) -> list[dict[str, str]]:
-    """Return all questions that the human has answered in this team, with their answers. Requests for permission are
-    left out.
+    """Return the questions that the human has answered in this team, with the answers. Requests for permission are left
+    out.
     """
     return [
         {"question": question.question, "answer": answer.content}

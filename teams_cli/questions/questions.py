@@ -33,8 +33,8 @@ class QuestionNotFound(errors.NotFound):
 
 
 class Answer(Record):
-    """One responder's answer. A *late* answer came after the question was closed. A *failed* answer says why there is
-    none.
+    """One responder's answer. *late* means that it came after the question was closed. *failed* means that the
+    responder could not answer, and *content* says why.
     """
 
     responder: Name
@@ -84,9 +84,7 @@ class Question(Record):
     owed: list[Owed] | None = None
 
     def awaited_by(self, pid: int, host: str) -> Question:
-        """Return the question, in which the process *pid* on *host* is recorded as the process that waits for the
-        answers.
-        """
+        """Return the question with a note that the process *pid* on *host* waits for the answers."""
         from teams_cli import processes
 
         started = processes.process_started(pid) or None
@@ -94,7 +92,9 @@ class Question(Record):
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the process that waited for the answers has stopped waiting or has ended, as far as this is known."""
+        """Whether nobody waits for the answers any more: the process that waited for them has stopped waiting or has
+        ended. False if this is not known.
+        """
         if self.left_at:
             return True
         if self.asker_pid is None:
@@ -105,8 +105,8 @@ class Question(Record):
 
     @property
     def is_unawaited(self) -> bool:
-        """Whether the asker must be notified of a new answer: no process waits for the answers. False for a request for
-        permission.
+        """Whether the asker must be notified of a new answer, because none of its processes waits for answers. It is
+        never notified of an answer to a request for permission.
         """
         return self.operation is None and (not self.open or self.asker_pid is None or self.is_abandoned)
 
@@ -122,7 +122,7 @@ class Question(Record):
 
     @property
     def waiting_for(self) -> list[str]:
-        """The agents that were asked and have not answered."""
+        """The names of those that were asked and have not answered."""
         answered = {answer.responder for answer in self.answers}
         return [name for name in self.to if name not in answered]
 
@@ -136,8 +136,7 @@ QUESTION: Kind[Question] = Kind("question", Question, prefix="ask", numbered=Tru
 
 
 def get(store: Store, team: str, ref: str) -> Question:
-    """Return the question with the id *ref*. If its time is over, it is returned as closed, even if its record is still
-    open.
+    """Return the question with the id *ref*. A question whose time has ended is returned as closed.
 
     Raises:
         QuestionNotFound: There is no such question.
@@ -150,15 +149,15 @@ def get(store: Store, team: str, ref: str) -> Question:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Question]:
-    """Return all questions, ordered by number, each as `in_time` returns it. Errors of damaged questions are appended
-    to *problems*.
+    """Return all questions, ordered by number. A question whose time has ended is returned as closed. Errors of damaged
+    questions are appended to *problems*.
     """
     return [in_time(store, question) for question, _ in store.scan(team, QUESTION, problems)]
 
 
 def in_time(store: Store, question: Question) -> Question:
-    """Return the question. If its time is over, the returned question is closed, although its record may stay open for
-    ever: only the asker closes it, and the asker may be gone.
+    """Return the question as it is now: closed if its time has ended. The stored record may stay open for ever: the
+    asker closes it, and may have been killed before.
     """
     if question.open and store.now() >= parse_rfc3339(question.expires_at):
         return question.having(status="timeout", closed_at=question.expires_at)
@@ -166,12 +165,12 @@ def in_time(store: Store, question: Question) -> Question:
 
 
 def seconds_left(store: Store, question: Question) -> float:
-    """Return the seconds that are left to answer the question; 0 if its time is over."""
+    """Return the seconds that are left to answer the question; 0 if its time has ended."""
     return max(0.0, -seconds_since(question.expires_at, store.now()))
 
 
 def close(store: Store, team: str, question: Question) -> Question:
-    """Close the question because its time is over, and return it. A question that is closed stays as it is."""
+    """Close the question because nobody answered it in time, and return it. A closed question is not changed."""
 
     def change(stored: Question) -> Question:
         return stored.having(status="timeout", closed_at=teams.now(store)) if stored.open else stored
@@ -192,8 +191,8 @@ _INTERNAL = ("askerPid", "askerStarted", "askerBoot", "owed")
 
 
 def to_document(question: Question) -> dict[str, Any]:
-    """Return the question as JSON. `waitingFor` has those who were asked and have not answered, while the question is
-    open. `leftAlone` says that nobody waits for the answers any more.
+    """Return the question as JSON. While it is open, `waitingFor` names those that have not answered yet. `leftAlone`
+    is set if nobody waits for the answers any more.
     """
     document = {key: value for key, value in question.to_json().items() if key not in _INTERNAL}
     document["waitingFor"] = question.waiting_for if question.open else []

@@ -1,9 +1,9 @@
-"""The types of record fields, in one table. The table is used to check records when they are written and read, and to
-make the types of pydantic.
+"""The types of record fields, in one table. Records are checked by this table when they are written and read, and the
+types of pydantic are made from it.
 
-`fits` is the quick check. Files with a right checksum are checked too: anybody can compute a checksum, so it only shows
-that nothing changed by accident. A record that the quick check refuses is checked by `validation`, which imports
-pydantic.
+`fits` is the quick check. It also checks files with a right checksum: anybody can compute a checksum, so the checksum
+only shows that nothing changed by accident. A record that the quick check refuses is checked by `validation`, which
+imports pydantic.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def fits(kind: type[Record], document: object) -> bool:
 
 
 def is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
-    """Whether the document, and each document within it, has all fields that a record of its kind always has."""
+    """Whether the *document*, and each record within it, has every field that this version always stores. Otherwise
+    defaults must be filled in.
+    """
     if kind not in _always_present:
         _always_present[kind] = frozenset(key for key, default in kind.fields.values() if default is not None)
     if not _always_present[kind] <= document.keys():
@@ -62,7 +64,7 @@ def is_whole(kind: type[Record], document: dict[str, Any]) -> bool:
 
 
 def misfit(kind: type[Record], document: dict[str, Any]) -> tuple[str, str]:
-    """Return the first value that does not have the type of its field: its key, and in words what is expected there.
+    """Return the key of the first value that does not have the type of its field, and in words what type is expected.
     Return two empty texts if all values have their types.
     """
     checks = _checks.get(kind) or _checks_of(kind)
@@ -79,8 +81,8 @@ def _expected(declared: str) -> str:
 
 
 def unknown_types(kind: type[Record]) -> list[str]:
-    """Return the types of fields that *kind* declares and that are not in the table. Records with such a field always
-    need the full check.
+    """Return the types of fields that *kind* declares but the table of types lacks. The quick check refuses every
+    record with a field of these types, so the record is checked by pydantic.
     """
     declared = [_type_of(kind, name) for name in kind.fields if name not in kind.nested]
     unknown = [name for name in declared if _check_for(name) is _refuse]
@@ -90,6 +92,7 @@ def unknown_types(kind: type[Record]) -> list[str]:
 
 
 def _checks_of(kind: type[Record]) -> dict[str, Check]:
+    """Return the functions that check the fields of a kind, by the keys of the fields on disk. They are remembered."""
     checks: dict[str, Check] = {}
     for name, (key, _) in kind.fields.items():
         nested_kind = kind.nested.get(name)
@@ -146,8 +149,8 @@ def _list_of_records(kind: type[Record]) -> Check:
 
 
 def _object_with(needed: tuple[str, ...], checks: dict[str, Check]) -> Check:
-    """Return the check of an object that has the *needed* keys, and may have other keys. The values of keys in *checks*
-    are checked.
+    """Return a function that checks whether a value is an object with the *needed* keys. Other keys are allowed.
+    *checks* has a function for some keys, which checks the value of the key.
     """
 
     def check_object(value: Any) -> bool:
@@ -177,10 +180,10 @@ def _is_setting(value: Any) -> bool:
 
 
 class FieldType:
-    """A type with which fields are declared: its check, in words what is *expected*, and the parts of pydantic's type.
+    """A type with which fields are declared. *check* checks a value, and *expected* says in words what is expected.
 
-    These parts are the Python type *base*, and the allowed *words*, the *prefix* of an id, or the *bounds* of a number.
-    The upper bound is excluded.
+    The other arguments are for pydantic's type: the Python type *base*, and the allowed *words*, the *prefix* of an id,
+    or the *bounds* of a number. The upper bound is excluded.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """JSON text by the interpreter's own scanner and encoder, without importing `json`.
 
 Importing `json` takes half as long as a command, because of parts in Python that are not needed here. `json` is
-imported only for unusual or invalid input, or if the interpreter has no such scanner and encoder.
+imported only for unusual or invalid input, or if this interpreter lacks the scanner or the encoder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _BLANK = " \t\n\r"
 
 
 class _ScannerSettings:
-    """The settings of the interpreter's scanner with which it parses as `json.loads` does."""
+    """The settings that make the interpreter's scanner parse JSON as `json.loads` does."""
 
     strict = True
     object_hook = object_pairs_hook = None
@@ -28,7 +28,7 @@ def _refuse(value: object) -> None:
 
 
 def loads(text: str) -> Any:
-    """Parse a JSON text, as `json.loads` does, but mostly without importing `json`, which is slow.
+    """Parse a JSON text, as `json.loads` does. For usual texts `json`, which is slow to import, is not imported.
 
     Raises:
         ValueError: *text* is no JSON text.
@@ -47,7 +47,7 @@ def dumps(value: Any) -> str:
 
 
 def indented(value: Any) -> str:
-    """Return the value on many lines, as `json.dumps` does with an indent of two and without escapes.
+    """Return the value on several lines, as `json.dumps` does with an indent of two blanks and without escapes.
 
     Raises:
         ValueError: A number in it is not finite.
@@ -59,8 +59,8 @@ def indented(value: Any) -> str:
 
 
 def _indented(value: Any, line_start: str) -> str:
-    """Return the JSON text of the value. *line_start* is a line end, and the indent of the line on which the value
-    begins.
+    """Return the JSON text of the value. *line_start* is a line end, followed by the indent of the line on which the
+    value begins.
     """
     if type(value) is str:
         return _quoted(value)

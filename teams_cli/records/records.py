@@ -1,4 +1,4 @@
-"""Records: the content of one JSON file as a light class, whose annotations define its shape.
+"""Records: a record is the content of one JSON file as a light class, whose annotations define its shape.
 
 Importing the standard library's dataclasses takes 17 ms, as much as the rest of a command, so records have a base class
 of their own. Types stay strings until `validation` reads them.
@@ -23,7 +23,7 @@ else:
 
 
 class Fresh:
-    """A default that is made anew for each record, like `default_factory` of dataclasses."""
+    """A default for which *factory* makes a new value for each record, like `default_factory` of dataclasses."""
 
     def __init__(self, factory: Callable[[], Any]) -> None:
         self.factory = factory
@@ -42,7 +42,9 @@ _UNSHOWN = frozenset({"owed"})
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Record:
-    """Base of all records: snake_case here, camelCase on disk; unknown keys are kept in `extra` and written back."""
+    """The base class of all records. Names are in snake_case here and in camelCase on disk. Unknown keys are kept in
+    `extra` and written back.
+    """
 
     if TYPE_CHECKING:
         fields: ClassVar[dict[str, tuple[str, Any]]]
@@ -56,6 +58,9 @@ class Record:
     """The attributes that hold lists of records, with the class of each."""
 
     def __init_subclass__(cls) -> None:
+        """Fill the tables of a kind of records from the annotations of its class. A kind of records is never a subclass
+        of another kind.
+        """
         cls.fields, cls.attributes, cls.defaults, cls.without_plain_default = {}, {}, {}, []
         namespace = cls.__dict__
         for name in namespace.get("__annotations__", ()):  # inspect costs 10 ms to import
@@ -76,8 +81,8 @@ class Record:
             raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
 
     def _set_values(self, values: dict[str, Any], extra: dict[str, Any]) -> None:
-        """Set the values by attribute. A missing value needs setting only if its default is made anew: plain defaults
-        are attributes of the class.
+        """Set the attributes to *values*. A missing value is set only if the field has no default, or one that is made
+        anew for each record. Other defaults are attributes of the class already.
         """
         for name in self.without_plain_default:
             value = values.get(name, self.defaults[name])
@@ -90,7 +95,9 @@ class Record:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
-        """Make the record of a checked JSON object, which nobody may change afterwards."""
+        """Make a record from a checked JSON object. The record keeps the *document*, so it must not be changed
+        afterwards.
+        """
         attributes = cls.attributes
         extra: dict[str, Any] = {}
         try:  # in nearly all documents every key is known
@@ -107,12 +114,12 @@ class Record:
         return record
 
     def _all_values(self) -> dict[str, Any]:
-        """Return all values by attribute. The values of fields come first, in the order of the fields."""
+        """Return all values by attribute. The fields come first, in their order."""
         return {**self.defaults, **self.__dict__, _DOCUMENT: None}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object, without values that are None. Keys are in the order of the fields, and unknown keys
-        come last. A record that was read and not changed keeps the order that it was read with.
+        """Return the record as a JSON object, without values that are None. Keys are in the order of the fields, and
+        unknown keys come last. But a record that was read and not changed keeps the order of its file.
         """
         values = self.__dict__
         document_read = values.get(_DOCUMENT)
@@ -128,25 +135,29 @@ class Record:
         return document
 
     def to_document(self) -> dict[str, Any]:
-        """Return the JSON object for users: without the keys that only the program needs. Fields that a file written by
-        hand leaves out have their defaults.
+        """Return the record as a JSON object for users, without the keys that only the program needs. A field that is
+        missing in a file written by hand has its default.
         """
         return shown(self.having().to_json())
 
     def numbered(self, **numbers: Any) -> Self:
-        """Return the record with the number that the store gave it."""
+        """Return the record with the *numbers* that the store gave it: its id and number."""
         return self.having(**numbers)
 
     def still_due(self, notice: Any, store: Any, team: str) -> Any:
-        """Return the *notice* that this record owes, if it is still to be sent as things are now; else None."""
+        """Return the *notice* about this record, which has not been sent yet, in the form in which it is to be sent.
+        Return None if the notice is no longer needed.
+        """
         return notice
 
     def paid(self, notice: Any, number: int) -> Self:
-        """Return the record as it is after the *notice* that it owed was sent as the message with that *number*."""
+        """Return the record after the *notice* that it owed was sent. *number* is the number of the message; 0 if the
+        notice was not sent, because it is no longer needed.
+        """
         return self
 
     def having(self, **changes: Any) -> Self:
-        """Return a copy of the record, with the values given for some fields."""
+        """Return a copy of the record, with the *changes* to its fields."""
         self._refuse_unknown(changes)
         other = object.__new__(type(self))
         other.__dict__ = {**self._all_values(), **changes}
@@ -177,10 +188,11 @@ def key_of(name: str) -> str:
 
 
 class Owed(Record):
-    """A notice that is still to be sent. Its *uid* is made from its cause, so that sending it twice adds nothing.
+    """A notice that is still to be sent. Its *uid* is made from its cause, so that no second message is added if the
+    notice is sent twice.
 
-    *by* is the member who caused the notice. The notice is handled once its recipient does what it is *about*. *event*
-    and *task* are for programs: see `messages.events`.
+    *by* is the member who caused the notice. The notice counts as handled once its recipient does what it is *about*.
+    *event* and *task* are for programs: what happened, and to which task.
     """
 
     to: Name
@@ -195,7 +207,7 @@ class Owed(Record):
 
 
 def owing(record: R, *notices: Owed) -> R:
-    """Return the record with these *notices* added to the notices that it owes. They are stored in the same commit as
-    the record's change.
+    """Return the *record* with these *notices* added to those that it owes already. The record and its notices are
+    stored in one commit.
     """
     return record.having(owed=[*(record.owed or ()), *notices]) if notices else record  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
-"""The types of pydantic for the fields of records, settings and workflows; imported only where something is validated.
+"""The types of pydantic for the fields of records, settings and workflows. This module is imported only where something
+is validated.
 
 The types for records are made from the table of field types, so pydantic's check and the quick check agree.
 """
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 else:
 
     def _type_of(name: str, declared: FieldType) -> Any:
+        """Return pydantic's type for the field type with that *name*."""
         if declared.words:
             return Literal[declared.words]
         if declared.prefix:
@@ -78,8 +80,8 @@ else:
 
 
 def _signal_and_seconds(pair: list[Any]) -> list[Any]:
-    """Return the *pair* if it has a signal and a number of seconds: a step of the ladder of signals that ends a
-    client.
+    """Return the *pair* if it consists of a signal and the seconds until the next signal. A client is ended by a list
+    of these pairs.
     """
     signals = ("HUP", "INT", "QUIT", "TERM", "KILL")
     seconds = pair[1] if len(pair) == 2 else -1

@@ -32,8 +32,8 @@ def check_record(kind: type[Record], document: object, where: str) -> None:
 
 
 def schema_of(kind: type[Record], below: str = "#/components/schemas/{model}") -> dict[str, Any]:
-    """Return the JSON Schema of the record *kind*. Its references to the schemas of nested records have the form
-    *below*.
+    """Return the JSON Schema of the record *kind*. *below* is the form of references to the schemas of nested records,
+    in which `{model}` stands for the name of the nested kind.
     """
     schema = TypeAdapter(_model(kind)).json_schema(ref_template=below)
     with_dollars: dict[str, Any] = json.loads(json.dumps(schema).replace("\\\\z", "$"))  # JSON Schema has no \\z
@@ -41,7 +41,9 @@ def schema_of(kind: type[Record], below: str = "#/components/schemas/{model}") -
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return one problem that *error* reports, as `field: what is wrong`: mostly the first one."""
+    """Return one of the problems that *error* reports, as `field: what is wrong`. It is the first one, or one for the
+    same field that lists the allowed words.
+    """
     problems = error.errors(include_url=False, include_context=False)
     problem = problems[0]
     # If a value may have several forms, each has its problem. The one that lists the allowed words says most.
@@ -54,7 +56,7 @@ def first_problem(error: ValidationError) -> str:
 
 
 def _model(kind: type[Record]) -> Any:
-    """Return the pydantic model of the annotations of *kind*. Nested records become models in it."""
+    """Return a pydantic model with the fields that the record *kind* declares."""
     models = {nested.__name__: _model(nested) for nested in kind.nested.values()}
     hints = get_type_hints(kind, globalns={**vars(types), **models}, include_extras=True)
     fields: dict[str, Any] = {

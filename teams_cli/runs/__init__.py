@@ -1,1 +1,1 @@
-"""Runs: a workflow carried out by a team of its own, from its begin to its report."""
+"""Runs: a run carries out a workflow with a team of its own, and ends with a report."""

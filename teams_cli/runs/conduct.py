@@ -1,4 +1,4 @@
-"""Carrying out a workflow with a team of its own: beginning or resuming a run, and leading it to its end."""
+"""Carry out a workflow with a new team: begin or resume a run, and lead it to its end."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from teams_cli.workflows.model import Workflow
 
 
 class Progress(Protocol):
-    """Shows the progress of a run."""
+    """Shows the progress of a run to the user."""
 
     def begins(self, team: str) -> None:
-        """Show that the run begins in the team."""
+        """Show that the run begins, with this *team*."""
 
     def say(self, line: str) -> None:
-        """Show an event in a line."""
+        """Show an event of the run as one line."""
 
     def update(self, all_tasks: list[Task], living: list[str]) -> None:
-        """Show the tasks as they are now, and the workers that are running."""
+        """Show the tasks as they are now. *living* are the names of the workers and agents that have not ended."""
 
 
 _LAST_WAIT = 5.0
@@ -54,7 +54,7 @@ _SEEN_EVERY = 10.0
 
 @dataclass
 class Ended:
-    """The outcome of a run, with its report as text."""
+    """The outcome of a run, with the report of the run as *text*."""
 
     team: str
     run: Run
@@ -63,7 +63,7 @@ class Ended:
 
 
 class Leader:
-    """Leads a run to its end: creates the tasks, starts the workers, watches them, makes the answer, and reports."""
+    """Leads a run to its end: creates tasks, starts and watches the workers, makes the leader's answer, and reports."""
 
     def __init__(self, run: LiveRun, progress: Progress) -> None:
         self.run = run
@@ -75,9 +75,7 @@ class Leader:
         self.troubles: list[str] = []
 
     def lead(self) -> Ended:
-        """Lead the run to its end, and return the outcome. After an error all workers are ended, and the run can be
-        resumed.
-        """
+        """Lead the run to its end, and return the outcome. An error ends all workers; the run can be resumed later."""
         try:
             record = self.run.record
             self._define_roles()
@@ -101,7 +99,7 @@ class Leader:
             role_definitions.define(self.store, self.team, self.caller, name, **keys)
 
     def _work(self) -> None:
-        """Have the workers do the tasks, until no living worker can do any of the tasks that are left."""
+        """Have the workers do the tasks until no living worker can do any remaining task. Then stop all workers."""
         try:
             self.crew.start()
             self._broadcast()
@@ -130,7 +128,9 @@ class Leader:
         return set(self.crew.living()) <= set(joined)
 
     def _advance(self) -> bool:
-        """Show the progress, and do what is due. Return whether the work of the run has ended."""
+        """Show the progress, and do what is due: call idle agents, fail tasks that nobody will complete, free expired
+        claims. Return whether the work of the run has ended.
+        """
         self._note_deaths()
         if self.store.host and not self.caller.is_human:  # for other machines, which see that the run is led
             presence.note_sign_of_life(self.store, self.team, self.caller.name, every=_SEEN_EVERY)
@@ -146,7 +146,7 @@ class Leader:
         return not self._has_doable_task(all_tasks, living)
 
     def _give_up_tasks(self, all_tasks: list[Task]) -> bool:
-        """Mark tasks as failed that were tried too often, or that nobody claims. Return whether any task was marked."""
+        """Fail the tasks that were tried too often, or that nobody will claim. Return whether a task was failed."""
         reasons = {
             task.id: f"nobody claimed it, although all suitable agents were called {crew.MAX_CALLS} times"
             for task in self.crew.unclaimable(all_tasks)
@@ -168,7 +168,7 @@ class Leader:
             self.progress.say(death)
 
     def _has_doable_task(self, all_tasks: list[Task], living: list[str]) -> bool:
-        """Whether one of the *living* workers could do any of the pending tasks, now or later."""
+        """Whether one of the *living* workers could do one of the pending tasks, now or later."""
         user_roles = self.caller.config.agent if self.caller.config else {}
         roles = {**user_roles, **self.run.workflow.roles}
         skill_sets = [
@@ -197,7 +197,7 @@ class Leader:
         return answer
 
     def _report(self, answer: LeaderAnswer) -> Ended:
-        """Write the report, record how the run ended, and close the team if the run is completed."""
+        """Write the report of the run, record how the run ended, and close the team if the run is completed."""
         all_tasks = self._tasks()
         status = FAILED if answer.problem else _status_by_tasks(all_tasks)
         run = self.run.record.having(status=status, verdict=answer.verdict)
@@ -212,7 +212,7 @@ class Leader:
         return Ended(self.team, run, all_tasks, report)
 
     def _interrupt(self) -> None:
-        """Release the claims of workers that are gone, and record that the run was interrupted."""
+        """Release the claims of workers that are gone, record that the run was interrupted, and say how to continue."""
         try:
             leases.release_all(self.store, self.run.load_team())
             runs.settle(self.store, self.team, self.run.record, INTERRUPTED)
@@ -223,7 +223,7 @@ class Leader:
 
 
 def _status_by_tasks(all_tasks: list[Task]) -> str:
-    """Return the status of a run whose work has ended, by the statuses of its tasks."""
+    """Return the status of a run that ends with these tasks."""
     statuses = {task.status for task in all_tasks}
     if "failed" in statuses:
         return FAILED
@@ -231,7 +231,9 @@ def _status_by_tasks(all_tasks: list[Task]) -> str:
 
 
 class LiveRun:
-    """A run that this process carries out: its *team*, its *record*, its *leader*, and its *surroundings*."""
+    """A run that this process leads: its *team*, *record* and *leader*, and its *surroundings*, such as the
+    environment.
+    """
 
     def __init__(self, store: Store, team: str, record: Run, leader: Caller, surroundings: Surroundings) -> None:
         self.store = store
@@ -266,9 +268,9 @@ LEADER_NAME = "leader"
 
 @dataclass
 class RunRequest:
-    """A request to run a workflow. *variables* are the variables that the user sets. *agents* is the number of agents,
-    or None for the number in the workflow. If *team* is "", the team gets a new name; if *report* is "", the usual file
-    is written.
+    """A request to run a workflow. *variables* are the values that the user gives. *agents* is the number of agents, or
+    None for the number in the workflow. If *team* is "", the team gets a new name. If *report* is "", the report is
+    written to a file below the data directory.
     """
 
     workflow: Workflow
@@ -308,7 +310,7 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
 
 
 def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
-    """Return the record of the requested run, without writing it. *values* has the values of all variables.
+    """Return a record of the requested run that is not stored yet. *values* has the values of all variables.
 
     Raises:
         InvalidValue: The agents are too few.
@@ -331,9 +333,7 @@ def drafted(request: RunRequest, values: dict[str, str], caller: Caller) -> Run:
 
 
 def _spawn_team(store: Store, caller: Caller, request: RunRequest) -> str:
-    """Create a team and return its name: the requested name, or else the name of the workflow with the first free
-    number.
-    """
+    """Create a team and return its name: as requested, or else the workflow's name with the first free number."""
     description = " ".join(request.workflow.description.split())
     if request.team:
         joining.spawn_team(store, request.team, caller, description)
@@ -358,16 +358,12 @@ def resume(
     progress: Progress,
     report: str = "",
 ) -> Ended:
-    """Finish a run that was interrupted or killed, or in which tasks failed. Failed tasks are tried again.
+    """Finish a run that was interrupted or killed, or in which tasks failed. Failed tasks are tried again, and
+    completed tasks stay completed. If the run is completed, and nobody has reopened or added tasks since, its report is
+    returned, and nothing is changed.
 
-    Completed tasks stay completed. The variables, agents and leader are those with which the run began. *caller* is
-    None if the user named nobody: then the leader acts. If *report* is "", the report is written to the same file as
-    before.
-
-    Raises:
-        NotFound: No run made the team.
-        NotAllowed: The caller is neither the team's leader nor a task-manager nor the human.
-        WrongState: The run still goes on.
+    The variables, agents and leader are those with which the run began. *caller* is the member who resumes the run;
+    None stands for the leader. If *report* is "", the report is written to the same file as before.
     """
     run = runs.get(store, team)
     leader = Caller(run.leader, config=config)
@@ -385,10 +381,10 @@ def resume(
 
 
 class Surroundings:
-    """The environment, directory and Python of the process that starts a run.
+    """The environment, the directory and the Python of the process that starts a run.
 
-    The attribute *inherited* is the whole environment; an agent gets the part of it that the agent's client keeps. The
-    attribute *environ* is for shell commands, and lacks the variables that identify an agent.
+    *inherited* is the whole environment; an agent gets the part of it that the agent's client keeps. *environ* is for
+    shell commands, and lacks the variables that identify an agent.
     """
 
     def __init__(self, environ: Mapping[str, str], directory: str, python: str) -> None:
@@ -398,7 +394,7 @@ class Surroundings:
         self.python = python
 
     def path(self, path: str) -> str:
-        """Return the absolute path. A leading `~` is expanded, because a shell leaves it alone in `--var repo=~/x`."""
+        """Return *path* as an absolute path. A leading `~` is expanded, because no shell does so in `--var repo=~`."""
         home = self.environ.get("HOME", "")
         if home and (path == "~" or path.startswith("~/")):
             path = home + path[1:]

@@ -1,4 +1,6 @@
-"""The crew of a run: its worker processes and its agents with a model; and checks that their clients can start."""
+"""The crew of a run: its worker processes and its agents with a model; and checks before the run that the clients of
+the agents can start.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +174,7 @@ class AgentCrew:
 
 
 def _is_lost(session: Session) -> bool:
-    """Whether the agent can't be called any more: its last turn failed, or it was stopped or lost."""
+    """Whether the agent of the session can't be called any more: its last turn failed, or it was stopped or lost."""
     return session.ended and session.outcome != "completed"
 
 
@@ -183,7 +185,7 @@ _KILL = (("KILL", 2.0),)
 
 
 class WorkerProcess:
-    """A worker process. It is started in a process session of its own, so that Ctrl-C does not reach it."""
+    """A worker process. It is started in a new process session, so that Ctrl-C in the terminal does not reach it."""
 
     def __init__(self, run: LiveRun, assigned: Assigned) -> None:
         self.name = assigned.name
@@ -205,7 +207,7 @@ class WorkerProcess:
         return self.process.poll() is None
 
     def cause_of_death(self) -> str:
-        """Return the exit status or the signal that ended the process, and the last line of its log."""
+        """Return the exit status of the process or the signal that ended it, and the last line of its log."""
         end = shell.ending(self.process.returncode)
         try:
             with open(self.log, encoding="utf-8", errors="replace") as log:
@@ -275,45 +277,52 @@ class WorkerCrew:
 
 
 def end_leftover_processes(run: Run) -> None:
-    """End the processes that an earlier attempt at the run left behind when it was killed."""
+    """End the processes of the run that are left from an earlier attempt, which was killed."""
     for name in [*(assigned.name for assigned in run.agents), run.leader]:
         processes.end_tagged(run.tag_of(name), _KILL)
 
 
 class Crew:
-    """All workers and agents of a run."""
+    """All members of a run: the worker processes, and the agents that have a model and are started with a harness."""
 
     def __init__(self, run: LiveRun) -> None:
         self.workers = WorkerCrew(run)
         self.agents = AgentCrew(run)
 
     def start(self) -> None:
-        """Start all workers and agents."""
+        """Start all workers, and all agents that have no session yet. An agent with a session, from an earlier attempt
+        at the run, is resumed when there is work.
+        """
         self.workers.start()
         self.agents.start()
 
     def living(self) -> list[str]:
-        """Return the names of the workers and agents that work or can be called."""
+        """Return the names of the workers that run, and of the agents that work or can be called."""
         return [*self.workers.living(), *self.agents.living()]
 
     def unclaimable(self, all_tasks: list[Task]) -> list[Task]:
-        """Return the ready tasks that nobody will claim. There are none while a worker is running, because workers
-        claim by themselves.
+        """Return the ready tasks that nobody will claim: all agents with the required skills are idle, and each was
+        called for the task MAX_CALLS times. A task is left out if no living agent has the skills. While a worker is
+        running, the list is empty, because workers claim tasks without being called.
         """
         return [] if self.workers.living() else self.agents.unclaimable(all_tasks)
 
     def report_deaths(self) -> list[str]:
-        """Return a line for each worker or agent that failed since the last call of this method, with its name and the
-        reason.
+        """Return a line, with name and reason, for each worker or agent that failed or was lost since the last call of
+        this method. Processes that a failed worker left behind are ended.
         """
         return [*self.workers.report_deaths(), *self.agents.report_deaths()]
 
     def wait(self, seconds: float) -> bool:
-        """Wait until all workers and agents have ended, but no longer than *seconds*. Return whether all have ended."""
+        """Wait until all workers have ended, but at most *seconds*. Then wait until all agents have ended their turns,
+        again at most *seconds*.
+        """
         return self.workers.wait(seconds) and self.agents.wait(seconds)
 
     def stop(self) -> None:
-        """End all workers and agents that still work."""
+        """End all workers and their processes, and stop the agents that still work. The workers are first asked to end,
+        and are killed after a grace period or a second Ctrl-C.
+        """
         try:
             self.workers.stop()
         finally:
@@ -325,8 +334,8 @@ _VERSION_TIMEOUT = 60.0
 
 
 def refuse_unusable_clients(run: Run, config: Config | None, surroundings: Surroundings) -> None:
-    """Refuse a run if a client is missing, can't start, or does not take its agent's model or permissions, or if an
-    agent's directory does not exist.
+    """Raise an error if a client of the run is missing, can't start, or does not take the model or the permissions of
+    its agent. An error is raised also if the directory of an agent does not exist.
 
     Raises:
         InvalidValue: The run is refused, or there is no such harness.
@@ -339,8 +348,8 @@ def refuse_unusable_clients(run: Run, config: Config | None, surroundings: Surro
 
 
 def refuse_unfit(run: Run, config: Config | None) -> None:
-    """Refuse a run if a client does not take its agent's model or permissions, or if an agent's directory does not
-    exist.
+    """Raise an error if a client of the run does not take the model or the permissions of its agent, or if the
+    directory of an agent does not exist.
 
     Raises:
         InvalidValue: The run is refused. The error names the agent.
@@ -372,7 +381,9 @@ def _refuse_keys_without_effect(agent: Assigned) -> None:
 
 
 def _refuse_broken_client(profile: Profile, surroundings: Surroundings) -> None:
-    """Refuse a client that is not installed, or does not start."""
+    """Raise an error if the client is not installed, or, for a client that `teams` knows, if it does not start and
+    print its version.
+    """
     hint = "Try it by hand; nothing was changed."
     name = profile.program
     program = which(name, path=surroundings.environ.get("PATH"))

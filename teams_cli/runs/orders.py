@@ -1,4 +1,6 @@
-"""Preparing a run, before anything is changed: the repository, the variables, and the tasks as steps."""
+"""Prepare a run before anything is changed: find the repository, the values of the variables, and the tasks, as
+steps.
+"""
 
 from __future__ import annotations
 
@@ -100,8 +102,8 @@ def variables(workflow: Workflow, chosen: Mapping[str, str], surroundings: Surro
 def refuse_impossible(
     workflow: Workflow, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> None:
-    """Refuse a run whose commands can't work: an extension is missing, or the workflow's own check fails. Warnings of a
-    check that passes go to *say*.
+    """Raise an error if the commands of the run can't work, because an extension is missing or the workflow's own check
+    fails. If this check passes, *say* is called with its warnings.
 
     Raises:
         ExtensionMissing, InvalidValue: The commands can't work.
@@ -121,8 +123,8 @@ def refuse_impossible(
 def items(
     workflow: Workflow, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> dict[str, list[str]]:
-    """Return the items of each task with `each`, by the id of the task. Warnings of the commands that list the items go
-    to *say*.
+    """Return the items of each task with the key `each`, under the id of the task. If a command that lists items prints
+    warnings, *say* is called with them.
 
     Raises:
         TaskFailed: A command that lists items failed.
@@ -140,7 +142,7 @@ def items(
 def _listed_by_command(
     task: TaskTemplate, command: str, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> list[str]:
-    """Return the items that the command of `each` prints, separated by NUL, or by line feeds if it prints no NUL."""
+    """Return the items that the *command* of the task's `each` prints, separated by NUL, or else by line feeds."""
     environment = {**surroundings.environ, "PYTHON": surroundings.python, **values}
     finished = shell.run(command, values[REPO], environment, f"the command of {task.id}'s `each`")
     if finished.status:
@@ -162,7 +164,7 @@ def _listed_by_command(
 
 
 def refuse_wrong_settings(workflow: Workflow, caller: Caller) -> None:
-    """Refuse settings that the workflow can't give the team.
+    """Raise an error if the workflow has a setting that can't be set in the team.
 
     Raises:
         InvalidValue: There is no such setting, or no such value of it.
@@ -174,8 +176,9 @@ def refuse_wrong_settings(workflow: Workflow, caller: Caller) -> None:
 
 
 def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> list[Assigned]:
-    """Return the workers of the run: *count* of them, or as many as the workflow says if *count* is None. If the
-    workflow has fewer, its kinds of agents are added again in turn. *roles* are the roles in the user's configuration.
+    """Return *count* workers for the run, or as many as the workflow says if *count* is None. If *count* is higher than
+    the workflow says, workers are added, of each kind in the workflow in turn. *roles* are the roles in the user's
+    configuration.
 
     Raises:
         InvalidValue: The workers are too many, or none has a skill that a task requires.
@@ -203,7 +206,7 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
 
 
 def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
-    """Return a worker of each of the kinds, with a name that neither the *leader* nor another worker has."""
+    """Return a worker of each of the *kinds*. Their names differ from each other and from the *leader*."""
     stems = [_stem(kind) for kind in kinds]
     taken = {leader.lower()}
     assigned = []
@@ -230,15 +233,15 @@ def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
 
 
 def _stem(kind: AgentTemplate) -> str:
-    """Return the name of workers of the *kind*, to which a number may be added."""
+    """Return the name for workers of the *kind*, to which a number may be added to make it unique."""
     role = "worker" if ALIASES.get(kind.role, kind.role) in (MEMBER, MANAGER) else kind.role
     name = kind.name or (kind.type or role).replace(" ", "-")
     return name[:50] if is_name(name) else role
 
 
 class Step(NamedTuple):
-    """A task to create, with the *values* of its placeholders. Its *key* is the id in the workflow, followed by a
-    number if `each` makes several tasks of it. *item* is the item of `each` for this task, or None.
+    """A task to create, with the *values* of its placeholders. *key* is the id of the task in the workflow, followed by
+    a number if `each` makes several tasks. *item* is the item of `each` for this task, or None.
     """
 
     key: str
@@ -248,8 +251,8 @@ class Step(NamedTuple):
     item: str | None = None
 
     def draft(self, team: str, blockers: list[str]) -> Task:
-        """Return the task to create, with its placeholders filled. *blockers* are the ids of the tasks that block
-        it.
+        """Return the task to create, with its placeholders filled. *blockers* are the ids of the tasks that must be
+        completed before it.
         """
         template = self.template
         return creating.of_template(team, template, "").having(
@@ -266,7 +269,7 @@ class Step(NamedTuple):
 
 
 def one_line(body: str) -> str:
-    """Return the text as a title: on one line, printable, cut to a limited length, and "-" if it is empty."""
+    """Return the text as a title: on one line, printable, and cut to a limited length; "-" if it would be empty."""
     line = "".join(c if c.isprintable() else " " for c in body).strip() or "-"
     return text.clipped(line, _MAX_TITLE)
 
@@ -286,10 +289,10 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
 
 
 def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], has_models: bool) -> None:
-    """Create the tasks that do not exist yet: all of them, or the rest after a crash.
+    """Create the tasks of the *steps* that do not exist yet: all of them, or the rest after a crash.
 
-    *has_models* says that the run has agents with a model. For these agents, a placeholder for the result of an earlier
-    task is replaced by the command that shows the result.
+    *has_models* says that the run has agents with a model. Then a placeholder for the result of an earlier task is
+    replaced by the command that shows this result.
     """
     ids = {runs.key_of(task): task.id for task in tasks.all_of(store, team, [])}
     ids_by_template: dict[str, list[str]] = {}
@@ -320,8 +323,9 @@ def reopen_failed(store: Store, team: str) -> list[str]:
 
 
 def fill_results(body: str, results: Mapping[str, str]) -> str:
-    """Return the text with each placeholder replaced by the result of its step. *results* has the results by the keys
-    of their steps. A placeholder with the id of a repeated task gets the results of all its steps.
+    """Return the text with each placeholder for a result replaced by this result. *results* has the result of each
+    step, under the key of the step. A placeholder with the id of a repeated task gets the results of all steps of this
+    task.
     """
     by_placeholder: dict[str, list[str]] = {}
     for key, result in results.items():

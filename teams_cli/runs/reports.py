@@ -43,10 +43,10 @@ def markdown(
     worktrees: list[str],
     usage: dict[str, Any],
 ) -> str:
-    """Return the whole report: first the outcome, then how the run went.
+    """Return the whole report: first the outcome of the run, then how the run went.
 
-    *synthesis* is the leader's text; if it is None, a section has the result of each task instead. *worktrees* has a
-    line for each worktree of the team. *usage* is what the agents' clients used, by model.
+    *synthesis* is the leader's text; if it is None, the report has the result of each task instead. *worktrees* has a
+    line for each worktree of the team. *usage* says how many tokens the agents' clients used, by model.
     """
     lacks_answer_only = run.status == runs.FAILED and all(task.status == "completed" for task in all_tasks)
     if lacks_answer_only:
@@ -178,7 +178,7 @@ def fenced(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return the text as code within a line."""
+    """Return the text on one line as inline code."""
     line = " ".join(text.split())
     ticks = "`"
     while ticks in line:
@@ -197,20 +197,19 @@ def cell(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text with each unprintable character, other than line feed and tab, as its number in hexadecimal."""
+    """Return the text with each unprintable character, except line feed and tab, replaced by its number in
+    hexadecimal.
+    """
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
 
 
 def report_of(store: Store, team: str) -> dict[str, Any]:
-    """Return the run that made the team, with its report as it was written.
+    """Return the run that made the team as JSON, with the report as it was written.
 
-    If the file can't be read, the report is made again, without the leader's text. It is not made for a run that goes
-    on or was interrupted: then the report is None.
-
-    Raises:
-        NotFound: No run made the team.
+    If the file of the report can't be read, the report is made again, without the leader's text. For a run that goes on
+    or was interrupted no report is made: then the report is None.
     """
     run = runs.get(store, team)
     report = _read(run.report)

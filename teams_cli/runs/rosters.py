@@ -1,4 +1,4 @@
-"""Bring up the team of a repository from its roster, and end the team. Both actions may be repeated."""
+"""Bring up the team of a repository from its roster, and end this team. Both actions may be repeated."""
 
 from __future__ import annotations
 
@@ -46,16 +46,12 @@ _LOCK_TIMEOUT = 60.0
 def up(
     store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
 ) -> dict[str, Any]:
-    """Bring up the team of the roster in the file *path*, or resume it. Members with a harness are started, and the
-    others are expected. *name* is the team, or "" for the team in the roster. If *caller* is None, the leader
-    acts.
+    """Bring up the team of the roster in the file *path*, or resume the team. Members with a harness are started, and
+    members without a harness are expected to join. *name* is the team, or "" for the team that the roster names.
+    *caller* is the member that brings it up; None stands for the leader.
 
-    Existing members, pages and tasks stay as they are. If this is interrupted, repeating it does the rest.
-
-    Raises:
-        InvalidValue: The file is not valid; names everything that is wrong.
-        WorkflowNotFound: There is no such file, here or above.
-        NotAllowed: The caller does not lead the team.
+    Existing members, pages and tasks stay as they are. If bringing up is interrupted, repeating it does what is
+    missing.
     """
     roster, problems = rosters.examine(path)
     if roster is None:
@@ -71,8 +67,8 @@ def up(
 
 @contextmanager
 def _locked(store: Store, team: str) -> Iterator[None]:
-    """Keep other processes of this machine from bringing up the same team during a `with` block: two processes would
-    create everything twice. If another process has begun, wait until it has finished.
+    """For a `with` block, keep other processes of this machine from bringing up the same team: two processes would
+    create everything twice. If another process is bringing it up already, wait until that process has finished.
     """
     disk.make_directories(f"{store.root}/rosters", store.root)
     lock = FileLock(f"{store.root}/rosters/{team}.lock", _LOCK_TIMEOUT, mode=0o600)
@@ -93,8 +89,8 @@ Step = tuple[KeyPath, Callable[[], object]]
 
 
 def _refusals(steps: Iterable[Step]) -> Iterator[Problem]:
-    """Yield what each of the *steps* refuses in the file. What another reason refuses, such as a client that is not
-    installed, is raised.
+    """Yield a problem for each of the *steps* whose check refuses the file. An error that is not due to the file, such
+    as a client that is not installed, is raised.
     """
     for key_path, check in steps:
         try:
@@ -123,8 +119,8 @@ class _Launch:
         self.templates = rosters.tasks_of(self.roster, path)
 
     def bring_up(self, problems: list[Problem]) -> dict[str, Any]:
-        """Create or resume the team, and add the parts of the roster that it does not have yet. *problems* are those of
-        the form of the roster. If there are any, or others that can be known before, nothing is changed.
+        """Create or resume the team, and add the parts of the roster that it does not have yet. *problems* are problems
+        with the form of the roster. If there are any, or if a check in advance finds others, nothing is changed.
         """
         rosters.refuse(self.path, [*problems, *self._problems(problems)])
         is_created = self._create_or_reopen_team()
@@ -150,8 +146,8 @@ class _Launch:
         return teams.get(self.store, self.team)
 
     def _problems(self, of_form: list[Problem]) -> Iterator[Problem]:
-        """Yield everything that a later step would refuse. A problem that follows only from one *of_form* is left
-        out.
+        """Yield a problem for each part of the roster that a later step would refuse. *problems_of_form* were found
+        when the roster was read. They are not repeated, and a problem that only follows from one of them is left out.
         """
         yield from _refusals([(("name",), lambda: check_name(self.roster.name, "team"))])
         yield from rosters.problems_of(self.roster)
@@ -175,7 +171,7 @@ class _Launch:
             yield from _refusals(self._steps_of_member(team, member, ("members", index)))
 
     def _refuse_denied(self, new_team: Team) -> None:
-        """Refuse a caller that is denied one of the operations which make the new team.
+        """Refuse the caller if a rule denies it one of the operations that bring up the new team.
 
         Raises:
             NotAllowed: A rule of the user denies an operation to the caller's role.
@@ -193,13 +189,16 @@ class _Launch:
                 permission.judge(role, operation, "deny", self.caller, self.team, new_team)
 
     def _steps_of_page(self, exists: bool, key: str, body: str) -> Iterator[Step]:
-        """Yield the checks that sharing the page makes."""
+        """Yield each check that creating the page *key* would make. *exists* says whether the team exists."""
         yield ("pages", key), lambda: check_key(key, "page")
         yield ("pages", key), lambda: pages.check_text(body)
         if exists and names.is_name(key) and pages.find(self.store, self.team, key) is None:
             yield ("pages", key), lambda: pages.refuse_new_page(self.store, self.team, key)
 
     def _problems_of_tasks(self, team: Team, exists: bool, of_form: list[Problem]) -> Iterator[Problem]:
+        """Yield the problems of the tasks: ids that are given twice, and new tasks that the team would refuse. *exists*
+        says whether the team exists.
+        """
         above: KeyPath = ("tasks",) if self.roster.tasks else ("workflow", "tasks")
         existing = {task.step for task in tasks.all_of(self.store, self.team, [])} if exists else set()
         standing = Standing(team, self.caller, HUMAN if self.caller.is_human else LEADER)
@@ -225,7 +224,7 @@ class _Launch:
             return False
 
     def _steps_of_task(self, standing: Standing, template: TaskTemplate, key_path: KeyPath) -> Iterator[Step]:
-        """Yield the checks that creating the task makes."""
+        """Yield each check that creating the task would make."""
         yield (*key_path, "touches"), lambda: text.file_patterns(template.touches)
         draft = creating.of_template(self.team, template.model_copy(update={"touches": []}), os.path.dirname(self.path))
         yield key_path, lambda: tasks.drafted(standing, draft, "")
@@ -233,7 +232,7 @@ class _Launch:
             yield (*key_path, "for"), lambda: creating.refuse_unfit(standing, draft, keep_for)
 
     def _steps_of_member(self, team: Team, template: MemberTemplate, key_path: KeyPath) -> Iterator[Step]:
-        """Yield the checks that adding or starting the member makes."""
+        """Yield each check that adding or starting the member would make."""
         config = self.caller.config
         yield (*key_path, "name"), lambda: check_name(template.name, "agent")
         if template.role in self.descriptions and roles.role_for(template.role, team, config) is None:
@@ -272,7 +271,9 @@ class _Launch:
         return ending.current(self.store, self.team, name) is not None
 
     def _define_roles(self) -> None:
-        """Define the roles that only an agent's file describes, and refuse roles that nothing describes."""
+        """Define each role of a member that is described only in a file for agents. Raise an error for a role that
+        nothing describes.
+        """
         for member in self.roster.members:
             description = self.descriptions.get(member.role)
             role = roles.role_for(member.role, self._load_team(), self.caller.config)
@@ -281,7 +282,7 @@ class _Launch:
             roles.known_role(member.role, self._load_team(), self.caller.config)
 
     def _create_or_reopen_team(self) -> bool:
-        """Create the team, or open it again. Return whether it was created now."""
+        """Create the team, or open it again. Return whether it is new."""
         if self.team not in self.store.teams():
             leader = self._leader_of_new_team()
             if not self.caller.is_human and leader != self.caller.name:
@@ -314,8 +315,8 @@ class _Launch:
         return [task.id for task in created]
 
     def _bring_up_member(self, template: MemberTemplate) -> dict[str, Any]:
-        """Start, resume or expect a member, and return its state. The member keeps the role that it has; if the roster
-        names another role, `said` has that role.
+        """Start or resume a member, or expect it to join, and return a row with its state. A member keeps the role that
+        it has. If the roster names another role, the row has the roster's role under the key `said`.
         """
         listed_role = roles.known_role(template.role, self._load_team(), self.caller.config)
         state = self._start_or_expect(template, listed_role)
@@ -327,8 +328,8 @@ class _Launch:
         return row
 
     def _start_or_expect(self, template: MemberTemplate, role: str) -> str:
-        """Start or resume a member with a harness, or add a member without a harness to the team. Returns the member's
-        state.
+        """Start or resume a member with a harness. A member without a harness is added to the team, is expected to join
+        by itself, and is notified of its purpose. Return the member's state, such as "started".
         """
         team = self._load_team()
         session = ending.current(self.store, self.team, template.name)
@@ -354,7 +355,7 @@ class _Launch:
         return "here" if is_member else "expected"
 
     def _purpose(self, template: MemberTemplate) -> str:
-        """Return the member's purpose; "" if no agent's file describes it."""
+        """Return the member's purpose, from the file that describes the agent or its role; "" without a file."""
         return self.descriptions.get(template.name) or self.descriptions.get(template.role) or ""
 
     def _start_request(self, template: MemberTemplate, role: str) -> StartRequest:
@@ -380,8 +381,8 @@ class _Launch:
         )
 
     def _resume(self, session: Session, model: str | None) -> None:
-        """Resume an agent that `down` stopped, with the *model* of the roster: record that it is done, and send it a
-        message, which resumes it.
+        """Resume an agent that `down` stopped, with the *model* of the roster. First its session is recorded as done,
+        then a message is sent to the agent: a message resumes an agent that is done.
         """
 
         def as_done(session: Session) -> Session:
@@ -395,7 +396,8 @@ class _Launch:
 def down(
     store: Store, caller: Caller | None, path: str, config: Config, environ: Mapping[str, str], name: str = ""
 ) -> dict[str, Any]:
-    """End the team of the roster: its agents are stopped, their tasks are released, and the team is closed.
+    """End the team *name*, by default that of the roster at *path*: its agents are stopped, their tasks are released,
+    and the team is closed. Its landings wait until it is up again. Without a *caller*, its leader does this.
 
     Nothing is lost: `teams up` continues with the team. Clients that were opened with --detach end, unless somebody
     looks at them.

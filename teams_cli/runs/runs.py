@@ -1,4 +1,4 @@
-"""The record of a run, from which it is resumed, and the results that its tasks hand on as files."""
+"""The record of a run, from which the run can be resumed; and the results of tasks, which later tasks get as files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INCOMPLETE = "incomplete"
 
 
 class Assigned(Record):
-    """A member of a run, which is a worker or an agent with a model. A key that the workflow does not set is None."""
+    """A member of a run: a worker, or an agent with a model. A field is None if the workflow does not set it."""
 
     name: Name
     role: Name
@@ -40,7 +40,7 @@ class Assigned(Record):
 
 
 class Run(Record):
-    """A run of a workflow, in a team of its own. The tasks of the run are those of the team that have a `step`."""
+    """A run of a workflow, in a new team. The tasks of the run are the tasks of this team that have a `step`."""
 
     nested = {"agents": Assigned}  # noqa: RUF012
 
@@ -66,17 +66,17 @@ class Run(Record):
     pid_boot: Word | None = None
 
     def harness_of(self, assigned: Assigned) -> str:
-        """Return the harness of the agent: its own harness, else the harness of the run."""
+        """Return the harness of *assigned*, or the harness of the run if *assigned* has none."""
         return assigned.harness or self.harness
 
     @property
     def harnesses(self) -> list[str]:
-        """The names of all harnesses of the run, each once. The first is the harness of the leader."""
+        """The names of all harnesses of the run, each once. The first is the harness of the run itself."""
         return list(dict.fromkeys([self.harness, *(self.harness_of(agent) for agent in self.agents)]))
 
     @property
     def model_harness(self) -> str:
-        """The harness that takes the leader's turn: the first of the run that has a model; "" if none has."""
+        """The harness that takes the leader's turn: the first of the run's harnesses with a model, or ""."""
         return next((name for name in self.harnesses if name != SHELL), "")
 
     def tag_of(self, agent: str) -> str:
@@ -97,7 +97,7 @@ RUN: Kind[Run] = Kind("run", Run, numbered=True)
 
 
 def is_led(store: Store, team: str, run: Run) -> bool:
-    """Whether the process that leads the run is alive. If this machine can't see that process, the run counts as led
+    """Whether the process that leads the run is alive. If this machine can't see this process, the run counts as led
     until its leader falls silent.
     """
     if run.status != RUNNING or run.pid is None:
@@ -128,8 +128,9 @@ def _last(store: Store, team: str) -> Run | None:
 
 
 def unfinished(store: Store, workflow: str = "") -> list[str]:
-    """Return the teams whose last run is not completed and is led by no living process. If *workflow* is not empty,
-    only runs of that workflow count.
+    """Return the teams whose last run is not completed, although no living process leads it. With *led*, return instead
+    the teams whose unfinished run is led by a living process. If *workflow* is not empty, only runs of that workflow
+    count.
     """
     teams_to_resume = []
     for team in store.teams():
@@ -168,12 +169,12 @@ def settle(store: Store, team: str, run: Run, status: str, verdict: str | None =
 
 
 def key_of(task: Task) -> str:
-    """Return the key of the workflow's step for which the task was made, or the id of a task that was added by hand."""
+    """Return the key of the step for which the task was made, or the id of the task if there was no step."""
     return task.step or task.id
 
 
 def directory(root: str, team: str, *parts: str) -> str:
-    """Return the directory of the run, or the directory below it that *parts* name. A missing directory is made."""
+    """Return the directory of the team's run, or below it the directory *parts*, which is made if it is missing."""
     path = os.path.join(root, "runs", team, *parts)
     try:
         os.makedirs(path, 0o700, exist_ok=True)
@@ -185,9 +186,7 @@ def directory(root: str, team: str, *parts: str) -> str:
 
 
 def write_results(root: str, team: str, agent: str, tasks: list[Task]) -> str:
-    """Write the results of the tasks, and an index of them, to files for a command of the agent. Return the directory
-    of the files.
-    """
+    """Write the results of the tasks, and an index, to files for a command of the agent. Return their directory."""
     remove_results(root, team, agent)
     place = directory(root, team, "given", agent)
     rows = [

@@ -1,5 +1,5 @@
-"""The leader's answer at the end of a run. The workflow's script makes it, or a turn of a model with the workflow's
-prompt.
+"""The leader's answer at the end of a run. Either a script of the workflow makes the answer, or a model takes a turn
+with a prompt of the workflow.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Your last answer had no verdict: a part of it must match the regular expression 
 
 @dataclass
 class LeaderAnswer:
-    """The leader's answer: its text, or None if there is none; the problem, or ""; and the verdict, or None."""
+    """The leader's answer: its *text* or None, the *problem* or "" if there was none, and the *verdict* or None."""
 
     text: str | None
     problem: str = ""
@@ -53,7 +53,7 @@ class LeaderAnswer:
 
 
 class LeaderTurn:
-    """The leader's last turn in a run, which makes the answer from the results."""
+    """The leader's last turn in a run, which makes the leader's answer from the results of the tasks."""
 
     def __init__(self, run: LiveRun) -> None:
         self.run = run
@@ -65,10 +65,10 @@ class LeaderTurn:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the workflow says how to make an answer from the results: a prompt if agents have a model, else a
+        """Whether the workflow says how to make the answer: by a prompt if the run has agents with a model, else by a
         script.
 
-        A script understands the output of commands, but not the words of models.
+        The script is for the output of commands; it would not understand the words of models.
         """
         return bool(self.synthesize.prompt if self.record.model_harness else self.synthesize.run)
 
@@ -96,9 +96,7 @@ class LeaderTurn:
         return LeaderAnswer(finished.output, "", self._verdict(finished.output))
 
     def _answer_of_model(self, results: str, all_tasks: list[Task]) -> LeaderAnswer:
-        """Return the answer of a turn with a model. If the answer lacks the verdict that the workflow wants, a second
-        turn is made.
-        """
+        """Return the answer of a turn with a model. A second turn is made if a wanted verdict is missing."""
         verdict = self.synthesize.verdict
         prompt = self._prompt(results, all_tasks)
         for _ in range(_MAX_TURNS):
@@ -113,7 +111,7 @@ class LeaderTurn:
         return answer
 
     def _take_turn(self, prompt: str) -> LeaderAnswer:
-        """Start an agent that takes the leader's turn, wait for its end, and return its answer, without a verdict."""
+        """Have an agent take the leader's turn, and return its answer. The verdict is not looked for yet."""
         request = StartRequest(
             prompt,
             agent=self._free_name(),
@@ -152,6 +150,7 @@ class LeaderTurn:
         return session is None or session.ended
 
     def _prompt(self, results_directory: str, all_tasks: list[Task]) -> str:
+        """Return the prompt for the leader's model: what to do, the outcomes of tasks, and replies to the broadcast."""
         results = {f"{RESULT}{runs.key_of(task)}": task.result or "" for task in all_tasks}
         paragraphs = [_outcome(task) for task in all_tasks]
         for message in self.store.read(self.team, MESSAGE, self.leader.name, 0, []):
@@ -168,8 +167,8 @@ class LeaderTurn:
         )
 
     def _verdict(self, text: str) -> str | None:
-        """Return the last verdict in the text; None if there is none, or if the workflow wants none. The verdict is the
-        first group in the last match of the workflow's pattern, or the whole match if that has no such group.
+        """Return the last verdict in the text; None if there is no verdict, or if the workflow wants none. The verdict
+        is the first group in the last match of the workflow's pattern, or the whole match if the group is missing.
         """
         matches = list(re.finditer(self.synthesize.verdict.pattern, text)) if self.synthesize.verdict else []
         if not matches:
@@ -180,7 +179,7 @@ class LeaderTurn:
 
 
 def _outcome(task: Task) -> str:
-    """Return a paragraph about the outcome of the task, for the leader's prompt."""
+    """Return a paragraph on the task for the leader's prompt: its status, its owner and its result."""
     head = f"{runs.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
     notes = [note.reason for note in task.notes if note.what == "failed" and note.reason]
     outcome = task.result or (notes[-1] if notes else "no result")

@@ -1,7 +1,7 @@
-"""A worker without a model: `python -m teams_cli.runs.worker RUN PARENT`, started by `teams run`.
+"""A worker without a model: the program `python -m teams_cli.runs.worker RUN PARENT`, which `teams run` starts.
 
-Its identity is in the environment. It joins, claims ready tasks, runs their commands, and leaves when all tasks are
-settled or its parent is gone.
+The environment says which member the worker is. The worker joins, claims ready tasks and runs their commands. It leaves
+when all tasks are settled or its parent process is gone.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _MAX_REASON = 4000
 
 
 class _Stopped(BaseException):
-    """Raised when the worker has to end, because it was stopped or its parent is gone."""
+    """Raised when the worker has to end, because it was stopped or its parent process is gone."""
 
 
 class Worker:
-    """A process of a run, without a model, that runs the commands of tasks."""
+    """A process of a run that runs the commands of tasks, without a model."""
 
     def __init__(self, environ: Mapping[str, str], run: str, parent: int) -> None:
         self.environ = environ
@@ -63,7 +63,7 @@ class Worker:
         self.directory = os.path.join(self.run.variables[REPO], self.assigned.cwd or "")
 
     def work(self) -> None:
-        """Do tasks until none is left to wait for."""
+        """Join the team, do tasks until no task is left to wait for, and leave."""
         insist(lambda: joining.join(self.store, self.team, self.caller, self.assigned.role, self.assigned.type))
         team = teams.get(self.store, self.team)
         claims.release_tasks_of(self.store, team, self.name, self.name, "its worker was restarted")
@@ -73,9 +73,7 @@ class Worker:
         joining.leave(self.store, self.team, self.caller)
 
     def stop(self) -> None:
-        """Release the worker's tasks, and leave the team. The command that was running has been ended before this
-        call.
-        """
+        """Release the worker's tasks, and leave the team. This is called after the running command has ended."""
         self._end_leftover_processes()
         with suppress(errors.TeamsError):
             team = teams.get(self.store, self.team)
@@ -104,7 +102,7 @@ class Worker:
         return claimed
 
     def _do(self, task: Task) -> None:
-        """Run the command of the claimed task, and record how the task ended."""
+        """Run the command of a claimed task, and complete the task, or fail it with the reason."""
         with suppress(errors.TeamsError):  # the work does not depend on the status line
             presence.announce(self.store, self.team, self.caller, f"{task.id}: {task.title}"[:300])
         try:
@@ -121,7 +119,7 @@ class Worker:
             self._fail(task, shell.fitting(f"{finished.output}\n[{finished.reason}]\n".lstrip("\n")), finished.reason)
 
     def _run(self, task: Task) -> shell.Finished:
-        """Run the task's command, and keep the claim alive meanwhile.
+        """Run the task's command, and renew the claim of the task meanwhile.
 
         Raises:
             TaskFailed: The task has no command, or the command can't be started.
@@ -159,7 +157,7 @@ class Worker:
 
     def _prepare(self, task: Task) -> str:
         """Fill the results of the task's blockers into its description, and write these results to files. Return the
-        directory of the files.
+        directory of these files.
         """
         blockers = [tasks.get(self.store, self.team, blocker_id) for blocker_id in task.blocked_by]
         if task.description:
@@ -182,7 +180,7 @@ class Worker:
                 insist(lambda: claims.heartbeat(self.store, self.team, self.caller, task.id))
 
     def _complete(self, task: Task, result: str) -> None:
-        """Mark the task as completed, and send the leader a message. A task whose check fails is marked as failed."""
+        """Mark the task as completed, and send the leader a message; or mark it as failed if its check fails."""
         try:
             is_recorded = self._change(task, task_changes.Edit(status="completed", result=result, claim=task.claim))
         except errors.CheckFailed as problem:
@@ -227,7 +225,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def main(words: list[str], environ: Mapping[str, str]) -> int:
-    """Work until no task is left to wait for, and return the exit status."""
+    """Work until no task is left, and return the exit status. *words* are the run's id and the parent's process id."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     worker = None

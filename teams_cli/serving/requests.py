@@ -57,8 +57,9 @@ _OF_ALL_COMMANDS = {"--as": AS, "--team": TEAM}
 
 
 def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
-    """Return the text with each command and its arguments replaced by the text that *written* returns. If a command is
-    followed by other words of a sentence, only its name is replaced.
+    """Return the *text* for a program: each shell command in it is replaced by what *written* returns for the command
+    and its arguments, such as a call of a tool. If the words after a command are not arguments but the rest of a
+    sentence, only the name of the command is replaced.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -70,7 +71,7 @@ def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
 
 
 def _arguments(command: Command, words: str) -> Arguments | None:
-    """Parse the *words* that follow a command. Return the parameters that get a value, each with the value; None if the
+    """Parse the *words* that follow a command. Return each parameter that they set, with its value. Return None if the
     words are not arguments of the command.
     """
     positional, arguments, tokens = command.places, [], _WORD.findall(words)
@@ -94,7 +95,9 @@ def parameters(command: Command) -> list[Parameter]:
 
 
 def snake_case(key: str) -> str:
-    """Return the key unchanged. It is in snake case already, as in `blocked_by`, which tools and functions use."""
+    """Return the key unchanged, because it is in snake case already: `blocked_by`. Tools and functions use this
+    spelling.
+    """
     return key
 
 
@@ -105,7 +108,7 @@ def camel_case(key: str) -> str:
 
 
 def schema(name: str, spelling: Spelling) -> dict[str, Any]:
-    """Return the JSON Schema for a request of the command."""
+    """Return the JSON Schema for a request of the command, with its fields in the *spelling*."""
     derived = _model(name, spelling).model_json_schema()
     properties = derived.get("properties", {})
     for field in properties.values():
@@ -116,8 +119,8 @@ def schema(name: str, spelling: Spelling) -> dict[str, Any]:
 
 
 def _without_null(field: dict[str, Any]) -> None:
-    """Remove null from the types of an optional field, and a default that says nothing: models read the schema with
-    every call.
+    """Remove null from the types of an optional field, and a default that is null, false or an empty list. Models read
+    the schema with every call, so each word costs.
     """
     if field.get("default", ...) in (None, False, []):
         field.pop("default")
@@ -128,7 +131,7 @@ def _without_null(field: dict[str, Any]) -> None:
 
 
 def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
-    """Return the values of the command's own parameters, from the JSON of a *request*.
+    """Check the JSON of a *request* for the command *name*, and return the values of the command's parameters.
 
     Raises:
         InvalidValue: A field is missing, unknown, or not of its type; the message names it.
@@ -153,9 +156,8 @@ def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
 
 
 def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the request with the names of the command's parameters, such as `blocked_by`, in place of the names in
-    files and answers, such as `blockedBy`. If the request has both names of a parameter, the second one stays, and is
-    refused later.
+    """Return the request with camel-case names of the command's parameters, such as `blockedBy`, replaced by
+    `blocked_by`. If the request has both names of a parameter, `blockedBy` stays, so that the request is refused later.
     """
     names = _names_by_camel_case(name)
     renamed = {}
@@ -215,11 +217,11 @@ def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
 
 
 class Sender:
-    """The team and the caller that a request itself names. Requests of other systems name them so."""
+    """The team and the caller that a request names inside itself, as requests of other systems do."""
 
     def __init__(self, command: Command, request: Mapping[str, Any]) -> None:
-        """Take team and caller out of a *request*. The attribute `rest` has the remaining values, which are for the
-        command.
+        """Read the team and the caller that a *request* names. The attribute `rest` has the remaining values, which are
+        for the command.
 
         Raises:
             InvalidValue: Team or caller are not valid.
@@ -240,7 +242,8 @@ class Sender:
         self.display, self.type = (_checked_text(name, info.get(name)) for name in ("agentName", "agentType"))
 
     def refuse_other_team(self, team: str) -> None:
-        """Refuse the request if it names another team than *team*, which its address names, or "".
+        """Raise an error if the request names another team than *team*, the team in the request's address. *team* is ""
+        if the address names none.
 
         Raises:
             InvalidValue: There are two teams.
@@ -250,8 +253,8 @@ class Sender:
             raise errors.InvalidValue(f"the request names two teams, {team} and {named}", "Name one of them.")
 
     def known_as(self, agent: str) -> str:
-        """Return the name of the sender; "" if nobody says it. *agent* is the name that the server knows from elsewhere
-        than the request, or "".
+        """Return the name of the sender; "" if it is not known. *agent* is the name that the server knows without the
+        request, or "" if it knows none.
 
         Raises:
             InvalidValue: The request names another sender than *agent*, or gives the display name or the type of a
@@ -269,7 +272,7 @@ _FIELDS_OF_INFO = ("agent_id", "agent_name", "agent_type")
 
 
 def _take(values: dict[str, Any], key: str) -> Any:
-    """Remove the value of a key, in both spellings, and return it; None if there is none.
+    """Remove the value of *key*, in snake case or camel case, from *values* and return it; None if there is none.
 
     Raises:
         InvalidValue: Both spellings have a value.
@@ -297,9 +300,9 @@ def _checked_text(key: str, value: Any) -> str:
 
 
 def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sender | None = None) -> Call:
-    """Return the call of one request by the *agent*, or by nobody if *agent* is "". *base* is the call that started the
-    server: the new call has its store, its configuration and, unless *team* is given, its team. If a rule says `ask`,
-    the human is asked.
+    """Return the call that runs one request in the name of *agent*, or of nobody if *agent* is "". *base* is the call
+    that started the server. The new call has its store and its configuration, and also its team unless *team* is given.
+    If a rule of the user says `ask`, the human is asked.
     """
     team = team or base.given_team
     caller = None
@@ -314,8 +317,8 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
 
 
 def _source(base: Call, key: str, value: str) -> tuple[str, str]:
-    """Return the *value* of a setting, and where the value came from: the request, unless the server was started with
-    the same value for the *key*.
+    """Return the *value* of a setting, and where it comes from. This is the request, except if the server was started
+    with the same value for the *key*.
     """
     of_server = base.sources.get(key, ("", "unset"))
     return of_server if value == of_server[0] else (value, "request")

@@ -74,8 +74,9 @@ class Watchers:
                 watch.close()
 
     def _wait_for_change(self, team: str, watch: Watch | None) -> tuple[Watch | None, frozenset[str]]:
-        """Wait for a change, at most a second. Return the watch, or None while the store can't be read. Also return the
-        topics that changed: all topics if *watch* or the returned watch is None.
+        """Wait for a change, at most a second; if *watch* is None, begin to watch instead. Return the watch, or None
+        while the store can't be read. Also return the changed topics, or all topics if it is not known which have
+        changed.
         """
         try:
             if watch is None:
@@ -111,9 +112,7 @@ class Departed(Exception):
 
 
 class Requester:
-    """Knows whether the client of a request is still there. When the client is gone, it wakes the threads that wait for
-    the request.
-    """
+    """Knows whether the client of a request is still there. When the client is gone, the request's waits end."""
 
     def __init__(self) -> None:
         self.is_gone = False
@@ -145,7 +144,7 @@ class Requester:
 
 
 class SharedWatch:
-    """A watch of a team for one request. The thread that watches the team for all requests wakes it."""
+    """A watch of a team for one request. The thread that watches the team for all requests wakes this watch."""
 
     slow = ""
     heard = EVERY_TOPIC
@@ -173,9 +172,7 @@ class SharedWatch:
 
 
 class WatchedStore:
-    """The store as one request sees it. Its watches use the watchers of the server, and stop waiting when the client is
-    gone.
-    """
+    """The store as one request sees it. Its watches use the server's watchers, and end when the client is gone."""
 
     def __init__(self, watchers: Watchers, client: Requester) -> None:
         self._watchers = watchers

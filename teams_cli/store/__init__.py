@@ -1,1 +1,1 @@
-"""The store of records: the contract in `contract`, and one engine a module."""
+"""The store of records: `contract` says what every engine promises, and `files` is the engine that keeps files."""

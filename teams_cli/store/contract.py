@@ -10,12 +10,13 @@ Terms:
 * A *label* is a word computed from a record, such as `in_progress`. It finds the keys of such records without reading
   all records.
 * A *topic* says what a change is about. A change of task-7 has the topics `task`, `task/task-7` and `task:` with its
-  new label, if any; a message has `message`, and `message/bob` for each recipient. Others are `history`, and `*` for
-  every topic.
+  new label, if any; a message has `message`, and `message/bob` for each recipient. The topic of the
+  history is `history`, and `*` stands for every topic.
 * A change is *durable* if it survives a power cut.
-* A team is *closed* when its own record says so.
+* A record *owes a notice* until the message about its last change was sent.
+* A team is *closed* when the record of the team says that it is.
 
-What an engine promises:
+An engine promises:
 
 1. Every change is one commit. A reader sees all of it or nothing, also after a crash.
 2. When `create`, `replace` or `append` return, the change is durable. When they raise anything but `OutcomeUnknown`,
@@ -23,7 +24,8 @@ What an engine promises:
 3. `replace` changes a record only if it still has the revision that was read.
 4. If several processes `create` the same key, one succeeds. Keys that differ only in case are the same key.
 5. Records are checked when they are read. A record of the wrong shape raises `DamagedRecord`, which names the place and
-   the field; where many are read, it is reported beside the others. It is never overwritten.
+   the field. A call that reads many records reports this error beside the good records. A damaged record is never
+   overwritten.
 6. Reading takes no lock and changes nothing; it does not even make missing directories.
 7. A change that waits longer for its turn than `lock_timeout` raises `Busy`.
 8. In a closed team only kinds that are `also_closed` can be changed; other changes raise `WrongState`. Once the change
@@ -124,8 +126,8 @@ class Store:
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
         """Store *count* records under the next numbers of their kind, in one commit. Returns the records as stored.
 
-        *make* gets a list of the keys and returns a record for each, in the same order. So one record may name another
-        by its key. *make* may be called twice.
+        *make* is called with a list of the new keys, and returns a record for each, in the same order. So one record
+        may name another by its key. *make* may be called twice, for example if the connection to a database is lost.
         """
         raise NotImplementedError
 
@@ -155,43 +157,42 @@ class Store:
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         """Yield the keys of records that have one of these *labels*, lowest number first.
 
-        The keys are hints: a record may have lost the label meanwhile, and the key of a record that was edited by hand
-        may be missing. So callers check each record, and read all records before they report that none has the label.
-        Only a caller that waits and will ask again need not read all.
+        The keys are hints. A yielded record may have lost the label meanwhile, so callers check each record. A record
+        that was edited by hand may be missing, so callers read all records before they report that no record has the
+        label. A caller that waits and asks again later need not read all.
         """
         raise NotImplementedError
 
     def by_label(self, team: str, kind: Kind[R]) -> Mapping[str, Collection[str]]:
-        """Return the keys of all records by label. Under "" are the keys of records whose label is unknown, or that
-        have none. The keys are hints, as in `labelled`.
+        """Return the keys of all records, grouped by label. The group "" has the records without a label, and those
+        whose label is unknown. The keys are hints, as in `labelled`.
         """
         raise NotImplementedError
 
     def holds(self, team: str, *kinds: str) -> set[str]:
-        """Return those of the *kinds* of which the team may have records. Some of these kinds may have no records, but
-        no kind with records is missing.
-        """
+        """Return those *kinds* of which the team may have records. A kind that is not returned has none for certain."""
         raise NotImplementedError
 
     def owing(self, team: str) -> list[tuple[str, str]]:
-        """Return the kind and key of each record that owes a notice. Some of these records may owe nothing any more,
-        but no record that owes a notice is missing.
+        """Return the kind and key of each record that owes a notice: the message about its last change may not have
+        been sent. A returned record may have nothing to send any more. A record that is not returned owes nothing for
+        certain.
         """
         raise NotImplementedError
 
     def correct_hints(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        """Correct the hints that `labelled`, `by_label` and `owing` give about the records under *keys*, and change
-        nothing else.
+        """Correct the hints that `labelled`, `by_label` and `owing` give about the records under *keys*. The records
+        themselves stay as they are.
 
-        It is called when a hint was found to be wrong, because a process was killed. If the records are locked, their
-        hints stay as they are.
+        Hints become wrong when a process is killed during a change. If another process has locked the records, their
+        hints stay wrong for now.
         """
         return None
 
     def replace(
         self, team: str, kind: Kind[R], key: str, record: R, revision: Revision, lasting: bool = True
     ) -> Revision:
-        """Replace the record, if it still has the given *revision*.
+        """Replace the record, if it still has the given *revision*. Returns its new revision.
 
         If a change is not *lasting*, a power cut may undo it, until a lasting change follows. This is for changes that
         are safe to repeat, such as noting that a notice was sent.
@@ -212,17 +213,17 @@ class Store:
         raise NotImplementedError
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Make a record durable before the caller relies on what `get` returned. If it is a message, all earlier
-        messages become durable, too.
+        """Make the record under *key* durable, so that the caller can rely on what `get` returned. If the record is a
+        message, all earlier messages become durable, too.
         """
         raise NotImplementedError
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         """Append a message to the log. Either all agents in *to* get the message, or none does.
 
-        Returns the message as stored, with its number, and whether it is new. If a message with that *uid* is in the
-        log already, nothing is added, and the earlier message is returned. A uid consists of names with `~` between
-        them. If it is None, the store makes one.
+        Returns the message as stored, with its number, and True. But if the log already has a message with this *uid*,
+        nothing is added, and the earlier message is returned with False. A uid consists of names with `~` between them.
+        If *uid* is None, the store makes one.
 
         Raises:
             InvalidValue: A recipient or the uid is not valid.
@@ -240,16 +241,17 @@ class Store:
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """Return the messages to *agent* with a number above *after*, in order. Also return the number up to which none
-        of its messages is missing. It is at least the highest number given before the call, and never below *after*.
+        """Return the messages to *agent* with a number above *after*, in order. Also return the highest number up to
+        which no message is missing among them. It is at least the last number that was given before the call, and never
+        below *after*.
         """
         last = self.last(team, kind)
         messages = self.read(team, kind, agent, after, problems) if last > after else []
         return [each for each in messages if each.number <= last], max(last, after)  # type: ignore[attr-defined]
 
     def glance(self, team: str, kind: Kind[R], agent: str, after: int) -> int | None:
-        """Look quickly whether the log may have a message above *after* for *agent*. Return None if it may, so that
-        `news` has to look; otherwise return the highest message number that was given.
+        """Check quickly whether the log may have a message for *agent* with a number above *after*. Return None if it
+        may: then the caller has to call `news`. Otherwise return the number of the newest message in the log.
         """
         return None
 
@@ -257,7 +259,7 @@ class Store:
         """Yield the number, the uid and the recipients of each message with a number above *after*, in no particular
         order.
 
-        A damaged message is among them if the engine knows these three facts without reading the message.
+        A damaged message is skipped, unless the engine knows these three facts without reading it.
         """
         raise NotImplementedError
 
@@ -268,35 +270,36 @@ class Store:
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
         """Yield the records or messages that may match all the *words*, highest number first.
 
-        A word consists of lower-case letters and digits. A record matches if each of the words begins a word in one of
-        its texts. Records that do not match may be yielded too, so callers check each record.
+        The *words* consist of lower-case letters and digits. A record matches if, for each of the words, one of its
+        texts has a word that begins with it. Records that do not match may be yielded too, so callers check each
+        record.
         """
         raise NotImplementedError
 
     def last(self, team: str, kind: Kind[R]) -> int:
-        """Return the highest number given to a record of a numbered kind, or to a message of the log; 0 if none was
-        given.
+        """Return the highest number that was given to a record or message of this numbered *kind*; 0 if no number was
+        given yet.
         """
         raise NotImplementedError
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
-        """Give only numbers above *number* from now on."""
+        """From now on, give new records of the *kind* only numbers above *number*."""
         raise NotImplementedError
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
-        """Add an entry to the team's history. A crash may lose the entry: the records are the truth, not the
-        history.
+        """Add an entry to the team's history. A crash may lose the entry. No record is lost by this, because records
+        are never read from the history.
         """
         raise NotImplementedError
 
     def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
-        """Add entries to the history of a team that is being copied to this store."""
+        """Add entries to the history of a team that is being copied to this store from another one."""
         for entry in entries:
             self.journal(team, entry)
 
     def history(self, team: str, after: int = 0, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the entries of the history, each with the position that follows it. They start at position *after*.
-        With *backwards*, they go from the last entry back to *after*.
+        """Yield the entries of the team's history after position *after*, each with the position that follows it. With
+        *backwards*, the last entry comes first.
         """
         raise NotImplementedError
 
@@ -311,10 +314,10 @@ class Store:
         raise NotImplementedError
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
-        """Store a record that `pack` yielded. If there is a record with the same key, it is replaced.
+        """Store a record that `pack` yielded. A record with the same key is replaced.
 
-        Nobody works in the team while this runs. The team may be open or closed. The next record that gets a number is
-        numbered after the highest one stored.
+        Nobody works in the team while this runs, and the team may be open or closed. Later, new records get numbers
+        above the highest one stored.
 
         Raises:
             DamagedRecord: The record has the wrong shape.
@@ -322,7 +325,9 @@ class Store:
         raise NotImplementedError
 
     def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-        """Store messages that `pack` yielded, as `put` does. Messages that are stored already are skipped."""
+        """Store messages that `pack` yielded. As with `put`, nobody works in the team meanwhile. Messages that are
+        stored already are skipped.
+        """
         raise NotImplementedError
 
     def drop(self, team: str, kind: Kind[R], revision: Revision) -> None:
@@ -335,17 +340,16 @@ class Store:
         raise NotImplementedError
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
-        """Return a watch for changes in the team on the *topics*, or on all topics if None. Changes on other topics may
-        wake it too.
+        """Return a watch for changes in the team on the *topics*; None stands for all topics. Sometimes the watch also
+        wakes for a change on another topic.
         """
         raise NotImplementedError
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         """Give each agent of a team a login of its own, and return the addresses of new logins by agent.
 
-        The values of *agents* say what each agent is: one that `leads` the team, one that `manages` its tasks, or ""
-        for another member. Each of the *kinds* declares the changes that a login may make; it may make no other
-        changes.
+        *agents* has `leads` for an agent that leads the team, `manages` for one that manages its tasks, and "" for
+        another member. The *kinds* declare the changes that a login may make; all other changes are refused.
 
         Raises:
             InvalidValue: The engine has no logins.
@@ -364,8 +368,8 @@ class Store:
         return self.clock.now()
 
     def steady(self) -> tuple[str, float]:
-        """Return the time by the store's steady clock: the id of an epoch, and the seconds since the epoch began. A
-        time of another epoch can't be compared: that epoch has ended, as after a restart of the machine.
+        """Return the time by the store's steady clock: the id of an epoch, and the seconds since this epoch began.
+        Times of different epochs can't be compared. A new epoch begins when the machine restarts, for example.
         """
         return self.clock.steady()
 
@@ -414,7 +418,9 @@ class Kind(Generic[R]):
 
     @property
     def also_closed(self) -> Kind[R]:
-        """Return the kind for changes that are allowed even in a closed team, because they end something."""
+        """Return a copy of this kind, with which records can be changed even in a closed team. It is for changes that
+        must succeed in a closed team, too, such as noting that an agent has ended.
+        """
         kind: Kind[R] = Kind.__new__(Kind)
         kind.__dict__.update(self.__dict__, while_closed=True)
         return kind
@@ -438,7 +444,7 @@ class Kind(Generic[R]):
             raise errors.StorageFailed(f"there can't be a {self.prefix}-{number}", hint)
 
     def with_numbers(self, first: int, count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
-        """Return the records that *make* returns for a list of *count* keys. Their numbers begin with *first*."""
+        """Return the records that *make* returns for a list of *count* new keys, numbered from *first* on."""
         records = make([f"{self.prefix}-{number}" for number in range(first, first + count)])
         return [self.with_number(record, number) for number, record in enumerate(records, start=first)]
 
@@ -453,15 +459,15 @@ EVERY_TOPIC = frozenset("*")
 
 
 def topics_of(kind: Kind[Any], key: str, label: str | None) -> frozenset[str]:
-    """Return the topics of a change of the record with that *key*. Its label is now *label*, or None if it has no
-    label.
+    """Return the topics of a change of the record under *key*. A watch wakes for the change if it is for one of these
+    topics. *label* is the record's label after the change; None if the record has no label.
     """
     labels = {f"{kind.name}:{label or ''}"} if kind.label else set()
     return frozenset({kind.name, f"{kind.name}/{key}", *labels})
 
 
 def concerns(topics: Collection[str] | None, heard: frozenset[str]) -> bool:
-    """Whether a change with the topics *heard* concerns somebody who waits for one of *topics*, or for any change if
-    *topics* is None.
+    """Whether a change with the topics *heard* ends a wait for changes on *topics*. If *topics* is None, every change
+    ends the wait.
     """
     return topics is None or "*" in heard or not heard.isdisjoint(topics)

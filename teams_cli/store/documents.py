@@ -27,7 +27,8 @@ _DEEPEST = 100
 
 
 def encode(record: Record) -> bytes:
-    """Return the file of a record: its keys in order, an indent of two, the checksum last, a newline at the end.
+    """Return the text of a record's file: the fields in order, indented by two blanks, then the checksum, then a
+    newline.
 
     Raises:
         InvalidValue: The file could not be read again: a value does not have the type of its field, a text is not
@@ -56,11 +57,11 @@ def _refuse_misfit(kind: type[Record], document: dict[str, Any]) -> None:
 
 
 def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
-    """Return the file of a record that has no number yet. In place of its `heading` are blanks, which leave room for a
-    number of so many *digits*.
+    """Return the file of a record that has no number yet. It begins with blanks, which leave room for the `heading` of
+    a number with up to *digits* digits.
 
-    The checksum is computed with the blanks. So the heading can be filled in later, and nothing is damaged if a power
-    failure turns it into blanks again.
+    The checksum is that of the file with the blanks. So it stays right if the heading is filled in later, and if a
+    power failure turns the heading into blanks again.
 
     Raises:
         InvalidValue: As for `encode`.
@@ -73,14 +74,16 @@ def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
 
 
 def heading(kind: Kind[Any], number: int) -> bytes:
-    """Return the beginning of the file of the record with this number: the brace, the id and the number. The name of
-    the file shows the same number.
+    """Return the beginning of the file of the record with this *number*: the brace, the id and the number. If a power
+    failure destroys the heading, it can be made again, because the name of the file shows the number.
     """
     return b'{\n  "id": "%s-%d",\n  "number": %d,' % (kind.prefix.encode(), number, number)
 
 
 def _text_with_checksum(document: dict[str, Any], width: int = 1) -> bytes:
-    """Return the JSON text with its checksum. Its opening brace is padded with blanks to *width* bytes."""
+    """Return *document* as JSON text that ends with its checksum. Blanks after the opening brace pad the brace to
+    *width* bytes.
+    """
     try:
         body = b"{".ljust(width) + indented(document).encode()[1:-2]
     except UnicodeEncodeError:
@@ -99,13 +102,15 @@ def _text_with_checksum(document: dict[str, Any], width: int = 1) -> bytes:
 
 
 def _checksum_to_end(body: bytes) -> bytes:
-    """Return the end of the file after the text *body*: the checksum of this text, and what follows it."""
+    """Return the end of a file that begins with the text *body*: the checksum of *body*, then a quote and the last
+    brace.
+    """
     return b"%08x%s" % (crc32(body), _AFTER_CHECKSUM)
 
 
 def own_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
-    """Return the JSON object in a file that this tool wrote, with all fields that have a value. None if this tool did
-    not write the file, or if it needs the full check of `decode`.
+    """Return the JSON object in the file *data*, with all fields that have a value. Return None if `decode` must check
+    the file: another program wrote it, it belongs under another key, or it lacks a field that this version stores.
     """
     document = _unchanged_document(data, kind, key)
     if document is None or document.get(kind.key) != key or not is_whole(kind.record, document):
@@ -120,7 +125,8 @@ def is_as_written(data: bytes) -> bool:
 
 
 def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
-    """Return the record in a file. It is checked field by field unless the checksum shows that this tool wrote it.
+    """Return the record in a file. If the checksum shows that this program wrote the file, it is not checked field by
+    field.
 
     Raises:
         DamagedRecord: The file is not a JSON object of that kind, or belongs under another key.
@@ -156,9 +162,10 @@ def _decoded(data: bytes, kind: Kind[R], key: str, path: str) -> R:
 
 
 def _unchanged_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
-    """Return the JSON object in a file that this program wrote and nobody has edited; else None. The file then has the
-    bytes that `encode` or `encode_unnumbered` returned, with or without its heading, and every value has the type of
-    its field.
+    """Return the JSON object in a file that this program wrote and nobody has edited; else None.
+
+    The checksum shows whether the file has been edited. If a power failure turned the heading into blanks, the file
+    counts as unchanged, and the object gets its id and number from *key*.
     """
     if not is_as_written(data):
         number = kind.number_in(key)
@@ -176,8 +183,8 @@ def _unchanged_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any
 
 
 def _blanked(data: bytes, head: bytes) -> bytes:
-    """Return the file with blanks in place of its heading, if this is *head*. A heading of which a power failure turned
-    a part into blanks counts as *head*. A file with another heading is returned as it is.
+    """Return the file with blanks in place of its heading, as it was when its checksum was computed. If the file does
+    not begin with *head*, return *data* itself. Bytes of *head* that a power failure turned into blanks do not matter.
     """
     beginning = data[: len(head)]
     if beginning != head and any(byte not in (wanted, _SPACE) for byte, wanted in zip(beginning, head, strict=False)):
@@ -186,27 +193,32 @@ def _blanked(data: bytes, head: bytes) -> bytes:
 
 
 def with_heading(data: bytes, kind: Kind[R], number: int) -> bytes:
-    """Return the file of the record with that number, with its heading. A power failure may have turned the heading
-    into blanks.
+    """Return the file *data* of the record with this *number*. If a power failure turned its heading into blanks, the
+    returned file has the heading again.
     """
     head = heading(kind, number)
     return data if _blanked(data, head) is data else head + data[len(head) :]
 
 
 def has_heading(data: bytes, kind: Kind[Any], key: str) -> bool:
-    """Whether the file has its heading. Only the file of a message may lack it, after a power failure."""
+    """Whether the file *data* begins with the id and the number of its record. Only the file of a message may lack
+    them: a power failure may have turned them into blanks.
+    """
     return kind.name != "message" or data.startswith(heading(kind, kind.number_in(key)))
 
 
 def decode_checked(data: bytes, kind: Kind[R]) -> R:
-    """Return the record in a file that `decode` has accepted before. The file must have its heading."""
+    """Return the record in a file that `decode` has accepted before. The file must begin with the record's id and
+    number, which a power failure can turn into blanks.
+    """
     document = loads(data.decode())
     document.pop("checksum", None)
     return kind.record.from_json(document)
 
 
 def says_closed(data: bytes, path: str) -> bool:
-    """Whether the record of a team says that the team is closed. A record that `encode` made is not parsed for this.
+    """Whether the record of a team says that the team is closed. If the file is indented as by `encode`, the text is
+    searched for the state; else it is parsed.
 
     Raises:
         DamagedRecord: The record is not a JSON object.
@@ -252,6 +264,9 @@ def strict_json(data: bytes, path: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
+    """Whether objects and lists are nested too deeply in the *value*. They are counted level by level, because
+    recursion could itself go too deep.
+    """
     level = [value]
     for _ in range(_DEEPEST):
         inner: list[Any] = []

@@ -26,9 +26,9 @@ def open_store(
     """Open the store at *address*, with *root* for the files of this machine. Each operation of the store waits up to
     *patience* seconds for a server, and for a lock.
 
-    *host* is the name to use for this machine; empty for its own name. If *environ*, the environment of this machine,
-    is given, a process that waits may start a helper process. The helper watches the database for all processes of this
-    machine that wait.
+    *host* is the name to use for this machine; if it is empty, the machine's own name is used. *environ* is the
+    environment of this machine. If it is given, a waiting process may start a helper process, which watches the
+    database for all waiting processes of this machine.
 
     Raises:
         InvalidValue: There is no such kind of store.
@@ -51,7 +51,9 @@ _SCHEMES = ("postgresql", "postgres")
 
 
 def open_target(root: str, target: str, environ: Mapping[str, str], host: str = "") -> Store:
-    """Open the store to which a person wants to copy a team. *target* is an address, or the root of other files."""
+    """Open the store to which a person wants to copy a team. *target* is the address of a database, or the root
+    directory of a store in files.
+    """
     if target != FILES and "://" not in target:
         return FileStore(absolute(target, "--to", environ))
     return open_store(root, target, host=host)

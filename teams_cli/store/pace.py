@@ -1,4 +1,6 @@
-"""Waiting for changes by other processes: asleep until a watch wakes, or by looking again and again."""
+"""Waiting for changes by other processes. A process sleeps until its watch reports a change, or looks again and
+again.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,11 @@ _TRIES = 5
 
 
 def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
-    """Return a function that asks *ready*. If the answer is False, the function then sleeps twice as long as the answer
-    took. In a team with thousands of tasks an answer takes long, and something changes all the time.
+    """Return a function that answers as *ready* does. But before it returns False, it sleeps twice as long as *ready*
+    took, at most a second.
+
+    In a team with thousands of tasks *ready* takes long, and something changes all the time. The sleep keeps a wait
+    from using the processor all the time.
     """
 
     def ask() -> bool:
@@ -36,7 +41,8 @@ def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def insist(change: Callable[[], T]) -> T:
-    """Call *change*, and call it again if it raised `Busy`, a few times at most. Return what *change* returns.
+    """Make a change that must not fail just because other processes are busy: if *change* raises `Busy`, call it again,
+    up to five times in all. Return what *change* returns.
 
     Raises:
         Busy: Each call waited too long for its turn.
@@ -60,31 +66,31 @@ _LONGEST_SLEEP = 240.0
 
 
 class Alarm:
-    """Events that end a sleep, besides changes: a moment, or the end of a process of this machine. They are set anew
-    each time before the condition of the sleep is checked.
+    """Ends the sleep in `sleep_until` even without a change in the team: at a certain time, or at the end of a process
+    of this machine. The alarm is set anew for each sleep: `sleep_until` clears it, then calls *ready*, which sets it.
     """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Forget the moment and the processes that would end the sleep. Without them the sleep still ends after some
+        """Forget the time and the processes that were set. If nothing is set afterwards, the alarm rings after four
         minutes.
         """
         self.moment = time.monotonic() + _LONGEST_SLEEP
         self._processes: set[tuple[int, str | None, str | None]] = set()
 
     def ring_in(self, seconds: float) -> None:
-        """End the sleep after so many seconds, unless another event ends it earlier."""
+        """Ring after *seconds*, or earlier if an earlier time was set."""
         self.moment = min(self.moment, time.monotonic() + max(seconds, 0.0))
 
     def ring_after(self, seconds: float) -> None:
-        """End the sleep when so many seconds have passed for certain. A lease that ends at that time is then over."""
+        """Ring a little later than after *seconds*, so that a lease which ends in *seconds* has ended for certain."""
         self.ring_in(seconds + _MARGIN)
 
     def ring_at_end_of(self, pid: int | None, started: str | None, place: str | None) -> None:
-        """End the sleep when the process ends. Do nothing if the process has ended already, or if its end can't be seen
-        here.
+        """Ring when the process *pid* ends. *started* and *place* make sure that it is still this process. Do nothing
+        if it has ended already, or if its end can't be noticed from here, as on another machine.
         """
         from teams_cli.processes import has_ended
 
@@ -92,7 +98,7 @@ class Alarm:
             self._processes.add((pid, started, place))
 
     def rings(self) -> bool:
-        """Whether one of the events has happened, so that the sleep is over."""
+        """Whether the time that was set has come, or one of the processes has ended."""
         if time.monotonic() >= self.moment:
             return True
         if not self._processes:
@@ -102,8 +108,9 @@ class Alarm:
         return any(has_ended(*process) for process in self._processes)
 
     def seconds_left(self, give_up: float) -> float:
-        """Return the seconds until `rings` must be asked again, or until *give_up* if this is earlier. The end of a
-        process is only noticed by asking.
+        """Return the seconds after which `rings` must be called again, or the seconds until the time *give_up* if these
+        are fewer. If the alarm is set for the end of a process, this is at most a second, because no process reports
+        its end.
         """
         seconds = min(self.moment, give_up) - time.monotonic()
         return min(seconds, _LOOK_AGAIN) if self._processes else seconds
@@ -118,11 +125,12 @@ def sleep_until(
     alarm: Alarm | None = None,
     say: Callable[[str], None] | None = None,
 ) -> bool:
-    """Block until *ready* returns True. Return False after *timeout* seconds; None means to wait for ever.
+    """Block until *ready* returns True, then return True. Return False after *timeout* seconds; if *timeout* is None,
+    wait for ever.
 
-    *ready* is asked after each change in the team, or only after changes on the *topics*. If the mere passing of time
-    may change its answer, as when a lease ends, *ready* sets the *alarm*. Without an alarm it is also asked every
-    second. *say* gets a warning if changes are noticed late.
+    *ready* is called after each change in the team, or only after changes on the *topics*. Its answer may also change
+    merely because time passes, as when a lease ends. Then *ready* sets the *alarm* for this time. If there is no alarm,
+    *ready* is also called every second. If changes are noticed late, *say* is called with a warning.
 
     Raises:
         InvalidValue: *timeout* is negative or not a number.
@@ -155,7 +163,9 @@ def sleep_until(
 
 
 def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
-    """Sleep until the watch wakes, the alarm rings, or it is time to *give_up*."""
+    """Sleep until the watch wakes, the alarm rings, or the time *give_up* comes. Meanwhile call `meanwhile.act`, the
+    work that goes on during waits, when it is due.
+    """
     act = meanwhile.act
     act_at = time.monotonic() + act(team) if act else float("inf")
     while (seconds := alarm.seconds_left(give_up)) > 0 and not alarm.rings():
@@ -166,6 +176,7 @@ def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
 
 
 def _wait(watch: Watch, seconds: float) -> bool:
+    """Wait as `Watch.wait` does. If `meanwhile.around_sleep` is set, call it before and after the wait."""
     around_sleep = meanwhile.around_sleep
     if around_sleep is None:
         return watch.wait(seconds)
@@ -181,11 +192,11 @@ _SLOWER = 1.5
 
 
 class PollingWatch:
-    """Looks every *pause* seconds whether the result of *look* has changed. As long as nothing changes, the pauses
-    grow, up to a second.
+    """A watch that calls *look* again and again, and reports a change when the result differs from the last one. The
+    pauses between the calls are *pause* seconds at first. As long as nothing changes, they grow, up to a second.
 
-    The result may not show a second change within *grain* seconds of a first one. So *grain* seconds after each change,
-    and after the start, the watch reports a change once more.
+    If two changes are less than *grain* seconds apart, the result of *look* may not show the second one. So that no
+    change is missed, the watch reports a change once more *grain* seconds after each change, and after its start.
     """
 
     heard = EVERY_TOPIC
@@ -199,7 +210,9 @@ class PollingWatch:
         self._remember(look())
 
     def wait(self, timeout: float) -> bool:
-        """Block until anything may have changed since the last call; False after *timeout* seconds."""
+        """Block until anything may have changed since the last call. Return False after *timeout* seconds without a
+        change.
+        """
         give_up = time.monotonic() + timeout
         while (result := self._look()) == self._last_result:
             now = time.monotonic()

@@ -1,5 +1,5 @@
-"""Changing a record: it is read, changed and stored, and all this again if another writer was first. Also the functions
-that are called around the sleeps of a command.
+"""Changing a record: read it, change it and store it, and start again if another writer stored it first. Also the
+functions that are called around the sleeps of a command.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def update(
     patience: float | None = None,
     lasting: bool = True,
 ) -> tuple[R, R]:
-    """Replace a record with the one that *change* returns for it. If another writer was first, try again with the new
-    record.
+    """Replace a record with the one that *change* returns for it. If another writer was first, call *change* again with
+    the new record.
 
-    Returns the record before and after. *change* may be called several times. If it returns its argument, nothing is
-    written, but the record is made durable, so that the caller can rely on it. A change that is not *lasting* may be
-    undone by a power cut: see `Store.replace`.
+    Returns the record before and after. If *change* returns its argument, nothing is written, but the record is made
+    durable, so that the caller can rely on it. If the change is not *lasting*, a power cut may undo it, until a lasting
+    change follows.
 
     Raises:
         Busy: Other writers were first again and again, for *patience* seconds. None stands for the seconds that the
@@ -67,8 +67,8 @@ def update(
 def upsert(
     store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R], patience: float | None = None
 ) -> tuple[R, R]:
-    """Replace a record as `update` does. If the record does not exist, create it: *change* is called with *fresh*
-    instead.
+    """Replace a record as `update` does. If there is no record yet, call *change* with the record *fresh*, and create
+    the record that it returns.
     """
     try:
         return update(store, team, kind, key, change, patience)
@@ -87,7 +87,8 @@ def upsert(
 def update_all(
     store: Store, team: str, kind: Kind[R], keys: Sequence[str], change: Callable[[R], R]
 ) -> list[tuple[R, R]]:
-    """Replace several records of a numbered kind in one commit, each as `update` does.
+    """Replace several records of a numbered kind in one commit, each with the one that *change* returns for it. If
+    another writer was first, try again with the new records.
 
     Returns each record before and after.
 
@@ -120,14 +121,14 @@ def update_all(
 
 
 def jitter(seconds: float) -> float:
-    """Return a random time of up to *seconds*. Processes that collided wait for different times, so they do not collide
-    again.
+    """Return a random time of up to *seconds*. Processes that collided wait for different times, so that they do not
+    collide again.
     """
     return seconds * os.urandom(1)[0] / 255
 
 
 class _Meanwhile(_local):
-    """The functions that are called around the sleeps of this thread."""
+    """The functions that are called before and after the sleeps of this thread."""
 
     act: Callable[[str], float] | None = None
     """Called with the name of the team before each sleep. Returns the seconds until the next call must come."""

@@ -70,15 +70,13 @@ def agree(
 
 
 def owners(owned_tasks: Sequence[Task]) -> list[str]:
-    """Return the owners of the tasks, each once. For a task without owner it is the member to whom the task is
-    assigned.
-    """
+    """Return the owners of the tasks, each once. If a task has no owner, the member to whom it is assigned counts."""
     return list(dict.fromkeys(name for task in owned_tasks if (name := task.owner or task.assignee)))
 
 
 def _confirm(store: Store, team: str, name: str, key: str, version: int | None) -> Page:
-    """Note that the member *name* agrees to the page, and notify the page's author. *version* is the version that the
-    member has read; None if the member gave no version.
+    """Note that the member *name* agrees to the page under *key*, and notify the page's author. *version* is the
+    version that the member has read; None if the command did not name a version.
     """
     page = pages.find(store, team, key)
     if page is None or not page.is_there:
@@ -101,8 +99,8 @@ def _confirm(store: Store, team: str, name: str, key: str, version: int | None) 
 
 
 def lacking(store: Store, team: str, task: Task) -> str:
-    """Return why the task may not be completed yet: an agreement that it needs is missing, or an owner has not
-    confirmed it. Empty if nothing is lacking.
+    """Return why the task may not be completed yet: an agreement with the owner of another task is missing, or an owner
+    has not confirmed it. Return an empty text if nothing is missing.
     """
     for other_id in task.agree_with or ():
         other = tasks.get(store, team, other_id)

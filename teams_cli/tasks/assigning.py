@@ -45,7 +45,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
 
 
 def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
-    """Raises TaskKept: The task is assigned to a member other than *name*, and that member may still claim it."""
+    """Raises TaskKept: The task is assigned to a member other than *name*, and this other member may still claim it."""
     if task.assignee and task.assignee != name and not why_assignee_is_lost(store, team, task):
         raise errors.TaskKept(
             f"{task.id} is assigned to {task.assignee}",
@@ -60,9 +60,10 @@ def of_agent(store: Store, team: str, agent: str) -> list[Task]:
 
 
 def why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
-    """Return why the assignee of the task will not claim it; empty as long as the assignee may claim it.
+    """Return why the assignee of the task will not claim the task; empty as long as the assignee may still do so.
 
-    An agent that `teams` started is resumed when a task is assigned to it, so its silence is no reason.
+    Silence is one of the reasons, except for an agent that `teams` started: this agent is resumed when a task is
+    assigned to it.
     """
     name = task.assignee
     member = team.find(name) if name else None
@@ -82,8 +83,8 @@ def why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
 
 
 def set_alarm(store: Store, team: Team, assigned_tasks: Iterable[Task], alarm: Alarm) -> None:
-    """Set the *alarm* for the moment when the assignee of one of the tasks may be lost: by its silence, or because its
-    process ends.
+    """Set the *alarm* for the moments at which an assignee of one of *assigned_tasks* may be lost: when the assignee
+    has been silent for too long, and when the assignee's process ends.
     """
     for task in assigned_tasks:
         member = team.member(task.assignee or "")
@@ -96,8 +97,8 @@ def set_alarm(store: Store, team: Team, assigned_tasks: Iterable[Task], alarm: A
 
 
 def free_lost(store: Store, team: Team) -> list[Task]:
-    """Free the tasks that are assigned to lost members, and notify the leader. Return all tasks that were assigned
-    before this. A task that cannot be freed now is left to the next call.
+    """Free the tasks whose assignees are lost, and notify the leader. If a task can't be freed now, the next call tries
+    again. Return all tasks that were assigned when the function was called, whether or not they were freed.
     """
     assigned_tasks = list(tasks.labelled(store, team.name, KEPT))
     for task in assigned_tasks:
@@ -107,16 +108,16 @@ def free_lost(store: Store, team: Team) -> list[Task]:
 
 
 def free_all(store: Store, team: Team, agent: str, reason: str) -> None:
-    """Free the tasks that are assigned to the agent *agent*, which is gone for the *reason* given, and notify the
-    leader. Errors are ignored.
+    """Free the tasks that are assigned to *agent*, and notify the leader. *reason* says why the agent is gone. Errors
+    are ignored.
     """
     for task in of_agent(store, team.name, agent):
         _free(store, team, task.id, lambda task: reason if task.assignee == agent else "")
 
 
 def _free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) -> None:
-    """Take the assignee from the stored task, if *why* returns a reason for it, and notify the leader. Errors are
-    ignored.
+    """Take the assignee from the stored task, and notify the leader. *why* returns the reason for this, or an empty
+    text if the task is to keep its assignee. Errors are ignored.
     """
 
     def change(task: Task) -> Task:
@@ -172,8 +173,8 @@ def _advice_for_former_owner(task: Task) -> str:
 
 
 def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:
-    """Raises Conflict: The owner of the task is at work on it. The human may take the task anyway; another member
-    repeats the *command* with `--force`.
+    """Raises Conflict: The owner of the task is at work on it. A human may take the task anyway; another member may
+    repeat the *command* with `--force`.
     """
     if task.status != IN_PROGRESS or task.owner == by.name or by.is_human:
         return
@@ -200,8 +201,8 @@ def state_of(task: Task) -> str:
 
 
 def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
-    """Return the task assigned to the member *name*. The task owes the member a notice, unless the member is *by*, who
-    assigns the task.
+    """Return the task assigned to the member *name* by the member *by*. It owes *name* a notice, which is sent once the
+    task is stored. Members who assign a task to themselves get no notice.
     """
     if task.assignee == name:
         return task
@@ -214,8 +215,8 @@ def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
 
 
 def draft_assigned(draft: Task, status_of: Callable[[str], str], name: str, by: str) -> Task:
-    """Return the draft of a task, assigned to the member *name*. The draft has no number yet, so `Task.numbered`
-    completes the notice to the member.
+    """Return the *draft* of a task, assigned to the member *name* by the member *by*. It owes *name* a notice, unless
+    *name* is *by*. The notice lacks the number of the task, which `Task.numbered` adds.
     """
     if name == by:
         return draft.having(assignee=name)
@@ -225,7 +226,9 @@ def draft_assigned(draft: Task, status_of: Callable[[str], str], name: str, by: 
 
 
 def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
-    """Return the end of the sentence that notifies the assignee, and the event of this notice."""
+    """Return the last words of the notice to the assignee, such as " is assigned to you and ready", and the event that
+    the notice reports. *status_of* is a function that returns the status of a task by its id.
+    """
     blockers = ", ".join(map(str, dependencies.open_blockers(task, status_of)))
     if not blockers:
         return " is assigned to you and ready: teams claim-task --next", events.TASK_ASSIGNED
@@ -236,7 +239,9 @@ def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, 
 
 
 def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None = None) -> Task:
-    """Return the task without assignee. It owes the former assignee a notice, if that is a member other than *by*."""
+    """Return the task without its assignee. It owes the former assignee a notice, which is sent once the task is
+    stored. A former assignee that has left the team, or that makes the change (*by*), gets no notice.
+    """
     if task.assignee is None:
         raise errors.WrongState(f"{task.id} is assigned to nobody", f"See: teams show-task {task.id}")
     free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
@@ -248,8 +253,8 @@ def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
-    """Return the notices that are due if *done* is completed: to assignees whose task may now be ready, and to owners
-    whose task may now be completed. `Task.still_due` decides whether each notice is sent.
+    """Return the notices that are due if the task *done* is completed. They go to assignees whose task may be ready
+    now, and to owners who may complete their task now. Whether this is true is checked later, before a notice is sent.
     """
 
     def notice(to: str, task: Task, words: str, uid_prefix: str, event: str) -> Owed:

@@ -9,8 +9,8 @@ from teams_cli.teams import history, teams
 
 
 def used_up(task: Task, most: int | None) -> str:
-    """Return why the task may not be claimed again; empty if it may. It may if *most* is None, or if it was claimed and
-    given back less than *most* times since it was last reopened.
+    """Return why the task may not be claimed again; empty if it may be claimed. It may not if it was claimed and given
+    back *most* times since it was last reopened. If *most* is None, there is no limit.
     """
     if most is None:
         return ""
@@ -25,8 +25,8 @@ def used_up(task: Task, most: int | None) -> str:
 
 
 def why_failed(task: Task, lines: int = 3) -> str:
-    """Return why the task failed: the last *lines* of its result, and the noted reason unless these lines contain
-    it.
+    """Return why the task failed: the last *lines* lines of its result. If these lines do not contain the reason that
+    its notes give, this reason is added.
     """
     result_lines = [line for line in (task.result or "").splitlines() if line.strip()]
     shown = "\n".join(result_lines[-lines:])

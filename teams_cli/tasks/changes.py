@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Edit:
-    """The changes to a task; None leaves a field as it is. Every field in `EDITABLE` may be given."""
+    """The changes to make to a task; None leaves a field as it is. Every field in `EDITABLE` may be given."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Edit:
         return bool(self.fields or self.block or self.unblock or self.after) or self.append is not None
 
     def refuse_invalid(self) -> None:
-        """Refuse an edit that no task can have.
+        """Refuse an edit that would be wrong for every task.
 
         Raises:
             InvalidValue: A text is blank or too long, or the status can't be set.
@@ -117,8 +117,8 @@ class Edit:
 def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: str, edit: Edit) -> Task:
     """Change a task, or finish it.
 
-    Its owner completes or fails it; a task-manager or the human reopens or cancels it. Completing it again changes
-    nothing; while it is in review, it hands in newer work.
+    Its owner completes or fails it; a task-manager or the human reopens or cancels it. Completing a completed task
+    again changes nothing. Completing a task in review again hands in newer work.
 
     Raises:
         TaskNotFound: The task, or a new blocker, does not exist.
@@ -146,8 +146,8 @@ def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: s
 
 
 def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> Task:
-    """Return the changed task, with the notices that the change owes. In the *edit*, note for the answer to the caller
-    who is notified, and whether there was an edit that the owner has not seen.
+    """Return the task with the changes of *edit*. It owes the notices about these changes. For the answer to the
+    caller, this notes in *edit* who is notified, and whose earlier edit the owner has not seen.
     """
     team, config = standing.team, standing.caller.config
     changed = _changed(store, task, edit, standing)
@@ -170,11 +170,11 @@ def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> Task:
 
 
 def finish_change(store: Store, standing: Standing, before: Task, task: Task, edit: Edit) -> Task:
-    """Finish a stored change from *before* to *task*: write the history and send the notices. Return the task without
+    """Finish the stored change from *before* to *task*: write the history and send the notices. Return the task without
     the notices that were sent.
 
     Raises:
-        DependencyCycle: A change that was made at the same time and this one together made a cycle. This one is undone.
+        DependencyCycle: This change and another one at the same time together made a cycle. This change is undone.
     """
     team = standing.team
     if before is not task:
@@ -186,7 +186,7 @@ def finish_change(store: Store, standing: Standing, before: Task, task: Task, ed
 
 
 def _refuse_owner_and_cycle(store: Store, standing: Standing, task_id: str, edit: Edit) -> None:
-    """Refuse a new owner who may not have the task, and new blockers that themselves wait for the task."""
+    """Refuse a new owner who may not own tasks, and new blockers that themselves wait for the task."""
     if edit.owner:
         from teams_cli.tasks import claims
 
@@ -196,10 +196,10 @@ def _refuse_owner_and_cycle(store: Store, standing: Standing, task_id: str, edit
 
 
 def moves(team: Team, caller: Caller, task: Task) -> list[str]:
-    """Return the statuses to which a *caller* who does not own the task may move it.
+    """Return the statuses that a *caller* who does not own the task may give it.
 
-    A leader or task-manager releases a task in progress by `release-task`. A task with another status is moved only by
-    a task-manager, by `update-task`.
+    A task in progress can become pending: a leader or task-manager releases it. A task with another status is changed
+    only by a task-manager or the human: a pending task can be cancelled, and any other can be reopened.
     """
     standing = standing_of(team, caller)
     if standing is None or team.state == "closed":
@@ -212,8 +212,8 @@ def moves(team: Team, caller: Caller, task: Task) -> list[str]:
 
 
 def _changed(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task with all changes of the edit; the same task if nothing changes. The whole edit is refused if the
-    caller may not make one of the changes.
+    """Return the task with all changes of the *edit*; if nothing changes, return the same object. If the caller may not
+    make one of the changes, the whole edit is refused.
     """
     if edit.claim is not None and edit.claim != task.claim:
         raise errors.StaleClaim(
@@ -239,7 +239,9 @@ def _changed(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
 
 
 def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task with the status, the result and the attachments of the edit."""
+    """Return the task with the new status, result or attachments of the *edit*. Leaders are refused, because they only
+    monitor tasks.
+    """
     if standing.leads:
         raise errors.NotAllowed(
             "leaders monitor tasks; they do not set their status or result", _whom_to_ask(task, edit)
@@ -254,7 +256,7 @@ def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Ta
 
 
 def _whom_to_ask(task: Task, edit: Edit) -> str:
-    """Return the advice for a leader who may not make the change *edit*."""
+    """Return advice for a leader, who may not make the change *edit*: who can make it instead."""
     if edit.status in ("pending", "cancelled"):
         return "Ask a task-manager or the human, or for more work: teams create-task TITLE"
     if task.owner:
@@ -263,8 +265,8 @@ def _whom_to_ask(task: Task, edit: Edit) -> str:
 
 
 def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task completed, handed in for review, or failed, as the edit says. Return the same task if the edit
-    repeats an earlier command.
+    """Return the task completed, handed in for review, or failed, as the *edit* asks. If the edit repeats an earlier
+    command, return the same object.
 
     Raises:
         WrongState: The task can't change from its present status to this one.
@@ -305,9 +307,7 @@ def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
 
 
 def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -> None:
-    """Refuse an edit that finishes the task if even a passed check would not help. This spares running the check in
-    vain.
-    """
+    """Before a task's check is run, refuse an edit that could not finish the task even if the check passed."""
     checked = None if task.check is None else Check(command=task.check, status=0, by=standing.name, at="")
     wanted = Edit(status=edit.status, result=edit.result, claim=edit.claim, checked=checked)
     wanted.attaches_files = edit.attaches_files
@@ -315,8 +315,8 @@ def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -
 
 
 def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task with another result, or with more attachments. A note records this if the task is finished, or
-    was finished before it was reopened.
+    """Return the task with a new result or more attachments. If the task is finished, or was finished before it was
+    reopened, a note records the change.
     """
     refuse_stranger(task, standing.name)
     result = task.result if edit.result is None else edit.result
@@ -333,7 +333,7 @@ def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
 
 
 def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
-    """Refuse to complete a task that lacks a plan, an agreement or another task.
+    """Refuse to complete a task that needs a plan, an agreement or another task first.
 
     Raises:
         PlanRequired: The task needs an approved plan.
@@ -397,8 +397,8 @@ def _reopened(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
 
 
 def _with_owner(store: Store, task: Task, owner: str, standing: Standing, force: bool) -> Task:
-    """Return the task handed over to the member *owner* under a new claim; a pending task is assigned to that member
-    instead. With *force*, the task is taken from an owner that is at work.
+    """Return the task handed over to the member *owner*, under a new claim. If the task is pending, it is assigned to
+    *owner* instead. With *force*, the task is taken even from an owner that is at work.
     """
     if task.status == IN_PROGRESS and task.owner == owner:
         return task
@@ -431,8 +431,8 @@ def _refuse_no_assigner(task: Task, standing: Standing) -> None:
 
 
 def _notices_of_status_and_owner(store: Store, before: Task, task: Task, edit: Edit, standing: Standing) -> list[Owed]:
-    """Return the notices that the task has another status or owner than *before*. They go to the old and the new owner,
-    to members whose task is ready now, to reviewers, and to the leader if the task ended.
+    """Return the notices about the new status or the new owner of the task. *before* is the task as it was. They go to
+    the old and the new owner, to members whose task is ready now, to reviewers, and to the leader if the task ended.
     """
     team, name = standing.team, standing.name
     label = f"{task.id} ({task.title})"

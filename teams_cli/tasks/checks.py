@@ -26,8 +26,8 @@ CHECK_STALE = "check stale"
 
 
 class Workplace:
-    """The directory and the environment in which a check runs. If *as_it_is* is set, the check includes uncommitted
-    files.
+    """The directory and the environment in which a check runs. The check normally runs on what is committed. If
+    *as_it_is* is set, it runs on the files as they are, uncommitted ones included.
     """
 
     def __init__(self, directory: str, environ: Mapping[str, str], as_it_is: bool = False) -> None:
@@ -37,12 +37,13 @@ class Workplace:
 
 
 class Check(Record):
-    """The outcome of a check: its *command*, the exit *status* (0 is passed, a negative number is a signal) and the end
-    of its *output*. It also has the *seconds* that it took if one or more, the *commit* on which it ran, and *by* whom.
+    """The outcome of a check: its *command*, the exit *status* (0: passed; a negative number: the signal that ended it)
+    and the end of its *output*. *seconds* is how long it took, if a second or more. *commit* is the commit on which it
+    ran, and *by* the member who ran it.
 
-    The outcome is *stale* if the commit is no part of what landed. *left* lists untracked files that the command left
-    behind. If the check failed, *result* and *claim* are the result that the owner gave, and the claim under which it
-    did.
+    The outcome is *stale* if the work that landed does not contain this commit. *left* lists untracked files that the
+    command left behind. If the check failed, *result* is the result that the owner gave, and *claim* the owner's claim
+    at that time.
     """
 
     command: Text
@@ -72,7 +73,7 @@ class Check(Record):
 
     @property
     def in_words(self) -> str:
-        """The command of the check, its exit status or signal, and the end of its output."""
+        """The check's command, its exit status or signal, and the end of its output."""
         how = f"exit status {self.status}" if self.status >= 0 else f"ended by signal {-self.status}"
         how += f" after {length(self.seconds)}" if self.seconds else ""
         commit = f" on {self.commit[:10]}" if self.commit else ""
@@ -81,8 +82,8 @@ class Check(Record):
 
 
 class Evidence(Record):
-    """A file that was attached to a task: its name, size in bytes and SHA-256. The record *id* has the copy of the
-    file.
+    """A file that was attached to a task: its name, its size in bytes and its SHA-256. The copy of the file is in
+    another record, under the key *id*.
     """
 
     id: Word
@@ -99,8 +100,8 @@ def of(task: Task) -> Check | None:
 
 
 def kept_result(task: Task, name: str) -> str | None:
-    """Return the result that the owner *name* gave when the check failed, so that the owner need not repeat it. None if
-    the owner gave none, or has another claim now, or the check has another command now.
+    """Return the result that the owner *name* gave when the check failed, so that the owner need not repeat it. Return
+    None if the owner gave no result. Also return None if the owner, the claim or the check's command has changed since.
     """
     check = of(task)
     if check is None or (check.by, check.claim, check.command) != (name, task.claim, task.check):
@@ -109,8 +110,8 @@ def kept_result(task: Task, name: str) -> str | None:
 
 
 def with_new_result(task: Task, result: str | None) -> dict[str, Any] | None:
-    """Return the outcome of the task's check as JSON. If a newer *result* is given, the result that the outcome keeps
-    is left out.
+    """Return the outcome of the task's check as JSON. The outcome of a failed check keeps the result that the owner
+    gave then. If *result*, a new result, is given, the kept one is removed.
     """
     if result is None or not task.checked:
         return task.checked
@@ -118,7 +119,9 @@ def with_new_result(task: Task, result: str | None) -> dict[str, Any] | None:
 
 
 def final_result(task: Task, result: str | None, status: str | None, name: str) -> str | None:
-    """Return the result of a task that ends with that *status*: the new *result*, or if this is None an earlier one."""
+    """Return the result with which the task ends: *result*, if one is given. Otherwise it is the latest result that was
+    given before, such as when the check failed. *status* is the status in which the task ends, and *name* its owner.
+    """
     if result is not None:
         return result
     kept = kept_result(task, name) if status == "completed" else None
@@ -126,14 +129,15 @@ def final_result(task: Task, result: str | None, status: str | None, name: str) 
 
 
 def set_from(check: str | None, directory: str) -> str | None:
-    """Return the checkout around *directory*, in which a check is set: the check runs there if the owner has no
-    checkout. None without a *check*, or if there is no checkout.
+    """Return the checkout around *directory*, where somebody sets the *check* of a task. The check will run there if
+    the task's owner has no checkout. Return None if *check* is empty, or outside of a checkout.
     """
     return (environment.checkout_around(directory) or None) if check else None
 
 
 def refuse_setter(standing: Standing, *rules: str | None) -> None:
-    """Refuse a plain member that sets a check or a review: an owner could set one that accepts anything.
+    """Refuse a plain member that sets a check or a reviewer. Otherwise a member could set a check that accepts any
+    work.
 
     Raises:
         NotAllowed: One of the *rules* is not empty, and the caller is neither a leader nor a task-manager.
@@ -147,8 +151,8 @@ def refuse_setter(standing: Standing, *rules: str | None) -> None:
 
 
 def reviewer(standing: Standing, name: str) -> str:
-    """Return the reviewer that *name* means: a member, the human, or a role, which may be given by its alias. Any other
-    name is taken for a member that has yet to join.
+    """Return the reviewer that *name* means: a member, the human, or a role, which may be written as one of its
+    aliases. Any other name is taken for a member that has yet to join.
     """
     if name == HUMAN or standing.team.member(name):
         return name
@@ -156,8 +160,7 @@ def reviewer(standing: Standing, name: str) -> str:
 
 
 def refuse_unchecked(task: Task, check: Check | None) -> None:
-    """Refuse to complete a task with a check that has not passed. *check* is the outcome; None if the check was not
-    run.
+    """Refuse to complete a task whose check has not passed. *check* is the outcome; None if the check was not run.
 
     Raises:
         NotChecked: The check was not run.

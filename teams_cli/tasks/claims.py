@@ -27,7 +27,7 @@ _CLAIM_ANOTHER = "Claim another: teams claim-task --next"
 
 
 def claim(store: Store, team_name: str, caller: Caller | None, task_ref: str) -> Task:
-    """Claim a free task. Its blockers must be completed, and you need its skills.
+    """Claim a free task. Its blockers must be completed, and you need the skills that it requires.
 
     Claiming your own task again changes nothing.
 
@@ -50,8 +50,8 @@ def may_claim(team: Team, caller: Caller) -> bool:
 
 
 def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool = False) -> Task:
-    """Make the caller the owner of a task, and return the task. *seen* is the task as it was read a moment ago. With
-    *refuse_own*, an error is raised if the caller owns the task already.
+    """Make the caller the owner of a task, and return the task. *seen* is the task as it was read a moment ago. If the
+    caller owns it already, nothing changes; but with *refuse_own*, the task is refused then.
     """
     if seen.owner != caller.name and leases.is_grace_due(store, seen):
         leases.release_if_expired(store, team, seen.id)
@@ -83,8 +83,8 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
 
 
 def _with_notice_to_former_owner(team: Team, task: Task) -> Task:
-    """Return the claimed task. It owes a notice to its former owner, if this owner lost the task unwillingly and is
-    still a member.
+    """Return the claimed task. It owes its former owner a notice that another member has the task now. No notice is
+    owed if the former owner gave the task back itself, or is no longer in the team.
     """
     loss = leases.previous_loss(task)
     if loss is None or loss.owner in (loss.by, task.owner) or not team.member(loss.owner or ""):
@@ -94,7 +94,7 @@ def _with_notice_to_former_owner(team: Team, task: Task) -> Task:
 
 
 def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> None:
-    """Refuse to claim a task that the caller cannot claim now."""
+    """Refuse a task that the caller can't claim now. The error says why, and what to do instead."""
     if task.status == IN_PROGRESS:
         grace = ""
         if task.in_grace:
@@ -119,8 +119,8 @@ def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> Non
 
 
 def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False) -> None:
-    """Refuse to give a task to a member who could not claim it. With *or_absent*, the name of a member that has yet to
-    join is accepted.
+    """Refuse to give a task to a member who could not claim tasks. With *or_absent*, the name of a member that has yet
+    to join is accepted.
 
     Raises:
         AgentNotFound: No active member has that *name*.
@@ -182,8 +182,8 @@ def release(
 
 
 def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed | None:
-    """Return the notice that *by* released the task. It goes to the leader if *by* is the owner and said why, else to
-    the owner, who lost the task. None if nobody is to be notified.
+    """Return the notice that *by* released the task. If *by* is the owner, the leader gets it, but only with a
+    *reason*. If *by* is another member, the owner gets it. Return None if nobody is to be notified.
     """
     if task.owner == by:
         if not reason or by == team.leader or task.of_a_run:
@@ -197,12 +197,12 @@ def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed
 
 
 def tells_why(task: Task) -> bool:
-    """Whether the leader is notified why the task was released. *task* is the task that `release` returned."""
+    """Whether the leader was sent the reason for the release. *task* is the task that `release` returned."""
     return any(notice.event == _GIVEN_BACK for notice in task.owed or ())
 
 
 def release_tasks_of(store: Store, team: Team, agent: str, by: str, reason: str) -> list[str]:
-    """Release all tasks that the agent has in progress, and return their ids. The agent gets no notice."""
+    """Release all tasks that the agent has in progress, and return their ids. The agent gets no notice of this."""
 
     def change(task: Task) -> Task:
         if task.status != IN_PROGRESS or task.owner != agent:
@@ -227,7 +227,7 @@ def heartbeat(
     note: str | None = None,
     seconds: float | None = None,
 ) -> list[Task]:
-    """Show that you are at work. It renews the lease of a task, or of all your tasks.
+    """Show that you are at work. This renews the lease of a task, or of all your tasks.
 
     Before you are silent for longer than a lease, say for how long: `--for 30m`. You keep your tasks until then.
 
@@ -286,7 +286,7 @@ def claim_next(
     """Claim the best ready task for the caller: by priority, then the oldest. At equal priority, tasks that touch the
     same code as another agent's task in progress come last.
 
-    Expired claims are released first. *wanted* says of a task whether it may be claimed.
+    Expired claims are released first. If *wanted* is given, only tasks for which it returns True are claimed.
 
     Raises:
         NothingReady: No such task is ready.
@@ -309,8 +309,8 @@ def claim_next(
 
 
 def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[Task]:
-    """Release every expired claim, and free the tasks that are assigned to lost members. Return the tasks that are
-    still in progress. Set the *alarm* for the next time when a claim may expire or an assignee be lost.
+    """Release every expired claim, and free the tasks whose assignees are lost. Return the tasks that are still in
+    progress. If an *alarm* is given, set it for the next time when a claim may expire or an assignee may be lost.
     """
     in_progress, assigned = leases.release_all(store, team), assigning.free_lost(store, team)
     if alarm:
@@ -322,8 +322,12 @@ def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[T
 def _claim_first(
     store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool] | None
 ) -> tuple[Task | None, bool]:
-    """Claim the first task that the caller may have. Return this task, or None if no task could be claimed, and whether
-    tasks were skipped.
+    """Claim the first task that the caller may have. If *wanted* is given, only tasks for which it returns True are
+    claimed.
+
+    If another agent claims a task first, some tasks after it are skipped, so that the two agents do not collide again.
+    Return the claimed task, or None if none could be claimed. Also return whether tasks were skipped, which may be
+    ready.
     """
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
@@ -361,11 +365,11 @@ def may_claim_now(store: Store, team: Team, caller: Caller) -> bool:
 
 
 def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = None) -> Iterator[Task]:
-    """Yield the tasks that the caller could claim now, best first; none if its role may not claim or it has a task in
-    progress.
+    """Yield the tasks that the caller could claim now, best first. Yield none if the caller's role may not claim tasks,
+    or if the caller has a task in progress.
 
-    Tasks are read only as they are asked for. A task that the caller gave back is left to others for a while; the
-    *alarm* is set for the end of this time.
+    A task that the caller gave back with a reason is left to others for a while; the *alarm* is set for the end of this
+    time. Each task is read only when the iterator reaches it.
     """
     if not may_claim_now(store, team, caller):
         return
@@ -380,9 +384,9 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
 
 
 def _seconds_reserved_for_others(store: Store, team: Team, task: Task, caller: Caller) -> float:
-    """Return for how many seconds the caller leaves the task to other members. If the last event of the task is that
-    the caller gave it back with a reason, the time ends a lease's length after that. Otherwise, or if nobody else may
-    claim the task, it is 0.
+    """Return for how many more seconds the caller leaves the task to other members. If the caller gave the task back
+    with a reason, it leaves the task to them for as long as a lease. Otherwise, or if nobody else may claim the task,
+    return 0.
     """
     last = task.notes[-1] if task.notes else None
     if last is None or (last.what, last.by, last.owner) != ("released", caller.name, None) or not last.reason:
@@ -397,8 +401,9 @@ def _seconds_reserved_for_others(store: Store, team: Team, task: Task, caller: C
 def _candidates(
     store: Store, team: Team, caller: Caller, read_unlabelled: Callable[[Store, str], Iterator[Task]]
 ) -> Iterator[Task]:
-    """Yield the pending tasks that are not assigned to other members, best first. Tasks that a silent owner may resume,
-    or that the caller leaves to other members for now, come last.
+    """Yield the pending tasks that are not assigned to other members, best first. Last come two kinds of tasks: those
+    that another agent lost by its silence and may claim again, and those that the caller leaves to others for a while.
+    *read_unlabelled* yields the tasks that can't be found by their labels.
     """
     deferred = []
     for task in _by_priority(store, team.name, caller.name, read_unlabelled):
@@ -412,8 +417,9 @@ def _candidates(
 def _by_priority(
     store: Store, team: str, agent: str, read_unlabelled: Callable[[Store, str], Iterator[Task]]
 ) -> Iterator[Task]:
-    """Yield the tasks that are pending and not assigned to other members: first those assigned to the agent, then the
-    rest by priority. Tasks that were edited by hand, and so may have a wrong label, come last.
+    """Yield the pending tasks that are not assigned to other members: first those assigned to the agent, then the rest
+    by priority. Tasks are found by their labels. But a task that was edited by hand may have a wrong label. Such tasks
+    come last, found among the tasks that *read_unlabelled* yields.
     """
     assigned = assigning.of_agent(store, team, agent)
     yield from assigned
@@ -432,7 +438,9 @@ def _by_priority(
 
 
 def _without_overlap_first(store: Store, team: str, agent: str, pending: Iterable[Task]) -> Iterator[Task]:
-    """Yield the *pending* tasks in their order, but last those that touch what another agent has in progress."""
+    """Yield the *pending* tasks in their order, except that tasks that touch the same code as another agent's task in
+    progress come last.
+    """
     patterns: list[tuple[str, str, str]] | None = None
     overlapping: list[Task] = []
     for task in pending:

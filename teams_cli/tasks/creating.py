@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def create_for(store: Store, team_name: str, caller: Caller | None, draft: Task, name: str) -> Task:
-    """Add a task that is assigned to one member, who is notified. The member may have yet to join.
+    """Add a task that is assigned to the member *name*, and notify this member. The member may have yet to join.
 
     Raises:
         AgentNotFound: The member left the team, or was shut down.
@@ -46,8 +46,8 @@ def refuse_unfit(standing: Standing, draft: Task, name: str) -> None:
 
 
 def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
-    """Return the draft of the task that *template* describes, without its dependencies. *directory* has the file of the
-    template: paths in it are relative to it.
+    """Return the draft of the task that *template* describes, without its dependencies. Paths in the template are
+    relative to *directory*, where its file is.
     """
     fields: dict[str, Any] = {
         name: getattr(template, name) for name in type(template).model_fields if name in Task.fields
@@ -63,8 +63,8 @@ def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
 
 
 class Planned:
-    """A task to create, in a list of tasks. Its *key* is its name in the list. *waits_for* and *after* have keys of the
-    list or ids of existing tasks. The task is assigned to the member *keep_for*, or to nobody if this is None.
+    """A task to create, in a list of tasks. *key* is its name in the list. *waits_for* and *after* have keys of the
+    list, or ids of existing tasks. The task is assigned to the member *keep_for*; to nobody if this is None.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Planned:
 
 
 def create_all(store: Store, team_name: str, caller: Caller | None, planned: list[Planned]) -> list[Task]:
-    """Add tasks with their dependencies in one commit, each after the tasks that it waits for.
+    """Add the *planned* tasks with their dependencies in one commit. Each is added after the tasks that it waits for.
 
     Raises:
         InvalidValue: A key is given twice, or a text is blank or too long.
@@ -123,7 +123,8 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
 
 
 def _existing_dependencies(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
-    """Return the existing tasks for which tasks of the list wait, each under the name by which the list refers to it.
+    """Return the existing tasks for which tasks in *planned* wait. The keys are the references to them in *planned*,
+    which are ids or numbers.
 
     Raises:
         InvalidValue: A key is given twice.
@@ -138,7 +139,7 @@ def _existing_dependencies(store: Store, team: str, planned: list[Planned]) -> d
 
 
 def _ordered(planned: list[Planned]) -> list[Planned]:
-    """Return the tasks in the order given, except that each comes after the tasks that it waits for.
+    """Return the tasks in the given order, except that each task comes after the tasks that it waits for.
 
     Raises:
         DependencyCycle: Some tasks wait for each other.

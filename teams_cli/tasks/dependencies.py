@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def stuck_tasks(tasks: list[Task], ended: Iterable[str] = ()) -> set[str]:
-    """Return the ids of pending tasks that can never become ready: directly or through other tasks, they wait for a
-    failed or cancelled task. *ended* has the ids of failed and cancelled tasks that are not among the *tasks*.
+    """Return the ids of pending tasks that can never become ready, because they wait for a failed or cancelled task,
+    directly or through other tasks. *ended* has the ids of failed and cancelled tasks that are not among the *tasks*.
     """
     return waiting_for([*ended, *(task.id for task in tasks if task.status in ("failed", "cancelled"))], tasks)
 
 
 def waiting_for(ids: Iterable[str], tasks: Iterable[Task]) -> set[str]:
-    """Return the ids of those pending *tasks* that wait, directly or through other tasks, for one of the tasks
-    *ids*.
+    """Return the ids of the pending *tasks* that wait for one of the tasks with the *ids*, directly or through other
+    tasks.
     """
     blocked_tasks: dict[str, list[str]] = {}
     for task in tasks:
@@ -39,8 +39,8 @@ def waiting_for(ids: Iterable[str], tasks: Iterable[Task]) -> set[str]:
 
 
 class Blocker:
-    """A task for which another task waits: its id and status. The status is `missing` or `unreadable` if the task can't
-    be read.
+    """A task for which another task waits: its id and its status. If the task can't be read, the status is `missing` or
+    `unreadable`.
     """
 
     def __init__(self, id: str, status: str) -> None:
@@ -52,15 +52,15 @@ class Blocker:
 
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the blockers of the task that are not completed. A missing or unreadable blocker is one of them.
-    *status_of* returns the status of the task with an id.
+    """Return the blockers of the task that are not completed. Blockers that are missing or unreadable are among them.
+    *status_of* is a function that returns the status of a task by its id.
     """
     return _open(task.blocked_by, status_of)
 
 
 def open_predecessors(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return those tasks of `after` that are not completed: the task can't be completed before them. *status_of* is as
-    for `open_blockers`.
+    """Return the tasks in the field `after` that are not completed: the task can't be completed before them.
+    *status_of* is a function that returns the status of a task by its id.
     """
     return _open(task.after, status_of)
 
@@ -71,8 +71,8 @@ def _open(ids: list[str] | None, status_of: Callable[[str], str]) -> list[Blocke
 
 
 def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> Callable[[str], str]:
-    """Return a function from the id of a task to its status. The status is taken from *known* if it is there, else from
-    the store. It is `missing` if there is no such task, and `unreadable` if its file is damaged.
+    """Return a function that maps the id of a task to its status. It takes the status from *known*, or else from the
+    store. The status is `missing` if there is no such task, and `unreadable` if its file is damaged.
     """
 
     def status_of(task_id: str) -> str:
@@ -89,15 +89,15 @@ def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> C
 
 
 def among(tasks: Iterable[Task]) -> Callable[[str], str]:
-    """Return a function from the id of a task to its status. It knows only *tasks*, which were read already, and
-    returns `missing` for all others.
+    """Return a function that maps the id of a task to its status. It knows only the given *tasks*, and returns
+    `missing` for any other id.
     """
     statuses = {task.id: task.status for task in tasks}
     return lambda task_id: statuses.get(task_id, "missing")
 
 
 def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str]) -> None:
-    """Refuse *blockers* for the task *task_id* if one of them waits, directly or through other tasks, for that task.
+    """Refuse *blockers* for the task *task_id* if one of them waits for that task, directly or through other tasks.
 
     Raises:
         DependencyCycle: A blocker waits for the task. The error names the tasks of the cycle.
@@ -119,8 +119,8 @@ def refuse_cycle(store: Store, team: str, task_id: str, blockers: Iterable[str])
 
 
 def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None:
-    """Refuse the new dependencies of *task*, and restore those of *before*, if they make a cycle. This happens if two
-    changes at the same time each add a part of the cycle.
+    """If the stored *task* has new dependencies that make a cycle, give it back the dependencies of *before*, and raise
+    an error. This happens when two changes at the same time each add a part of a cycle.
     """
     if set(task.waits_for) <= set(before.waits_for):
         return
@@ -133,12 +133,12 @@ def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None
 
 
 def to_document(task: Task, status_of: Callable[[str], str]) -> dict[str, Any]:
-    """Return the task as JSON, together with those of its dependencies that are not completed."""
+    """Return the task as JSON. Lists of its uncompleted dependencies are added."""
     return with_open(task.to_document(), status_of)
 
 
 def with_open(document: dict[str, Any], status_of: Callable[[str], str]) -> dict[str, Any]:
-    """Add to a task's *document* those of its dependencies that are not completed, and return the document."""
+    """Add lists of uncompleted dependencies to a task's *document*, and return the document."""
     blockers = [blocker.id for blocker in _open(document.get("blockedBy"), status_of)]
     document["blocked"], document["openBlockers"] = bool(blockers), blockers
     if document.get("after"):

@@ -38,7 +38,7 @@ def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
     """Refuse an edit of a task that the member *name* does not own. With *may_any*, the member may edit every task.
 
     Raises:
-        NotAllowed: It is such an edit.
+        NotAllowed: The member may not edit this task.
     """
     if not (may_any or task.owner == name):
         raise errors.NotAllowed(
@@ -48,8 +48,8 @@ def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
 
 
 def with_fields(store: Store, task: Task, edit: Edit, name: str) -> Task:
-    """Return the task with the fields and blockers of the edit by the member *name*. A note names what was changed.
-    Return the same task if nothing changes.
+    """Return the task with the fields and blockers that the *edit* by the member *name* sets. A note says what was
+    changed. If nothing changes, return the same object.
     """
     if missing := set(edit.unblock) - set(task.waits_for):
         raise errors.WrongState(
@@ -72,8 +72,8 @@ def with_fields(store: Store, task: Task, edit: Edit, name: str) -> Task:
 
 
 def _description(task: Task, edit: Edit) -> str | None:
-    """Return the task's description after the edit. A text that an earlier run of the same command appended is not
-    appended again.
+    """Return the task's description after the *edit*. The edit may append a text. If the command is repeated because it
+    was interrupted, and had appended its text already, the text is not appended again.
     """
     description: str | None = edit.fields.get("description", task.description)
     if edit.append is None or task.has_note(edit.uid):
@@ -84,8 +84,8 @@ def _description(task: Task, edit: Edit) -> str | None:
 
 
 def notices(before: Task, task: Task, edit: Edit, name: str) -> list[Owed]:
-    """Return the notice that *name* edited the task, to the owner or assignee of the task. Return no notice if nothing
-    changed, or if *name* is that owner or assignee.
+    """Return the notice to the task's owner or assignee that *name* edited the task, as a list of one. The list is
+    empty if nothing changed, or if *name* is that owner or assignee.
     """
     changes = []
     for key in EDITABLE:
@@ -114,8 +114,8 @@ def _change_of_description(before: Task, task: Task, edit: Edit) -> str:
 
 
 def _difference(before: str, after: str) -> str:
-    """Return the old and the new lines between the first and the last changed line. Return the whole text *after* if it
-    is shorter than these lines.
+    """Return the lines from the first to the last changed one, as they were *before* with `-` and as they are *after*
+    with `+`. If the whole text *after* is shorter than this, return it instead.
     """
     old, new = before.splitlines(), after.splitlines()
     while old and new and old[0] == new[0]:
@@ -127,8 +127,8 @@ def _difference(before: str, after: str) -> str:
 
 
 def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owed:
-    """Return the notice to the task's owner or assignee of what the member *name* did. *action* is `edited` or `noted
-    on`, and *change* says what is new.
+    """Return the notice to the task's owner or assignee that the member *name* changed the task. *action* is `edited`
+    or `noted on`, and *change* says what is new.
     """
     body = f"{name} {action} {task.id} ({task.title}): {change}"
     event = events.TASK_EDITED if action == "edited" and task.status == "pending" else f"owned-task-{action}"
@@ -137,8 +137,8 @@ def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owe
 
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
-    """Return the member who last changed the texts of the task, if the *owner* has not seen an edit of another member;
-    else None.
+    """Return the member who last changed the title or description of the task, if the *owner* has not seen all such
+    changes by other members. Return None if the owner has seen all.
     """
     edits = [note for note in _notes_of_others(task, owner, ("edited",)) if _TEXTS.intersection(note.changed or ())]
     if edits and _unread_notices(store, team.name, owner, _uid_prefix("edited", task))[1]:
@@ -147,16 +147,16 @@ def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
 
 
 def _notes_of_others(task: Task, owner: str, kinds: Collection[str]) -> list[Note]:
-    """Return, in order, the notes of these *kinds* that members other than *owner* added since the owner claimed the
-    task.
+    """Return the notes of these *kinds* that members other than *owner* added since the task was claimed, oldest
+    first.
     """
     notes = (note for note in task.notes if note.what in kinds and note.at >= (task.claimed_at or ""))
     return [note for note in notes if note.by not in (None, owner)]
 
 
 def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> tuple[Mailbox, set[int]]:
-    """Return the mailbox of the member *name*, and the numbers of its unread notices whose uids contain one of the
-    *uid_prefixes*. Notices that the member was shown count as read.
+    """Return the mailbox of the member *name*, and the numbers of the unread notices in it whose uids contain one of
+    the *uid_prefixes*. A notice that the member has been shown is not among them.
     """
     from teams_cli.messages import inboxes
 
@@ -172,7 +172,8 @@ def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> t
 
 def refuse_unseen(store: Store, team: Team, task: Task, owner: str, options: str) -> None:
     """Refuse to complete a task if another member changed its description and the *owner* has not seen the change. The
-    error shows the change, so a second attempt succeeds. Its hint has the command for this, with the *options*.
+    error shows the change, so a second attempt succeeds. The error's hint repeats the command for that attempt, with
+    its *options*.
 
     Raises:
         Conflict: There is a change that the owner has not seen.
@@ -188,7 +189,7 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str, options: str
 
 def read_unseen(store: Store, team: str, name: str, uid_prefix: str) -> str:
     """Return the texts of the unread notices to the member *name* whose uids contain *uid_prefix*, and mark these
-    notices as read. Empty if there are none.
+    notices as read. Return an empty text if there are none.
     """
     mailbox, numbers = _unread_notices(store, team, name, uid_prefix)
     if not numbers:
@@ -199,8 +200,8 @@ def read_unseen(store: Store, team: str, name: str, uid_prefix: str) -> str:
 
 
 def note_shown(store: Store, team: str, task: Task, name: str, once_shown: OnceShown) -> None:
-    """Mark the notices about edits of the task as read by the agent *name*, to which the whole task is being shown.
-    This is done by *once_shown*.
+    """Have the notices about edits of the task marked as read, because the agent *name* is being shown the whole task.
+    *once_shown* is given a function that marks them, and calls it once the task was shown.
     """
     if task.concerned != name or not _notes_of_others(task, name, ("edited", "note")):
         return
@@ -216,7 +217,7 @@ def _uid_prefix(action: str, task: Task) -> str:
 def note(store: Store, team_name: str, caller: Caller | None, task_ref: str, body: str, uid: str | None = None) -> Task:
     """Add a note to a task. Its owner is notified; nothing else of the task changes.
 
-    If it is interrupted, repeat it: no note is added twice.
+    If the command is interrupted, repeat it: no note is added twice.
 
     Raises:
         TaskNotFound: There is no such task.

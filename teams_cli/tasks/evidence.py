@@ -68,8 +68,8 @@ def read(path: str) -> File:
 
 
 def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
-    """Store a copy of the *file*, and return the entry for it in the task's list of evidence. *by* is the member who
-    attaches the file.
+    """Store a copy of the *file*, and return its entry for the task's list of evidence. *by* is the member who attaches
+    the file.
     """
     from base64 import b64encode  # these imports take time, and most tasks are completed without evidence
     from hashlib import sha256
@@ -82,7 +82,9 @@ def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
 
 
 def not_attached(task: Task, files: Sequence[File]) -> list[File]:
-    """Return those of the *files* that the task does not have yet, under the same name and with the same content."""
+    """Return the *files* that are not attached to the task yet. A file is attached already if an attached file has its
+    name and its content.
+    """
     from hashlib import sha256
 
     attached = {(file.name, file.sha256) for file in task.evidence or ()}
@@ -100,7 +102,7 @@ def refuse_too_many(task: Task, files: Sequence[File]) -> None:
 
 
 def find(task: Task, name_or_id: str) -> Evidence:
-    """Return the attached file of the task that has that name or id. If several have that name, return the newest.
+    """Return the attached file of the task with that name or id. If several files have the name, return the newest.
 
     Raises:
         EvidenceNotFound: The task has no such file.

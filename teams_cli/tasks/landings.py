@@ -1,9 +1,9 @@
-"""Landings: the queue of completed work that is to be merged into the team's branch, and the outcome of each.
+"""Landings: the queue of completed work that is to be merged into the team's branch, and the outcome of each landing.
 
 queued ⇄ checking → landed | red | conflict | refused
 
 One process on the machine of the repository works through the queue: see `lander`. It notes the new commit in `merge`
-before it moves the branch, so a landing has happened as soon as the branch contains that commit.
+before it moves the branch. So a landing has happened as soon as the branch contains that commit.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class LandingNotFound(errors.NotFound):
 
 
 class Landing(Record):
-    """One landing: it merges the commit *head* of a task into the branch *onto* of a *repository*. The branch's tip was
-    *base*.
+    """One landing: it merges the commit *head* of a task into the branch *onto* of a *repository*. *base* is the last
+    commit that the branch had before.
 
     *claim* is the claim of the task at the time when the landing was queued. *returned* says that the outcome was
     written into the task.
@@ -92,7 +92,7 @@ class Landing(Record):
 
     @property
     def over(self) -> bool:
-        """Whether the landing has its outcome: it is landed, red, in conflict or refused."""
+        """Whether the landing has an outcome: it is landed, red, in conflict or refused."""
         return self.state in OVER
 
     def words(self, team: str) -> str:
@@ -101,13 +101,13 @@ class Landing(Record):
 
     @property
     def result(self) -> Check | None:
-        """The outcome of the landing's check; None if none was run."""
+        """The outcome of the landing's check; None if no check was run."""
         return Check.from_json(self.checked) if self.checked else None
 
 
 def _label(landing: Landing) -> str | None:
-    """Return the label by which landings with work left are found: they have no outcome yet, or it is not in their task
-    yet. None if nothing is left to do.
+    """Return the label of landings that still need work: they have no outcome yet, or their outcome is not in their
+    task yet. Return None for any other landing.
     """
     return None if landing.over and landing.returned else OPEN
 
@@ -116,10 +116,12 @@ LANDING: Kind[Landing] = Kind("landing", Landing, numbered=True, label=_label, l
 
 
 def get(store: Store, team: str, ref: str) -> Landing:
-    """Return the landing with that id, or the last landing of the task with that id.
+    """Return the landing with the id *ref*. If *ref* is the id of a task, return the last landing of this task. If
+    *ref* is only a number, it may be the number of a landing or of a task.
 
     Raises:
         LandingNotFound: There is no such landing, or the task has none.
+        InvalidValue: *ref* is a number that stands for a landing and for another task that has a landing.
     """
     if ref.startswith("task-"):
         if landing := last_of(store, team, ref):
@@ -138,11 +140,11 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[L
 
 
 def open_ones(store: Store, team: str) -> list[Landing]:
-    """Return the landings that have no outcome yet, or whose outcome is not in their task yet, in the order of their
-    turns.
+    """Return the landings that have no outcome yet, or whose outcome is not in their task yet, in the order in which
+    they are worked on.
 
-    A landing that has its outcome, or is about to move its branch, comes first: it may have updated only half of the
-    branch's checkout.
+    First come landings that were interrupted: they have an outcome, or were about to move their branch. They may have
+    updated only half of the branch's checkout, so they must be finished first.
     """
     landings = []
     for landing_id in store.labelled(team, LANDING, OPEN):
@@ -156,16 +158,16 @@ def open_ones(store: Store, team: str) -> list[Landing]:
 
 
 def turn(landing: Landing) -> tuple[bool, int, int]:
-    """Return the key that sorts landings into the queue: first those that have started, then by priority, then by
-    age.
+    """Return the key that sorts landings in the order in which they are worked on: first those that have begun to move
+    their branch, then by priority, then the oldest.
     """
     has_started = landing.over or landing.merge is not None
     return not has_started, PRIORITIES.index(landing.priority), LANDING.number_in(landing.id)
 
 
 def whose(against: dict[str, Any]) -> str:
-    """Return whose work is in the way of the landing, from its field *against*: the owner, the task and its title. The
-    title is missing in older landings.
+    """Return in words whose work is in the way of a landing: the owner, the task and its title. *against* is the
+    landing's field of this name. In older landings it lacks the title.
     """
     title = against.get("title")
     return f"{against['owner']}'s {against['task']}" + (f' "{title}"' if title else "")
@@ -178,8 +180,8 @@ def last_of(store: Store, team: str, task_id: str) -> Landing | None:
 
 
 def of_interest(store: Store, team: str, problems: list[errors.TeamsError]) -> list[dict[str, Any]]:
-    """Return as JSON, by number, all landings without an outcome, and the newest of those with an outcome. Of the
-    output of a failed check only the end is kept.
+    """Return as JSON, by number, all landings without an outcome, and the newest landings with an outcome. If a check
+    failed, only the end of its output is included.
     """
     landings = all_of(store, team, problems)
     ended = [landing.id for landing in landings if landing.over]
@@ -197,7 +199,7 @@ def _brief(landing: Landing) -> dict[str, Any]:
 
 
 def to_document(landing: Landing) -> dict[str, Any]:
-    """Return the landing as JSON, without what only the program needs."""
+    """Return the landing as JSON, without the fields that only the program needs."""
     document = landing.to_document()
     for key in ("returned", "commented"):
         document.pop(key, None)

@@ -41,7 +41,7 @@ _LOOK_AGAIN_AFTER = 1.0
 
 
 def lease_seconds(team: Team) -> float:
-    """Return the length of a lease in seconds: the team's `staleAfterSeconds`."""
+    """Return the length of a lease in seconds: the team's setting `staleAfterSeconds`."""
     return team.silence
 
 
@@ -51,14 +51,16 @@ def with_full_lease(store: Store, team: Team, task: Task) -> Task:
 
 
 def claimed_by(store: Store, team: Team, task: Task, owner: str, reason: str | None = None) -> Task:
-    """Return the task in progress by the member *owner*, under a new claim. A note of the claim has the *reason*."""
+    """Return the task in progress by the member *owner*, under a new claim. The *reason* is put into the note of the
+    claim.
+    """
     now = teams.now(store)
     claimed = task.having(status=IN_PROGRESS, owner=owner, assignee=None, claimed_at=now, claim=task.claim + 1)
     return with_full_lease(store, team, claimed.noted(now, owner, "claimed", reason))
 
 
 def with_lease(store: Store, task: Task, seconds: float) -> Task:
-    """Return the task with a lease that ends in *seconds* seconds."""
+    """Return the task with a lease that ends after *seconds* seconds."""
     epoch, now = store.steady()
     expires = rfc3339(later(store.now(), seconds))
     until = round(now + seconds, 3)
@@ -71,8 +73,8 @@ def seconds_left(store: Store, task: Task) -> float:
 
 
 def expires_at(store: Store, task: Task) -> str | None:
-    """Return when the task's lease ends by the wall clock; None without a lease. If the clock was set since the time
-    was stored, the time is computed anew.
+    """Return when the task's lease ends, by the wall clock; None without a lease. If the clock was set meanwhile, the
+    stored time is corrected.
     """
     epoch, steady_now = store.steady()
     if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
@@ -85,7 +87,7 @@ def expires_at(store: Store, task: Task) -> str | None:
 
 
 def why_claim_ended(store: Store, team: Team, task: Task) -> str:
-    """Return why the claim on a task in progress has ended; empty while it holds."""
+    """Return why the claim on the task has ended; empty if the claim holds, or if the task is not in progress."""
     if task.status != IN_PROGRESS:
         return ""
     if task.owner is None or not teams.is_member(store, team, task.owner):
@@ -110,8 +112,8 @@ def is_grace_due(store: Store, task: Task) -> bool:
 
 
 def current(store: Store, team: Team, task: Task) -> Task:
-    """Return the task as it is now: released if its claim has expired. On a read-only disk the release is not
-    stored.
+    """Return the task as it is now. If its claim has expired, it is released. If the release can't be stored, for
+    example on a read-only disk, only the returned task shows it.
     """
     has_ended = bool(why_claim_ended(store, team, task))
     if not has_ended and not is_grace_due(store, task):
@@ -123,8 +125,11 @@ def current(store: Store, team: Team, task: Task) -> Task:
 
 
 def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
-    """Release the task if its claim has expired, notify the leader, and return the task. If only its lease has ended,
-    prolong the lease by newer traces of work, or else begin the grace period.
+    """If the claim on the task has expired, release the task and notify the leader. Return the task.
+
+    If only the lease has ended, look for traces of the owner's work that are newer than its last sign of life. If there
+    are any, the task gets a new lease. Otherwise the grace period begins, in which the owner is asked for a sign of
+    life.
     """
     reason = ""
 
@@ -151,8 +156,8 @@ def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
 
 
 def _prolonged_or_in_grace(store: Store, team: Team, task: Task) -> Task:
-    """Return a task whose lease has ended. If there is a trace of work from the last lease's length, the task has a new
-    lease that counts from this trace. Else it is in its grace period.
+    """Return the task, whose lease has ended, with a new lease or in its grace period. If the owner's newest trace of
+    work is younger than a lease is long, the task gets a new lease that begins at this trace.
     """
     from teams_cli.tasks import touching  # most leases are renewed before they end
 
@@ -163,7 +168,7 @@ def _prolonged_or_in_grace(store: Store, team: Team, task: Task) -> Task:
 
 
 def _in_grace(store: Store, team: Team, task: Task) -> Task:
-    """Return the task in its grace period, with notices to its owner and to the leader. Its lease has ended."""
+    """Return the task in its grace period, with notices that ask its owner for a sign of life and inform the leader."""
     seconds = min(_GRACE, lease_seconds(team))
     in_grace = with_lease(store, task, seconds)
     in_grace = in_grace.having(grace_until=in_grace.lease_until)
@@ -190,15 +195,16 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
 
 
 def end_grace(store: Store, team: Team, before: Task, task: Task) -> None:
-    """Close the notices that asked for a sign of life, if the change from *before* to *task* ended a grace period."""
+    """If the change from *before* to *task* ended a grace period, close the notices that asked for a sign of life."""
     if before.in_grace and not task.in_grace:
         for name in {before.owner or "", team.leader}:
             close_requests(store, team.name, name, f"{_LEASE}{task.id}")
 
 
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
-    """Return the task without its owner, whose claim has expired, for the *reason* given. It owes notices to the leader
-    and to the former owner. *taker* is the member that claims the task at once; empty if nobody does.
+    """Return the task without its owner, because the owner's claim has expired. *reason* says why. The task owes
+    notices to the leader and to this former owner. *taker* is the member that claims the task at once; empty if nobody
+    does.
     """
     now_with = f"; {taker} has it now" if taker else ""
     why, cause = reason, None
@@ -215,7 +221,9 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
 
 
 def _likely_taker(store: Store, team: Team, task: Task) -> str:
-    """Return who will probably claim the released task, as the end of a sentence; empty if this is not known."""
+    """Return the end of a sentence that says who will probably claim the released task, such as "; it is assigned to
+    bob". Return an empty text if this is not known.
+    """
     if task.assignee:
         return f"; it is assigned to {task.assignee}"
     if task.require:
@@ -228,8 +236,9 @@ def _likely_taker(store: Store, team: Team, task: Task) -> str:
 
 
 def loss_notice(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
-    """Return the notice to the task's owner that it lost the task, for the *reason* given. *now_with* ends the sentence
-    and says who has the task now, as in `; ann has it now`. If it is empty, the task is free.
+    """Return the notice to the task's owner that it lost the task, for the *reason* given. *now_with* ends the
+    sentence, for example with `; ann has it now`. If it is empty, the sentence ends with the command that claims the
+    task again.
     """
     body = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _claim_offer(task.id)}."
     return task.notice(task.owner or "", body, event, "lost", by=by)
@@ -240,8 +249,8 @@ def _claim_offer(task_id: str) -> str:
 
 
 def without_offers(notices: Sequence[Message]) -> list[str]:
-    """Return the texts of the notices. A notice that offers a task to be claimed again loses this offer, if another of
-    the notices says that the task was taken.
+    """Return the texts of the *notices*. A notice of a lost task ends with an offer to claim the task again. This offer
+    is left out if another of the notices says that somebody has taken this task.
     """
     taken = {task_id for event, task_id in map(events.of, notices) if event == events.TASK_TAKEN}
     texts = []
@@ -259,7 +268,7 @@ def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:
 def release_all(store: Store, team: Team) -> list[Task]:
     """Release every task in progress whose claim has expired, and return the tasks that stay in progress.
 
-    If only the lease of a task has ended, its grace period begins. Tasks that only another login may release stay in
+    If only the lease of a task has ended, its grace period may begin. Tasks that only another login may release stay in
     progress, and so do all tasks of a closed team.
     """
     remaining = []
@@ -275,8 +284,8 @@ def release_all(store: Store, team: Team) -> list[Task]:
 
 
 def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alarm) -> None:
-    """Set the *alarm* for the moment when the claim on one of these tasks may expire, by time or because a process
-    ends.
+    """Set the *alarm* for the moments at which the claim on one of these tasks may expire: when its lease ends, and
+    when its owner's process ends.
     """
     for task in in_progress:
         if task.status != IN_PROGRESS or task.owner is None:
@@ -288,17 +297,17 @@ def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alar
 
 
 def may_be_claimed_again(task: Task, name: str) -> bool:
-    """Whether the task is left for its former owner to claim again. It is, if an agent other than *name* lost it only
-    by its silence, and nothing has happened to the task since.
+    """Whether another agent than *name* may claim the task again. True if that agent lost the task only by its silence,
+    and nothing has happened to the task since. Then *name* should leave the task to it.
     """
     last_event = next((note for note in reversed(task.notes) if note.added is None), None)
     return last_event is not None and bool(last_event.silent) and last_event.owner not in (None, name)
 
 
 def previous_loss(task: Task) -> Note | None:
-    """Return the note of how the task was lost before its present claim. None if it was not lost, or if the present
-    owner gave it back itself. The *owner* of the note is the agent that lost the task, which may have left uncommitted
-    work.
+    """Return the note of how the task, now in progress, was lost before its present claim. The note's *owner* is the
+    agent that lost the task, and may have left uncommitted work. Return None if the task was not lost, or if its
+    present owner had given it back itself.
     """
     changes = [note for note in task.notes if note.what in ("claimed", "expired", "released", "completed", "reopened")]
     if task.status != IN_PROGRESS or len(changes) < 2 or changes[-1].what != "claimed":
@@ -315,11 +324,11 @@ def previous_loss(task: Task) -> Note | None:
 def renew(
     store: Store, team: Team, agent: Agent, reading: bool = False, refused: bool = False
 ) -> tuple[Agent, list[Task]]:
-    """Note that the agent is alive, and renew the leases of its tasks. Nothing is done if this was done a short while
-    ago.
+    """Note that the agent is alive, and renew the leases of its tasks. Do nothing if this was done a short while ago.
 
-    Return the agent's record, and those of its tasks whose lease was about to end. A command that only reads
-    (*reading*) counts only if the agent has a task. A *refused* command counts only if a quarter of a lease has passed.
+    Return the agent's record, and those of its tasks whose lease was about to end. *reading* says that the command only
+    reads, which is a sign of life only if the agent has a task. With *only_if_due*, do nothing unless a quarter of the
+    lease of one of its tasks has passed.
     """
     if presence.renewed_lately(store, team, agent):
         return agent, []
@@ -343,8 +352,8 @@ def renew(
 
 
 def _renew_lease(store: Store, team: Team, seen: Task) -> float | None:
-    """Renew the lease of the task, and return how many seconds the old lease still had. None if the lease was not
-    renewed.
+    """Renew the lease of the task, and return how many seconds the old lease still had. Return None if the lease was
+    not renewed, because it is not due yet or the claim has ended.
     """
 
     def change(task: Task) -> Task:

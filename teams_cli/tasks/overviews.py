@@ -26,7 +26,9 @@ _STATUS_OF_LABEL = {**{status: status for status in FINISHED}, **dict.fromkeys(_
 
 
 class Overview:
-    """The tasks of a team: those that were read, in *tasks_read*, and the ids of the *unread* ones by label."""
+    """The state of all tasks of a team. *tasks_read* are the tasks that were read; *unread* has the ids of all other
+    tasks, by label.
+    """
 
     def __init__(self, tasks_read: Sequence[Task], unread: Mapping[str, Collection[str]]) -> None:
         self.tasks_read = list(tasks_read)
@@ -35,7 +37,7 @@ class Overview:
         self._unread_statuses: dict[str, str] | None = None
 
     def status_of(self, task_id: str) -> str:
-        """Return the status of the task with that id; `missing` if there is none."""
+        """Return the status of the task with that id; `missing` if there is no such task."""
         if task_id in self._statuses:
             return self._statuses[task_id]
         if self._unread_statuses is None:  # made only now: there may be thousands, and mostly nobody asks
@@ -46,7 +48,7 @@ class Overview:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of tasks by status, as `tasks.count` returns it."""
+        """The number of tasks by status. `in_review` is left out if no task is in review."""
         counts = tasks.count(self.tasks_read)
         for label, task_ids in self._unread.items():
             counts[_STATUS_OF_LABEL[label]] += len(task_ids)
@@ -54,7 +56,9 @@ class Overview:
 
     @property
     def free(self) -> int:
-        """The number of unread tasks that every member may claim. They are not among the tasks in `ready`."""
+        """The number of unread tasks that every member may claim. They are not in `ready`, which has only tasks that
+        were read.
+        """
         return sum(len(task_ids) for label, task_ids in self._unread.items() if _STATUS_OF_LABEL[label] == "pending")
 
     @property
@@ -75,7 +79,7 @@ class Overview:
 
 
 def completed_in_brackets(store: Store, team: str) -> str:
-    """Return how many tasks were completed, in brackets: ` (3 of 4 tasks completed)`. Empty without tasks."""
+    """Return how many tasks were completed, such as ` (3 of 4 tasks completed)`; empty if there are no tasks."""
     counts = overview(store, team).counts
     return f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
 
@@ -83,11 +87,11 @@ def completed_in_brackets(store: Store, team: str) -> str:
 def settled(
     store: Store, team: str, known: Overview | None = None, alarm: Alarm | None = None
 ) -> dict[str, Any] | None:
-    """Return the number of tasks by status (`taskCounts`), and the ids of tasks that can never become ready (`stuck`).
-    Return None as long as some task can go on.
+    """If no task of the team can go on, return the number of tasks by status (`taskCounts`), and the ids of tasks that
+    can never become ready (`stuck`). Return None as long as any task can go on.
 
-    *known* is the overview, if it was read already. The *alarm* is set for the moment when time alone may settle the
-    tasks.
+    *known* is the overview, if it was read already. A task that was just completed may be about to land. Then the
+    *alarm* is set for the time when this is decided.
     """
     known = known or overview(store, team)
     counts, stuck = known.counts, known.stuck
@@ -103,8 +107,9 @@ def settled(
 
 
 def counts_if_ended(store: Store, team: str, alarm: Alarm | None = None) -> dict[str, int] | None:
-    """Return the number of tasks by status if there are tasks and all of them have ended; else None. A task that can
-    never become ready has not ended, because the leader may still free it. *alarm* is as for `settled`.
+    """If there are tasks and all of them have ended, return the number of tasks by status; else None. A task that can
+    never become ready has not ended, because the leader may still free it. *alarm* is set if the answer may change
+    merely because time passes.
     """
     if any(keys for label, keys in store.by_label(team, TASK).items() if label not in FINISHED):
         return None
@@ -114,8 +119,8 @@ def counts_if_ended(store: Store, team: str, alarm: Alarm | None = None) -> dict
 
 
 def has_unlanded_task(store: Store, team: str) -> bool:
-    """Whether a landing is not over yet, or not noted in its task, so that a completed task may come back to its
-    owner.
+    """Whether a landing has no outcome yet, or its outcome is not in its task yet. In both cases a completed task may
+    come back to its owner.
     """
     if _LANDING not in store.holds(team, _LANDING):
         return False
@@ -128,8 +133,8 @@ def has_unlanded_task(store: Store, team: str) -> bool:
 
 
 def _is_about_to_land(store: Store, team: str, tasks_read: Sequence[Task]) -> bool:
-    """Whether a task was completed so lately that its landing may not be in the queue yet. In a large team such a task
-    is found in the history, because it is not among the *tasks_read*.
+    """Whether a task was completed so lately that its landing may not be in the queue yet. In a large team the task is
+    not among *tasks_read*, and is found in the history instead.
     """
     from teams_cli.teams import settings, teams
 
@@ -156,7 +161,7 @@ def _is_recent(store: Store, time: str) -> bool:
 
 
 def refuse_closed(store: Store, team: Team) -> None:
-    """Raises WrongState: The team is closed, so the event that somebody waits for can never happen."""
+    """Raises WrongState: The team is closed, so that a command which waits for a change in it would wait in vain."""
     if team.state == "closed":
         from teams_cli.teams import history
 
@@ -164,8 +169,8 @@ def refuse_closed(store: Store, team: Team) -> None:
 
 
 def overview(store: Store, team: str) -> Overview:
-    """Return the overview of the team's tasks. In a large team, tasks whose label says enough, such as finished ones,
-    are only counted; the rest are read.
+    """Return the overview of the team's tasks. In a large team, only some tasks are read. The others have a label that
+    says enough, such as finished tasks, and are only counted.
     """
     labels = dict(store.by_label(team, TASK))
     if tasks.are_few(labels):

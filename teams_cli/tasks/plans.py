@@ -27,7 +27,9 @@ class PlanNotFound(errors.NotFound):
 
 
 class Plan(Record):
-    """One plan. The decision on a plan is final; a better plan revises the old one."""
+    """One plan. The decision on it is final. To change a plan, its author proposes another one, whose field *revises*
+    names the plan that it replaces.
+    """
 
     nested = {"owed": Owed}  # noqa: RUF012
 
@@ -46,7 +48,7 @@ class Plan(Record):
     owed: list[Owed] | None = None
 
     def numbered(self, **numbers: Any) -> Plan:
-        """Return the plan with its number, and with a notice to the leader that names it."""
+        """Return the plan with its number, and with a notice to the leader that names the plan by this number."""
         plan = self.having(**numbers)
         for_task = f" for {plan.task}" if plan.task else ""
         body = f"{plan.from_} proposes {plan.id}{for_task}: teams show-plan {plan.id}"
@@ -118,8 +120,8 @@ def get(store: Store, team: str, plan_ref: str) -> Plan:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError], only_open: bool = False) -> list[Plan]:
-    """Return all plans by number, or only those that wait for a decision. Errors of damaged plans are appended to
-    *problems*.
+    """Return all plans by number; with *only_open*, only those that wait for a decision. Errors of damaged plans are
+    appended to *problems*.
     """
     plans = [plan for plan, _ in store.scan(team, PLAN, problems)]
     return [plan for plan in plans if not only_open or plan.status == "proposed"]
@@ -158,8 +160,8 @@ def _decide(
     note: str | None = None,
     feedback: str | None = None,
 ) -> Plan:
-    """Decide a proposed plan: set its *status*, with the *note* of an approval or the *feedback* of a rejection. A
-    decision that repeats the earlier one changes nothing.
+    """Decide a proposed plan: set its *status*, with the *note* of an approval or the *feedback* of a rejection.
+    Repeating the same decision changes nothing.
     """
     name = require(store, team_name, caller, operation, plan_ref).name
 
@@ -197,12 +199,12 @@ def _decide(
 
 
 def approved(store: Store, team: str, task_id: str) -> Plan | None:
-    """Return the newest approved plan for the task, whichever member proposed it; None if there is none."""
+    """Return the newest approved plan for the task, whichever member proposed it; None if no plan was approved."""
     return newest_approved(all_of(store, team, []), task_id)
 
 
 def newest_approved(plans: Sequence[Plan], task_id: str) -> Plan | None:
-    """Return the newest of the *plans* that is approved for the task; None if there is none. The plans are in the order
-    of their numbers.
+    """Return the newest of the *plans* that is approved for the task; None if no plan was approved. *plans* are in the
+    order of their numbers.
     """
     return next((plan for plan in reversed(plans) if plan.status == "approved" and plan.task == task_id), None)

@@ -1,6 +1,4 @@
-"""Reviews: a completed task waits for a reviewer, who accepts it, or rejects it and returns it to its owner with the
-reason.
-"""
+"""Reviews: a completed task waits for a reviewer, who accepts it, or returns it to its owner with a reason."""
 
 from __future__ import annotations
 
@@ -80,11 +78,11 @@ def review(
 
 
 def _refuse_unseen(store: Store, standing: Standing, task: Task) -> None:
-    """Refuse to accept a task whose owner handed in newer work, if the reviewer was not notified of this work yet. The
-    error notifies the reviewer, so a second attempt succeeds.
+    """Refuse to accept a task if its owner handed in newer work and the reviewer was not notified of it yet. The error
+    shows the newer work, so a second attempt succeeds.
 
     Raises:
-        Conflict: There is such work.
+        Conflict: There is newer work.
     """
     times_handed_in = sum((note.what, note.claim) == (IN_REVIEW, task.claim) for note in task.notes)
     if task.status != IN_REVIEW or times_handed_in < 2:  # the mail need not be searched
@@ -97,7 +95,7 @@ def _refuse_unseen(store: Store, standing: Standing, task: Task) -> None:
 
 
 def _refuse_reviewer(task: Task, standing: Standing) -> None:
-    """Refuse a review of a task that is not in review, or that the caller may not review."""
+    """Refuse to review a task that is not in review, or that the caller may not review."""
     if task.status != IN_REVIEW:
         raise errors.WrongState(
             f"{task.id} is {assigning.state_of(task)}, not in review", f"See: teams show-task {task.id}"
@@ -123,13 +121,13 @@ def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
 
 
 def for_person(tasks_of_team: Iterable[Task]) -> list[Task]:
-    """Return those *tasks_of_team* that wait for the human's review."""
+    """Return the tasks among *tasks_of_team* that wait for the human's review."""
     return [task for task in tasks_of_team if task.status == IN_REVIEW and task.review_by == HUMAN]
 
 
 def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
-    """Return the notices that ask for a review of the task: to its reviewers, or to the leader if nobody else can
-    review it.
+    """Return the notices that ask the reviewers of the task for a review. If no member can review the task, the leader
+    is asked.
     """
     if task.review_by == HUMAN:
         reviewers = [HUMAN]
@@ -150,7 +148,7 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
 
 
 def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> list[Owed]:
-    """Return the notices that the owner of a task in review handed in newer work, to its reviewers."""
+    """Return the notices to the reviewers of a task in review that its owner handed in newer work."""
     commit = f", commit {task.submitted[:10]}" if task.submitted and task.submitted != before.submitted else ""
     body = f"{task.owner} handed in newer work on {task.id} ({task.title}){commit}: teams show-task {task.id}"
     return [
@@ -160,8 +158,12 @@ def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> 
 
 
 def of_edit(team: Team, task: Task, config: Config | None, notices: list[Owed]) -> list[Owed]:
-    """Return the *notices* that a task in review was edited. Notices to the owner say in addition how to hand in
-    changed work, and each reviewer gets a copy of the notice.
+    """Return all notices that *by* edited a task in review. *notices* are those to the task's owner, which are among
+    them.
+
+    Each reviewer gets a copy. If the title or description changed, the notice to the owner also says how to hand in
+    changed work. If the task has a new reviewer, the new reviewer is asked for the review, and the former reviewer is
+    notified.
     """
     advice = f"If your work lacks it, change it, then: teams update-task {task.id} --status completed"
     reviewers = [notice.to for notice in asked(team, task, config)]
@@ -176,7 +178,9 @@ def of_edit(team: Team, task: Task, config: Config | None, notices: list[Owed]) 
 
 
 def _uid_of_newer_work(task: Task) -> str:
-    """Return the beginning of the uids of notices that the owner of the task handed in newer work."""
+    """Return the beginning of the uids of notices that the owner handed in newer work on the task. Notices about this
+    claim are found by it.
+    """
     return f"newer-{task.id}-{task.claim}"
 
 
@@ -186,8 +190,8 @@ def _result(task: Task) -> str:
 
 
 def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:
-    """Return the notices to the owner and to the reviewers that *by* took the task out of review. *before* is the task
-    as it was in review, *task* is the task after the change.
+    """Return the notices that *by* took the task out of review, for its owner and its reviewers. *before* is the task
+    in review, and *task* the changed task.
     """
     label = f"{task.id} ({task.title})"
     notices = []
@@ -207,8 +211,8 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
 
 
 def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list[Owed]:
-    """Return the notices that the caller accepted the task: to members whose task is ready because of this, to the
-    owner and to the leader.
+    """Return the notices that the caller accepted the task. They go to members whose task is ready because of this, to
+    the owner and to the leader.
     """
     team, name, label = standing.team, standing.name, f"{task.id} ({task.title})"
     notices = assigning.ready_notices(store, team, task)
@@ -222,8 +226,9 @@ def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list
 
 
 def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: str) -> Task:
-    """Return the task in progress again, under a new claim, with a notice to its owner. If the owner is no longer a
-    member, the task becomes free instead. *what* is `rejected` or another event of notes, and *why* its reason.
+    """Return the task in progress again, under a new claim. It owes its owner a notice. If the owner is no longer a
+    member, the task becomes free instead. *what* is the event to note, such as `rejected`, and *why* is the reason for
+    it.
     """
     now = teams.now(store)
     noted = task.noted(now, by, what, why)

@@ -54,11 +54,11 @@ _MAX_RESULT_SHOWN = 1200
 
 
 class Note(Record):
-    """An event of a task: claimed, released, expired, completed, failed, cancelled, reopened, amended, kept, accepted,
-    rejected, landed, edited (with the *changed* keys), or note (with the *added* text).
+    """An event of a task. Its kind is claimed, released, expired, completed, failed, cancelled, reopened, amended,
+    kept, accepted, rejected, landed, edited (with the *changed* keys), or note (with the *added* text).
 
-    *owner* is the member that lost the task. *silent* says that this member lost it only because no sign of life came,
-    so that it may claim the task again.
+    *owner* is the member that lost the task by the event. *silent* says that the only reason was its silence, so this
+    member may claim the task again.
     """
 
     at: Time
@@ -86,8 +86,8 @@ class Task(Record):
     """One task.
 
     `claim` rises with each claim, so that a command of an earlier claim is refused. A pending task with an `assignee`
-    is reserved for that member. A task with a `check` is completed when the check passes, and with `reviewBy` after a
-    review.
+    is reserved for that member. A task with a `check` is completed only if the check passes, and one with `reviewBy`
+    only after a review.
     """
 
     nested = {"notes": Note, "owed": Owed, "evidence": Evidence}  # noqa: RUF012
@@ -147,7 +147,9 @@ class Task(Record):
     owed: list[Owed] | None = None
 
     def numbered(self, **numbers: Any) -> Task:
-        """Return the task with its number, and with notices that name it."""
+        """Return the task with its number. Its notices were written before the number was known, so the number is added
+        to them.
+        """
         task = self.having(**numbers)
         owed = [
             notice.having(message=task.id + notice.message, uid=f"{notice.uid}-{task.id}", about=task.id, task=task.id)
@@ -156,13 +158,13 @@ class Task(Record):
         return task.having(owed=owed or None)
 
     def notice(self, to: str, body: str, event: str, uid: str, **more: Any) -> Owed:
-        """Return a notice about the task. *uid* distinguishes it from the other notices of the same claim."""
+        """Return a notice about the task. *uid* is different for each notice that the task can owe during one claim."""
         uid = f"{uid}-{self.id}-{self.claim}"
         return Owed(to=to, message=body, uid=uid, event=event, task=self.id, **more)
 
     def noted(self, at: str, by: str, what: str, reason: str | None = None, **more: Any) -> Task:
-        """Return the task with one more note, of the event *what*. The last 50 events are kept, and all notes with a
-        text that was added.
+        """Return the task with one more note, of the event *what*. Only the last 50 events are kept, but all notes with
+        a text.
         """
         note = Note(at=at, by=by, what=what, claim=self.claim or None, reason=reason, **more)
         notes = [*self.notes, note]
@@ -172,8 +174,8 @@ class Task(Record):
         return self.having(notes=notes, updated_at=at)
 
     def still_due(self, notice: Owed, store: Store, team: str) -> Owed | None:
-        """Return the notice to send; None if what it says is no longer true. This can happen only if it says that a
-        task is ready or can be completed.
+        """Return the *notice* as it is to be sent. A notice that a task is ready or can be completed may no longer be
+        true; then return None.
         """
         is_of_last = notice.uid.startswith(IF_LAST)
         if not (is_of_last or notice.uid.startswith(IF_READY)):
@@ -199,7 +201,7 @@ class Task(Record):
 
     @property
     def waits_for(self) -> list[str]:
-        """The tasks that must be completed before this one can be claimed or completed."""
+        """The tasks that must be completed before this task can be claimed or completed."""
         return [*self.blocked_by, *(self.after or ())]
 
     @property
@@ -208,12 +210,12 @@ class Task(Record):
         return self.run is not None or self.prompt is not None
 
     def has_note(self, uid: str | None) -> bool:
-        """Whether the task has a note that the command with that *uid* added."""
+        """Whether the command with that *uid* has added its note to the task already."""
         return uid is not None and any(note.uid == uid for note in self.notes)
 
     @property
     def is_full(self) -> bool:
-        """Whether the task can take no further note with a text."""
+        """Whether the task has the most notes with a text that are allowed."""
         return sum(note.added is not None for note in self.notes) >= _MAX_TEXTS
 
     @property
@@ -248,13 +250,15 @@ class Task(Record):
 
     @property
     def since_reopened(self) -> list[Note]:
-        """The notes since the task was last reopened; all notes if it never was."""
+        """The notes since the task was last reopened; all notes if it was never reopened."""
         opened = [place for place, note in enumerate(self.notes) if note.what == "reopened"]
         return self.notes[opened[-1] + 1 :] if opened else self.notes
 
     @property
     def result_so_far(self) -> str | None:
-        """The result that was given since the task was last reopened; None if no result was given since then."""
+        """The result of the task. If the task was reopened, a result that was given before does not count. None if
+        there is no result.
+        """
         since = self.since_reopened
         was_reopened = len(since) < len(self.notes)
         if was_reopened and not any(note.what in _RESULT_EVENTS for note in since):
@@ -273,15 +277,15 @@ KEPT = "kept"
 
 
 def free_label(priority: str) -> str:
-    """Return the label of pending tasks of that priority that every member may claim: they have no blocker and require
-    no skill.
+    """Return the label of pending tasks with that *priority* that every member may claim: they are assigned to nobody,
+    wait for no task and require no skill.
     """
     return f"free-{priority}"
 
 
 def pending_labels(priority: str) -> tuple[str, str]:
-    """Return the two labels that pending tasks of that priority can have. Older versions gave all of these tasks the
-    second label.
+    """Return the two labels of pending tasks with that *priority*: the label of free tasks, and the label of tasks with
+    blockers or required skills. Older versions gave free tasks the second label, too.
     """
     return free_label(priority), f"pending-{priority}"
 
@@ -303,7 +307,9 @@ def after_colon(task: Task, result: str | None) -> str:
 
 
 def label_of(task: Task) -> str:
-    """Return the label by which the task is found and counted."""
+    """Return the label by which the task is found and counted without being read. For most tasks it is the status. For
+    a pending task it shows the priority and whether any member may claim the task, or that it is assigned to a member.
+    """
     if task.status != "pending":
         return task.status
     if task.assignee:
@@ -316,7 +322,7 @@ TASK: Kind[Task] = Kind("task", Task, numbered=True, label=label_of, logins="tas
 
 
 def may_add(team: Team, role: str, config: Config | None) -> bool:
-    """Whether members of that role may add tasks, or may be allowed to by the human."""
+    """Whether members with that *role* may add tasks. True also if the human must allow it each time."""
     return verdict(role, "create-task", team, config) != "deny"
 
 
@@ -340,8 +346,8 @@ def create(store: Store, team_name: str, caller: Caller | None, draft: Task) -> 
 
 
 def drafted(standing: Standing, draft: Task, now: str) -> Task:
-    """Return the draft as it is stored once it has a number: checked, with its creator and its times. *now* is the time
-    of its creation.
+    """Check the *draft*, and return it as it is stored once it has a number: with its creator and its times. *now* is
+    the time of its creation.
 
     Raises:
         InvalidValue, NotAllowed: As for `create`.
@@ -391,13 +397,13 @@ def all_pending(store: Store, team: str) -> Iterator[Task]:
 
 
 def are_few(labels: Mapping[str, Collection[str]]) -> bool:
-    """Whether the tasks are so few that all are read. *labels* has the ids of the tasks by label."""
+    """Whether the team has so few tasks that commands read all of them. *labels* has the ids of the tasks by label."""
     return sum(map(len, labels.values())) <= READ_WHOLE
 
 
 def beyond_labels(store: Store, team: str) -> Iterator[Task]:
-    """Yield all tasks if there are few. Else yield those that do not have exactly one label, because `labelled` may
-    miss them.
+    """Yield the tasks that `labelled` may miss, because the store has no label or several labels for them. If the team
+    has few tasks, yield all of them.
     """
     labels = store.by_label(team, TASK)
     if are_few(labels):

@@ -1,8 +1,8 @@
 """The files and functions that a task touches.
 
-They are patterns of paths, as in `.gitignore` with `**`. A pattern names files and never a directory: `src/**` names
-all files below `src`, but `src` only a file of that name. Names of functions and classes may follow after a colon:
-`src/x.py:Editor.edit,main`. A task also touches the files that its agent was seen to change.
+A task names them by patterns of paths, as in `.gitignore` with `**`. A pattern names files and never a directory:
+`src/**` names all files below `src`, but `src` only a file of that name. Names of functions and classes may follow
+after a colon: `src/x.py:Editor.edit,main`. A task also touches the files that its agent was seen to change.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _ANY_DIRECTORIES, _ANY_CHARACTERS, _ONE_CHARACTER = "**", "*", "?"
 
 
 def touches(task: Task, path: str) -> bool:
-    """Whether the task may touch a file of that path, which is relative to the top of the repository. The path may be a
+    """Whether the task may touch files that match *path*, which is a path relative to the top of the repository or a
     pattern.
     """
     return any(meet(pattern, path) for pattern in task.touches or ())
 
 
 def meet(pattern: str, other: str) -> bool:
-    """Whether a file can match both *pattern* and *other*. If both name functions, a function of one must also be in
-    the other. A path is a pattern, too.
+    """Whether a file can match both patterns, *pattern* and *other*. A path is a pattern, too. If both also name
+    functions or classes, one of the names must be equal to one of the others, or be inside it, or contain it.
     """
     path, names = _path_and_names(pattern)
     other_path, other_names = _path_and_names(other)
@@ -47,7 +47,9 @@ def meet(pattern: str, other: str) -> bool:
 
 
 def _path_and_names(pattern: str) -> tuple[str, list[str]]:
-    """Return the path of the pattern, and the names of functions and classes after the colon."""
+    """Return the path of the *pattern*, and the names of functions and classes after its colon; an empty list if it
+    names none.
+    """
     path, _, after_colon = pattern.rpartition(":")
     names = after_colon.split(",")
     if path and all(name.replace(".", "").replace("$", "").isidentifier() for name in names):
@@ -56,12 +58,14 @@ def _path_and_names(pattern: str) -> tuple[str, list[str]]:
 
 
 def _is_inside(name: str, other: str) -> bool:
-    """Whether the two names are equal, or one of them is a member of the other: `Editor.edit` of `Editor`."""
+    """Whether the two names are equal, or one is a member of the other, as `Editor.edit` is of `Editor`."""
     return name == other or name.startswith(f"{other}.") or other.startswith(f"{name}.")
 
 
 def _path_parts(path: str) -> list[str]:
-    """Return the directories and the file of the path. A `**` at the end stands for at least one file."""
+    """Return the names of the directories and of the file in the path. A `**` at the end stands for at least one
+    file.
+    """
     parts = path.split("/")
     return [*parts, _ANY_CHARACTERS] if parts[-1] == _ANY_DIRECTORIES else parts
 
@@ -73,11 +77,11 @@ def _parts_meet(part: str, other: str) -> bool:
 def _can_be_equal(
     sequence: Sequence[str], other: Sequence[str], wildcard: str, items_meet: Callable[[str, str], bool]
 ) -> bool:
-    """Whether *sequence* and *other* can be equal. An item that equals *wildcard* stands for any number of items; other
-    items are compared by *items_meet*.
+    """Whether *sequence* and *other* can be equal. An item that equals *wildcard* stands for any number of items.
+    *items_meet* is a function that returns whether two other items can be equal.
 
-    Each row belongs to a prefix of *sequence*, and says for every prefix of *other* whether the two can be equal. So
-    the number of steps is the product of both lengths.
+    Each row below belongs to a prefix of *sequence*, and says for every prefix of *other* whether the two prefixes can
+    be equal. So the number of steps is the product of the two lengths.
     """
     row = [True]
     for other_item in other:
@@ -94,7 +98,7 @@ def _can_be_equal(
 
 
 def _characters(part: str) -> list[str]:
-    """Return the characters of a part of a path; a choice such as `[abc]` counts as one."""
+    """Return the characters of a part of a path. A choice such as `[abc]` counts as one character."""
     characters: list[str] = []
     while part:
         # The bracket may be the first character of the choice. Without a closing bracket it stands for itself.
@@ -112,8 +116,8 @@ def _characters_meet(character: str, other: str) -> bool:
 
 
 def _is_of(character: str, choice: str) -> bool:
-    """Whether *character* is in *choice*, such as `[abc]`. If both are choices, they count as equal. False if *choice*
-    is a single character.
+    """Whether *character* is in *choice*, such as `[abc]`. If *choice* is a single character, return False. If
+    *character* is a choice, too, return True.
     """
     if len(choice) < 2:
         return False
@@ -123,13 +127,13 @@ def _is_of(character: str, choice: str) -> bool:
 
 
 def in_progress(store: Store, team: str, agent: str) -> list[Task]:
-    """Return the tasks of agents other than *agent* that are in progress and say what they touch."""
+    """Return those tasks in progress that say what they touch and belong to agents other than *agent*."""
     return [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.touches and task.owner != agent]
 
 
 def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, str, str]]:
-    """Return the patterns that agents other than *agent* touch, each with the agent that touches it and the id of this
-    agent's task in progress. The files that an agent was seen to change are among the patterns.
+    """Return a row for each pattern that agents other than *agent* touch: the pattern, the agent that touches it, and
+    the id of this agent's task in progress. A file that the agent was seen to change counts as a pattern, too.
     """
     of_others = [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner != agent]
     patterns = [(pattern, task.owner or "", task.id) for task in of_others for pattern in task.touches or ()]
@@ -141,8 +145,8 @@ def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, s
 
 
 def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str, str]]:
-    """Return the other agents that touch the same code as the task, as rows with `agent`, `task` and `region`. No row
-    is there twice.
+    """Return the other agents that touch the same code as the task, as rows with `agent`, `task` and `region`, the
+    pattern of the code. No row occurs twice.
     """
     if not task.touches:
         return []
@@ -174,11 +178,11 @@ _STATUS = (
 
 
 def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
-    """Return the seconds since the newest trace of the owner's work. None if there is no trace that is newer than the
-    owner's last sign of life.
+    """Return the seconds since the newest trace of the owner's work. Return None if the owner's last sign of life is
+    newer than any trace.
 
-    Traces are a running turn of the owner's client, and a changed file or a commit in its worktree. In a checkout that
-    the owner shares with others, a change of a file that the task touches is a trace.
+    A trace is a running turn of the owner's client, or a changed file or a commit in the owner's worktree. In a
+    checkout that the owner shares with other agents, only a change of a file that the task touches is a trace.
     """
     agent = presence.load(store, team, task.owner or "")
     last_sign = max(filter(None, (agent.last_seen, task.claimed_at)), default=None)
@@ -193,8 +197,8 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
 
 
 def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str, Any]]:
-    """Return the uncommitted files of the task in the checkout of the agent *name*, newest first, each with the time
-    and the author of the last change. At most 20 files are returned.
+    """Return the uncommitted files of the task in the checkout of the agent *name*, newest first, at most 20. Each row
+    has the file's path, the time of its last change, and the agent that made this change, if known.
     """
     agent = presence.load(store, team, name)
     checkout, is_own = _checkout(store, agent)
@@ -207,8 +211,8 @@ def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str
 
 
 def _owner_at(task: Task, time: str) -> str | None:
-    """Return the owner of the task at that *time*; None if the task had no owner then, so that anybody may have changed
-    its files.
+    """Return the owner of the task at that *time*. Return None if it had no owner then: anybody may have changed its
+    files.
     """
     owner = None
     for note in task.notes:
@@ -222,8 +226,8 @@ def _owner_at(task: Task, time: str) -> str | None:
 
 
 def _checkout(store: Store, agent: Agent) -> tuple[str, bool]:
-    """Return the checkout on this machine in which the agent was last seen, and whether this is the agent's own
-    worktree. The path is empty if no checkout is known.
+    """Return the checkout on this machine in which the agent was last seen, and whether it is the agent's own worktree.
+    The path is empty if no checkout is known.
     """
     if (agent.host or "") not in ("", store.host):
         return "", False
@@ -232,7 +236,7 @@ def _checkout(store: Store, agent: Agent) -> tuple[str, bool]:
 
 def _changed(store: Store, task: Task, agent: Agent) -> list[tuple[str, float]]:
     """Return the uncommitted files that may belong to the task, each with the time of its last change. In a checkout
-    that the agent shares with others, these are only the files that the task touches.
+    that the agent shares with other agents, only the files that the task touches are returned.
     """
     checkout, is_own = _checkout(store, agent)
     if not checkout or not (is_own or task.touches):
@@ -248,7 +252,7 @@ def _changed(store: Store, task: Task, agent: Agent) -> list[tuple[str, float]]:
 
 
 def _uncommitted_paths(checkout: str) -> list[str]:
-    """Return the files that differ from the commit or are untracked; none if git does not answer in time."""
+    """Return the paths of uncommitted files, relative to the top of the checkout. Empty if git fails."""
     import subprocess  # only for tasks whose lease has ended, or that change hands
 
     unset = [word for name in environments.OF_A_REPOSITORY for word in ("-u", name)]
@@ -270,8 +274,8 @@ def _uncommitted_paths(checkout: str) -> list[str]:
 
 
 def _committed_at(store: Store, agent: Agent) -> float:
-    """Return when the branch of the agent's own worktree last moved, in seconds since the beginning of 1970; 0 if this
-    is not known.
+    """Return when the branch of the agent's own worktree last got a commit or was moved, in seconds since 1970. Return
+    0 if this is not known.
     """
     checkout, is_own = _checkout(store, agent)
     git_directory = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ") if is_own else ""

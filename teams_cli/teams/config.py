@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Config(Record):
-    """The user's configuration. Its fields have the form that they have in OpenCode's configuration file."""
+    """The user's configuration. Its fields have the same form as in OpenCode's configuration file."""
 
     permission: PermissionTable = field(default_factory=dict)
     agent: RoleTable = field(default_factory=dict)
@@ -48,7 +48,8 @@ def path_in(root: str) -> str:
 
 
 def load(root: str, environ: Mapping[str, str]) -> Config:
-    """Read the configuration in the root, and add what OpenCode's own configuration says.
+    """Read the configuration in the root, and add roles and rules from OpenCode's own configuration. If the two
+    contradict each other, the configuration in the root counts.
 
     Raises:
         DamagedRecord: The file is not valid; the error names the field.
@@ -67,7 +68,7 @@ def load(root: str, environ: Mapping[str, str]) -> Config:
 
 
 def own_of(root: str) -> Config:
-    """Read the configuration in the root alone, without OpenCode's; an empty one if there is no file.
+    """Read only the configuration in the root, without OpenCode's. Return an empty configuration if there is no file.
 
     Raises:
         DamagedRecord: The file is not valid; the error names the field.

@@ -1,4 +1,4 @@
-"""The history of a team: notes of each change with its actor. It is derived from the changes and never decides
+"""The history of a team: a note of each change and of who made it. It is written after the changes and never decides
 anything.
 """
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 
 def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None:
-    """Note a change after it was made, and call the functions of extensions that act after a change; errors are
-    ignored. *what* is the operation in the past tense.
+    """Note a change in the history after it was made, and call the functions of extensions that act after such a
+    change. *what* is the operation in the past tense, such as "task created". Errors are ignored, because the change is
+    made already.
     """
     details = {key: value for key, value in details.items() if value not in (None, "", [])}
     try:
@@ -32,8 +33,8 @@ def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None
 
 
 def _call(store: Store, team: str, entry: dict[str, Any], extension: str, act: Callable[..., object]) -> None:
-    """Call the function *act* of an extension, after the change *entry*. If *act* fails, the change stands, and the
-    failure is noted in the history.
+    """Call the function *act* of an *extension*, after the change that *entry* notes. If *act* fails, the change
+    stands, and the failure is noted in the history.
     """
     try:
         act(store, team, entry)
@@ -56,16 +57,17 @@ def since(store: Store, team: str, moment: datetime | None) -> Iterator[tuple[in
 
 
 def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
-    """Yield the changes after that *time*, newest first. A few older changes in between, from a machine whose clock is
-    slow, do not end the search.
+    """Yield the changes after that *time*, newest first. The search ends at older changes. But a few of them do not end
+    it, because a machine whose clock is slow may have written them among newer ones.
     """
     for _, entry in _newest_first(store, team, lambda entry: str(entry.get("at", "")) > time, _FEW_OLDER):
         yield entry
 
 
 def newest(store: Store, team: str, moment: datetime | None, limit: int | None) -> list[tuple[int, dict[str, Any]]]:
-    """Return the newest changes, oldest first, each with its position. There are at most *limit* of them, unless this
-    is None. All were made at *moment* or later, unless this is None. No more of the history is read than needed.
+    """Return the newest changes, oldest of them first, each with its position. *limit* is the most changes to return,
+    and *moment* the earliest time of a change; None sets no limit. The history is read backwards, and only as far as
+    needed.
     """
     if moment is None and limit is None:
         return list(store.history(team))
@@ -81,7 +83,7 @@ def _newest_first(
     store: Store, team: str, is_wanted: Callable[[dict[str, Any]], bool], most_older: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the changes for which *is_wanted* returns True, with their positions, newest first. End after *most_older*
-    unwanted changes in a row.
+    changes in a row for which it returns False.
     """
     older_in_a_row = 0
     for position, entry in store.history(team, backwards=True):
@@ -95,8 +97,8 @@ def _newest_first(
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """Return the moment that *text* means: a time, `today`, or how long ago. A time without an offset is in this
-    machine's zone.
+    """Return the moment that *text* means: a time, `today`, or how long before *now*, such as `2h`. A time without an
+    offset is in this machine's time zone.
 
     Raises:
         InvalidValue: *text* is none of these.
@@ -132,7 +134,7 @@ def line(entry: dict[str, Any]) -> str:
 
 
 def _in_words(key: str, value: Any) -> str:
-    """Return one detail of an entry, its *key* and *value*, in words."""
+    """Return a detail of a history entry as words, by its *key*."""
     if value is True:
         return key
     if key == "to":
@@ -147,14 +149,14 @@ def _in_words(key: str, value: Any) -> str:
 
 
 def closed_by(store: Store, team: str) -> str | None:
-    """Return who last closed the team; None if the history does not say it."""
+    """Return who last closed the team; None if the history does not say so."""
     entries = store.history(team, backwards=True)
     return next((entry.get("actor") for _, entry in entries if entry.get("what") == "team closed"), None)
 
 
 def of_closed(store: Store, team: str, tasks_in_brackets: str = "") -> errors.WrongState:
-    """Return the error for a change in a closed team. It says who closed the team. *tasks_in_brackets* says how many
-    tasks were completed, and follows in the message; it may be empty.
+    """Return the error for a change in a closed team. It says who closed the team, and ends with *tasks_in_brackets*:
+    how many tasks were completed, such as ` (3 of 4 tasks completed)`, or an empty text.
     """
     by = closed_by(store, team)
     return errors.WrongState(

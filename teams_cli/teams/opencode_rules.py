@@ -1,7 +1,6 @@
 """Reading roles, and rules for the commands of `teams`, from OpenCode's own configuration, `opencode.json`.
 
-The file belongs to another program. Entries that do not have the form of `teams` are meant for that program, and are
-ignored.
+The file belongs to OpenCode. Entries that do not have the form of `teams` are meant for OpenCode, and are ignored.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ _TRAILING_COMMA = r",(?=\s*[}\]])"
 
 
 def read(directory: str) -> tuple[Rules, RoleTable]:
-    """Return the rules for tools, and the roles, from OpenCode's configuration files in *directory*. Where two files
-    differ, the later one counts. A file that is missing or unreadable counts as empty.
+    """Return the rules for tools, and the roles, from OpenCode's configuration files in *directory*. If two files have
+    different values, the later file counts. A file that is missing or unreadable counts as empty.
     """
     rules: Rules = {}
     agents: RoleTable = {}
@@ -54,7 +53,9 @@ def laid_over(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Rules:
 
 
 def passed_over(directory: str) -> Iterator[tuple[str, str]]:
-    """Yield the rules that seem meant for `teams` but are not valid: for each, its place and what is wrong with it."""
+    """Yield the place of each rule that seems meant for `teams` but is not valid, and what is wrong with it. These
+    rules have no effect.
+    """
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
         document = _document(path)
@@ -67,8 +68,8 @@ def passed_over(directory: str) -> Iterator[tuple[str, str]]:
 
 
 def refused_by_opencode(directory: str) -> Iterator[str]:
-    """Yield the places of rules that `teams` accepts but OpenCode does not: rules by role, which OpenCode does not
-    have, so that it does not start.
+    """Yield the places of rules that `teams` accepts but OpenCode does not: rules by role. OpenCode does not start if
+    it finds one.
     """
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
@@ -78,7 +79,7 @@ def refused_by_opencode(directory: str) -> Iterator[str]:
 
 
 def _document(path: str) -> dict[str, Any] | None:
-    """Return the document in the file. It is empty if the file can't be read or has nothing for `teams`, and None if
+    """Return the document in the file. It is empty if the file can't be read or has nothing for `teams`. Return None if
     the file is not valid JSON.
     """
     try:
@@ -118,8 +119,8 @@ def _is_valid(rule: Any) -> bool:
 
 
 def _roles(agents: Any) -> RoleTable:
-    """Return, as roles, those of OpenCode's agents that name a role that they extend. The other agents are not meant
-    for `teams`.
+    """Return as roles those *agents* of OpenCode's configuration that name a role to extend. All other agents are meant
+    for OpenCode only.
     """
     roles: RoleTable = {}
     for name, agent in agents.items() if isinstance(agents, dict) else ():

@@ -31,8 +31,8 @@ class PageNotFound(errors.NotFound):
 class Page(Record):
     """One page. `version` counts its changes from 1.
 
-    A removed page is kept without its text. If a page is written under the same key again, its version counts on, so
-    that an older version is never taken for the newest.
+    A removed page is kept without its text. If a page is written under the same key again, it gets the next version. So
+    an agent that has read an old version never takes the new page for it.
     """
 
     key: Name
@@ -48,12 +48,12 @@ class Page(Record):
 
     @property
     def agreed_by(self) -> list[str]:
-        """The members who agree to this version: its author, and those who confirmed it."""
+        """The members who agree to this version: its author, and the members who confirmed it."""
         return [self.author, *(self.agreed or ())]
 
     @property
     def line(self) -> str:
-        """The first line of the text that is not blank, shortened."""
+        """The first line of the text that is not blank. It is shortened, if necessary."""
         lines = (line.strip().lstrip("# ") for line in (self.text or "").splitlines())
         return text.clipped(next(filter(None, lines), ""), _MAX_LINE)
 
@@ -65,7 +65,7 @@ class Page(Record):
 
     @property
     def headline(self) -> str:
-        """The page on one line: key, version, author and first words."""
+        """The page on one line: its key, version and author, and the first words of its text."""
         return f"page {self.key} (version {self.version} by {self.author}): {self.line}"
 
     @property
@@ -78,7 +78,7 @@ PAGE: Kind[Page] = Kind("page", Page, key="key", logins="page")
 
 
 def find(store: Store, team: str, key: str) -> Page | None:
-    """Return the page with that key, even if it was removed; None if there never was such a page."""
+    """Return the page with that key, even if it was removed; None if there was never such a page."""
     try:
         return store.get(team, PAGE, key)[0]
     except errors.NotFound:
@@ -105,8 +105,8 @@ def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[P
 
 
 def unseen(store: Store, team: str, agent: str) -> list[Page]:
-    """Return the pages that other members changed since the agent last read them or was last notified of them, newest
-    first.
+    """Return the pages that other members changed, and of whose present version the agent does not know: the agent
+    neither read it nor was notified of it. The newest page is first.
     """
     seen = presence.load(store, team, agent).pages or {}
     changed = [page for page in all_of(store, team, []) if page.author != agent and seen.get(page.key) != page.version]
@@ -114,7 +114,9 @@ def unseen(store: Store, team: str, agent: str) -> list[Page]:
 
 
 def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[Page]:
-    """Return the pages that `unseen` returns. *once_shown* will note that the agent is notified of them."""
+    """Return the pages that `unseen` returns, because they are about to be shown to the agent. *once_shown* is given a
+    function that notes that the agent knows these pages, and calls it once they were shown.
+    """
     changed = unseen(store, team, agent)
     if changed:
         once_shown(lambda: note_seen(store, team, agent, changed))
@@ -122,8 +124,8 @@ def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[
 
 
 def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
-    """Note that the agent *name* knows the present versions of the pages. If noting fails, the agent is notified of
-    them again.
+    """Note that the agent *name* knows the present versions of the pages. Errors are ignored: after one, the agent is
+    only notified of these versions again.
     """
     if not pages:
         return
@@ -179,8 +181,10 @@ def share(
 
 
 def _highest_known(store: Store, team: str, key: str) -> int:
-    """Return the highest version of the page of which an agent was notified, if the page has no file any more, because
-    a damaged file was removed. Else return 0. New versions count on from this one.
+    """Return the highest version of the page that any agent knows; 0 if the page has a file, which shows its version.
+
+    Without a file, the page may be new, or a damaged file was removed. Then a new page needs a higher version than
+    agents know.
     """
     if find(store, team, key) is not None:
         return 0
@@ -189,8 +193,8 @@ def _highest_known(store: Store, team: str, key: str) -> int:
 
 
 def check(store: Store, team_name: str, caller: Caller | None, key: str, body: str | None) -> str:
-    """Refuse a change of the page that can't be made, before anything is written. Return the name of the caller, who is
-    the author of the new text *body*; None removes the page.
+    """Refuse a change of the page that can't be made, before anything is written. *body* is the new text; None removes
+    the page. Return the name of the caller, who is the author of the change.
 
     Raises:
         InvalidValue: The key does not have the form of a key, or the text is blank or too long.
@@ -234,7 +238,9 @@ def _changed(page: Page, name: str, body: str | None, if_version: int | None, no
 
 
 def refuse_new_page(store: Store, team: str, key: str) -> None:
-    """Refuse a new page if the team has too many, or if its key differs from the key of another page only in case."""
+    """Refuse a new page if the team has as many pages as it may have, or if the new key differs from another page's key
+    only in case.
+    """
     pages = [page for page, _ in store.scan(team, PAGE, [])]
     if sum(page.is_there for page in pages) >= MOST:
         raise _too_many(team)
@@ -244,8 +250,8 @@ def refuse_new_page(store: Store, team: str, key: str) -> None:
 
 
 def _refuse_late(store: Store, team: str, new_page: Page) -> None:
-    """Refuse a new page after it was stored, and remove it again, if there are too many pages because others were
-    stored at the same time.
+    """If the team now has too many pages, remove *new_page* again and raise an error. This happens when other pages
+    were stored at the same time.
     """
     try:
         if len(all_of(store, team, [])) <= MOST:

@@ -1,4 +1,4 @@
-"""Permission for every change: whether this caller may do this, in this team, now."""
+"""Permission for every change: whether the caller may make it, in this team, now."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Standing:
-    """The caller in a team: the team, and the caller's name and role in it."""
+    """The position of the caller in a team: the team, and the caller's name and role in it."""
 
     def __init__(self, team: Team, caller: Caller, role: str) -> None:
         self.team = team
@@ -38,12 +38,12 @@ class Standing:
 
     @property
     def leads(self) -> bool:
-        """Whether the caller has the leader's role, or one that extends it."""
+        """Whether the caller has the leader's role, or a role that extends it."""
         return self._base == LEADER
 
     @property
     def manages(self) -> bool:
-        """Whether the caller is the human, or has the role task-manager or one that extends it."""
+        """Whether the caller is the human, or has the role task-manager or a role that extends it."""
         return self._base in (MANAGER, HUMAN)
 
     @property
@@ -64,7 +64,7 @@ def standing_of(team: Team, caller: Caller | None) -> Standing | None:
 def require(store: Store, team_name: str, caller: Caller | None, operation: str, about: str = "") -> Standing:
     """Check that the caller may do *operation* in the team, and return the caller's standing in it.
 
-    If the rule is `ask`, the human is shown the operation and what it is *about*.
+    If the rule for the operation is `ask`, the human is asked. The question says what the operation is *about*.
 
     Raises:
         NoIdentity: The caller did not say who it is.
@@ -92,8 +92,8 @@ def require(store: Store, team_name: str, caller: Caller | None, operation: str,
 
 
 def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
-    """Refuse a command that only reads, if a rule forbids this *operation* to the caller's role. Callers who are not
-    members are not refused.
+    """Refuse a command that only reads, if the rule for this *operation* forbids it to the caller's role. If the rule
+    is `ask`, the human is asked. A caller who is no member is not refused.
 
     Raises:
         NotAllowed, NeedsHuman: As for `require`.
@@ -104,8 +104,8 @@ def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
 
 
 def judge(role: str, operation: str, decision: str, caller: Caller, about: str = "", team: Team | None = None) -> None:
-    """Refuse the *operation* unless the *decision* of the rules is `allow`, or it is `ask` and the human allows it. The
-    human is shown what the operation is *about*.
+    """Refuse the *operation* if the *decision* of the rules is `deny`. If it is `ask`, ask the human, who is shown what
+    the operation is *about*. If it is `allow`, do nothing.
 
     Raises:
         NotAllowed: The decision is `deny`.
@@ -133,7 +133,7 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
 
 
 def verify(team: Team, caller: Caller) -> None:
-    """Check the caller's token, if the team was made with --secure.
+    """If the team was made with --secure, check the caller's token.
 
     Raises:
         NotAllowed: The token is missing or wrong.
@@ -152,12 +152,12 @@ def verify(team: Team, caller: Caller) -> None:
 
 
 def new_token() -> str:
-    """Return a secret of 32 random bytes as hexadecimal digits. It is shown only once."""
+    """Return a secret of 32 random bytes as hexadecimal digits. It is shown to its owner only once."""
     return os.urandom(32).hex()
 
 
 def hash_token(token: str) -> str:
-    """Return the hash of a token. The files have only the hash."""
+    """Return the hash of a token. Only the hash is stored in files."""
     from hashlib import sha256
 
     return sha256(token.encode(errors="replace")).hexdigest()
@@ -166,8 +166,8 @@ def hash_token(token: str) -> str:
 class Caller:
     """The agent or human who runs a command.
 
-    *type* is the role that the environment gives an agent that has not joined yet; after that its role is in the team's
-    file. *approve* asks the human for permission; None if there is no way to ask.
+    *type* is the role that the environment gives to an agent that has not joined yet; later the agent's role is in the
+    team's file. *approve* is a function that asks the human for permission; None if the human can't be asked.
     """
 
     def __init__(
@@ -208,8 +208,8 @@ def _refusal_of_stranger(team: Team, caller: Caller, operation: str) -> errors.N
 
 
 def _hint_for_denied(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Return which roles may do the operation. For a leader or the human, return what they can do instead, if that is
-    known.
+    """Return the hint for a refused operation: which roles may do it. A leader or the human gets advice what to do
+    instead, if there is any for this operation.
     """
     allowed = _allowed_roles(operation, team, config)
     hint = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."

@@ -1,4 +1,6 @@
-"""The record of an agent that changes often. It has the agent's status line, its last sign of life and its process."""
+"""The record of what changes often about an agent: its status line, the time of its last sign of life, its process,
+and what it was notified of.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,8 @@ class Status(Record):
 
 
 class Awaited(Record):
-    """A message that the agent sent and that must be acknowledged. *told* says that the agent was notified that it is
-    overdue.
+    """A message that the agent sent and that must be acknowledged. *told* says that the agent was notified that the
+    acknowledgement is overdue.
     """
 
     number: Number
@@ -52,7 +54,7 @@ class Awaited(Record):
 
 
 class Agent(Record):
-    """One agent of a team, as it is now."""
+    """The present state of an agent of a team."""
 
     nested = {"status_history": Status, "awaits": Awaited}  # noqa: RUF012
 
@@ -110,8 +112,8 @@ class Agent(Record):
 
     @property
     def expected_at(self) -> str | None:
-        """The time of the agent's last sign of life, or, if this is later, the time until which it said that it may be
-        silent.
+        """The time of the agent's last sign of life. If the agent said that it may be silent until a later time, it is
+        this time.
         """
         return max(filter(None, (self.last_seen, self.silent_until)), default=None)
 
@@ -128,8 +130,8 @@ def load(store: Store, team: str, agent: str) -> Agent:
 
 
 def load_all(store: Store, team: str) -> Callable[[str], Agent]:
-    """Read the records of all agents at once, and return a function that returns the record of a name, as `load` does.
-    The function raises an error if this record is damaged.
+    """Read the records of all agents at once. Return a function that returns the record of an agent by its name, or an
+    empty record if there is none. The function raises an error if the record of this agent is damaged.
     """
     problems: list[errors.TeamsError] = []
     agents = {agent.agent: agent for agent, _ in store.scan(team, AGENT, problems)}
@@ -164,7 +166,7 @@ def announce(store: Store, team_name: str, caller: Caller | None, status: str) -
 
 
 def was_refused(store: Store, team: str, name: str, reason: str) -> bool:
-    """Whether the agent was refused before for that *reason*. If not, note that it was refused for it now."""
+    """Whether the agent was refused before for that *reason*. The reason is noted, so the next call returns True."""
 
     def change(agent: Agent) -> Agent:
         reasons = agent.refused or []
@@ -175,8 +177,8 @@ def was_refused(store: Store, team: str, name: str, reason: str) -> bool:
 
 
 def introduce(store: Store, team: str, name: str, message: str) -> None:
-    """Make the beginning of *message*, the agent's first broadcast, its status line. Do nothing if the agent announced
-    a status line.
+    """Make the beginning of *message* the agent's status line. *message* is its first broadcast. If the agent has a
+    status line already, do nothing.
     """
     if load(store, team, name).status is not None:
         return
@@ -200,10 +202,11 @@ def note_sign_of_life(
     commit: str = "",
     checkout: str = "",
 ) -> Agent:
-    """Note that the agent is alive, unless this was noted less than *every* seconds ago. Return its record.
+    """Note that the agent is alive, and return its record. If a sign of life was noted less than *every* seconds ago
+    and nothing else is new, nothing is written.
 
-    Also note where the agent is: in the *worktree*, with its *commit*, or else in the *checkout*; "" if not known.
-    *known* is the agent's record, if it was read a moment ago. *note* is what the agent says about its work.
+    Also note where the agent is: in the *worktree*, with its *commit*, or else in the *checkout*. Each is "" if it is
+    not known. *known* is the agent's record, if it was read a moment ago. *note* is what the agent says about its work.
     """
 
     def change(agent: Agent) -> Agent:
@@ -228,8 +231,8 @@ def note_sign_of_life(
 
 
 def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
-    """Note facts about the agent, such as the files that it changes. Each is given by the name of a field of the
-    record. None removes what the field has.
+    """Note *facts* about the agent, such as the files that it changes. The name of each fact is that of a field of the
+    record; the value None empties the field.
     """
 
     def change(agent: Agent) -> Agent:
@@ -240,20 +243,20 @@ def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
 
 
 def note_completing(store: Store, team: str, name: str, task: str | None) -> None:
-    """Note the id of the task that the agent completes, in a team whose completed tasks land. None removes the note,
-    once the landing is queued.
+    """Note the id of the task that the agent is completing, in a team whose completed tasks land. Once the landing is
+    queued, *task* is None, which removes the note.
     """
     upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(completing=task))
 
 
 def note_silence(store: Store, team: str, name: str, until: str) -> None:
-    """Note the time *until* which the agent said that it may be silent."""
+    """Note that the agent said that it may be silent *until* that time."""
     upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(silent_until=until))
 
 
 def register_process(store: Store, team: str, name: str, pid: int, in_turn: bool = False) -> None:
-    """Note the process that runs the agent: when this process ends, the agent's tasks are free at once. *in_turn* says
-    that a turn is running, and that the client will report its end.
+    """Note the process that runs the agent. When this process ends, the agent's tasks become free at once. *in_turn*
+    says that a turn of the agent is running, and that the client will report the end of the turn.
     """
     from teams_cli.processes import pid_scope, process_started
 
@@ -266,8 +269,8 @@ def register_process(store: Store, team: str, name: str, pid: int, in_turn: bool
 
 
 def forget_ended_process(store: Store, team: str, name: str) -> None:
-    """Forget the registered process of the agent if it has ended. The agent now acts in another process, so its tasks
-    must not be freed because the old process has ended.
+    """If the registered process of the agent has ended, forget it. The agent now acts in another process, so the end of
+    the old one must not free the agent's tasks.
     """
 
     def change(agent: Agent) -> Agent:
@@ -278,7 +281,9 @@ def forget_ended_process(store: Store, team: str, name: str) -> None:
 
 
 def is_gone(agent: Agent) -> bool:
-    """Whether the registered process of the agent has ended, as far as this machine can see."""
+    """Whether the registered process of the agent has ended for certain. False if no process is registered, or if this
+    machine can't see the process.
+    """
     if agent.pid is None:
         return False
     from teams_cli.processes import has_ended
@@ -287,7 +292,7 @@ def is_gone(agent: Agent) -> bool:
 
 
 def is_in_turn(agent: Agent) -> bool:
-    """Whether a turn of the agent's client runs, in a process that is known to exist."""
+    """Whether a turn of the agent's client runs, and the client's process exists for certain."""
     if not agent.in_turn or agent.pid is None:
         return False
     from teams_cli.processes import has_ended
@@ -296,32 +301,34 @@ def is_in_turn(agent: Agent) -> bool:
 
 
 def seconds_between_signs(team: Team, in_worktree: bool = False) -> float:
-    """Return the seconds between two notes of a sign of life that renews leases: a quarter of a lease. In a worktree
-    they are fewer: at each note the worktree is also compared with those of other agents.
+    """Return for how many seconds after a sign of life no other is noted and no lease is renewed: a quarter of a lease.
+    In a worktree it is fewer seconds, because each note also compares the worktree with those of other agents.
     """
     seconds = team.silence * RENEWED_AFTER
     return min(seconds, _NOTED_EVERY) if in_worktree else seconds
 
 
 def was_silent(store: Store, agent: Agent) -> bool:
-    """Whether the last sign of life noted for the agent is older than the usual time between two notes."""
+    """Whether the agent's last noted sign of life is longer ago than is usual for an agent at work."""
     return seconds_since(agent.last_seen or "", store.now()) > _NOTED_EVERY
 
 
 def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
-    """Whether the leases of the agent's tasks were renewed so lately that they need not be renewed again now."""
+    """Whether the leases of the agent's tasks were renewed so short a time ago that they are not due again."""
     return bool(agent.renewed_at) and seconds_since(agent.renewed_at or "", store.now()) < seconds_between_signs(team)
 
 
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
-    """Whether the agent *name* has given no sign of life for the team's `staleAfterSeconds`. If *since* is later than
-    the last sign of life, the seconds count from *since*. False if neither time is known.
+    """Whether the agent *name* has given no sign of life for the team's `staleAfterSeconds`. If the time *since* is
+    later than the last sign of life, the seconds count from *since*. If neither is known, return False.
     """
     return _is_long_ago(store, team, max(filter(None, (load(store, team.name, name).expected_at, since)), default=None))
 
 
 def is_around(store: Store, team: Team, agent: Agent) -> bool:
-    """Whether the agent is an active member and not silent."""
+    """Whether the agent is an active member and not silent: it has joined or given a sign of life within the team's
+    `staleAfterSeconds`.
+    """
     member = team.member(agent.agent)
     return member is not None and not _is_long_ago(store, team, agent.expected_at or member.joined_at)
 

@@ -62,8 +62,8 @@ def define(
 
 
 def refuse_name(name: str, team: Team) -> None:
-    """Refuse a name for a role if it is not valid, if it is that of a built-in role, or if another role has it in
-    another case.
+    """Refuse a name for a role if it is not valid, if a built-in role has it, or if another role has it with other
+    capitals.
     """
     names.check_name(name, "role")
     if name.lower() in (*roles.BUILT_IN, *roles.ALIASES):
@@ -74,8 +74,8 @@ def refuse_name(name: str, team: Team) -> None:
 
 
 def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
-    """Return the role that the role *name* is to extend. Refuse a role that is not defined, or that leads to the
-    leader's role or back to *name*.
+    """Return the role that *extends* means, which may be an alias. The role *name* is to extend it. Refuse a role that
+    is not defined, that extends the leader's role, or that extends *name* itself.
     """
     parent = roles.known_role(extends, team, caller.config)
     line = roles.lineage(parent, team, caller.config)

@@ -23,12 +23,12 @@ _STRENGTH = ("allow", "ask", "deny")
 
 
 def verdict(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Return `allow`, `ask` or `deny` for the *operation*: the stricter of the team's and the user's rule. If neither
-    has a rule, the operation's default decides.
+    """Return `allow`, `ask` or `deny` for the *operation*: the stricter of the team's rule and the user's rule. Deny is
+    stricter than ask, and ask is stricter than allow, so no team can allow what the user forbids. If neither has a
+    rule, the default of the operation decides.
 
-    A rule for the role itself counts before a rule for a role that it extends, and each of these before a rule for `*`.
-    The user's rule for the tool `*` covers operations that the user does not name. Deny is stricter than ask, and ask
-    than allow. So no team can allow what the user forbids.
+    A rule for the role itself counts before a rule for a role that it extends, and both count before a rule for `*`. If
+    the user has no rule for the operation, the user's rule for the tool `*` counts.
     """
     roles_by_default = may(operation)
     if role == HUMAN:
@@ -49,15 +49,17 @@ def verdict(role: str, operation: str, team: Team | None, config: Config | None)
 
 
 def by_role(rule: Mapping[str, str] | str) -> dict[str, str]:
-    """Return a *rule* as a table of decisions by role. A rule that is a single decision is for all roles, `*`."""
+    """Return a *rule* as a table of decisions by role. If the rule is a single decision, it becomes the decision for
+    `*`, which stands for all roles.
+    """
     return {"*": rule} if isinstance(rule, str) else dict(rule)
 
 
 def _nearest_rule(
     line: list[str], operation: str, definitions: Mapping[str, RoleDefinition], rules: Mapping[str, str]
 ) -> str:
-    """Return the decision on the operation for the first role in *line* that has a decision: in its definition, or in
-    *rules*. If none has, return the decision for `*`; empty if there is none either.
+    """Return the decision on the operation for the first role in *ancestry* that has a decision, in its definition or
+    in *rules*. If no role has one, return the decision for `*`, or an empty text if there is none.
     """
     for role in [*line, "*"]:
         decisions = [decision for name, decision in rules.items() if ALIASES.get(name, name) == role]
@@ -70,8 +72,8 @@ def _nearest_rule(
 
 
 def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
-    """Return the role and the roles that it extends, directly and through other roles. The last is a built-in role, or
-    `LOST` if one of the roles is not defined or extends itself.
+    """Return the role, the role that it extends, the role that this one extends, and so on up to a built-in role. If
+    one of the roles is not defined or extends itself, the last is `LOST` instead.
     """
     line = [role]
     while line[-1] not in BUILT_IN:
@@ -84,7 +86,7 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
 
 
 def definition_of(role: str, team: Team | None, config: Config | None) -> RoleDefinition | None:
-    """Return the team's definition of the role, or else the user's; None if neither defines it."""
+    """Return the team's definition of the role, or else the user's; None if there is no definition."""
     for table in _role_tables(team, config):
         if role in table:
             return table[role]
@@ -105,7 +107,7 @@ def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:
 
 
 def about(member: Member, team: Team, config: Config | None) -> str:
-    """Return some sentences for the member about its role and its skills; empty for a built-in role."""
+    """Return some sentences for the member about its role and its skills; an empty text for a built-in role."""
     if member.role in BUILT_IN:
         return ""
     definition = definition_of(member.role, team, config)
@@ -119,13 +121,15 @@ def about(member: Member, team: Team, config: Config | None) -> str:
 
 
 def role_for(name: str, team: Team | None, config: Config | None) -> str | None:
-    """Return the role with that name, or the built-in role of which it is an alias; None if there is no such role."""
+    """Return the role with that *name*. The name may also be an alias of a built-in role. Return None if there is no
+    such role.
+    """
     role = ALIASES.get(name, name)
     return role if role in BUILT_IN or definition_of(role, team, config) else None
 
 
 def known_role(name: str, team: Team, config: Config | None) -> str:
-    """Return the role for that *name*, as `role_for` does.
+    """Return the role with that *name*, which may also be an alias of a built-in role.
 
     Raises:
         InvalidValue: There is no such role; the hint names all roles.
@@ -256,7 +260,9 @@ def in_closed_teams(operation: str) -> bool:
 
 
 def instead(operation: str) -> str:
-    """Return what leaders can do instead of the *operation*, if they may not do it; empty if there is no advice."""
+    """Return advice for a leader or the human who may not do the *operation*: what to do instead. Empty if there is no
+    advice.
+    """
     return _INSTEAD.get(operation, "")
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class Setting:
-    """One setting: its default and its allowed values. These are *choices*, or any *name*, or any text (*prose*), or
-    else the numbers from *least* to *most*. A number of *seconds* may have a fraction, and may be given with a unit.
-    Other numbers count something, and are whole.
+    """One setting: its default and its allowed values. These are *choices*, any *name*, any text (*prose*), or the
+    numbers from *least* to *most*. A number of *seconds* may have a fraction, and may be given with a unit. All other
+    numbers are whole.
     """
 
     def __init__(
@@ -219,8 +219,8 @@ def every() -> dict[str, Setting]:
 
 
 def find(key: str) -> Setting | None:
-    """Return the setting with that name; None if there is none. Extensions are asked only if the core has no such
-    setting.
+    """Return the setting with the name *key*; None if there is no such setting. Extensions, which have settings too,
+    are loaded only if the core has no such setting.
     """
     return SETTINGS.get(key) or extensions.settings().get(key)
 
@@ -243,17 +243,17 @@ def known(key: str) -> Setting:
 
 
 def lands_by_itself(team: Team) -> bool:
-    """Whether completed tasks are queued to land at once, by the team's setting `landing` of the extension for
-    landing.
+    """Whether each completed task is queued at once to be merged into the team's branch. The team's setting `landing`,
+    which belongs to an extension, says so.
     """
     return team.settings.get("landing") == "completed"
 
 
 def refuse_persons(key: str, caller: Caller) -> None:
-    """Refuse an agent that changes the setting *key*, if only the human may change it.
+    """Refuse an agent that wants to change a setting which only the human may change.
 
     Raises:
-        NotAllowed: Only the human may change the setting, and the caller is an agent.
+        NotAllowed: Only the human may change the setting *key*, and the caller is an agent.
     """
     setting = find(key)
     if setting and setting.of_person and not caller.is_human:
@@ -264,13 +264,15 @@ def refuse_persons(key: str, caller: Caller) -> None:
 
 
 def is_default(word: str) -> bool:
-    """Whether *word*, the new value of a setting, stands for the default: it is empty."""
+    """Whether *word*, the new value of a setting, means that the default is to count again. Only an empty text means
+    this.
+    """
     return not word
 
 
 def changed_table(table: dict[str, Any], key: str, word: str) -> dict[str, Any]:
-    """Return the table of settings with the value that *word* means for *key*; without the key if *word* stands for the
-    default.
+    """Return the *table* of settings with the value that *word* means for *key*. If *word* is empty, return the table
+    without *key*, so that the default counts.
 
     Raises:
         InvalidValue: There is no such setting, or it can't have this value.
@@ -306,7 +308,7 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
 
 
 def _notices_of_rules(team: Team, by: str) -> list[Owed]:
-    """Return the notices of the team's new rules to all members except *by*, the member who set the rules."""
+    """Return the notices that the member *by* changed the team's rules: one for each other member."""
     rules = team.settings.get(RULES)
     body = f"{by} set the rules of the team:\n{rules}" if rules else f"{by} removed the rules of the team"
     uid = f"rules-{os.urandom(6).hex()}"
@@ -318,12 +320,12 @@ def _notices_of_rules(team: Team, by: str) -> list[Owed]:
 
 
 def value(team: Team, key: str) -> Value:
-    """Return the team's value of a setting, or the default of the setting."""
+    """Return the team's value of a setting; if the team has none, the default of the setting."""
     return team.settings[key] if key in team.settings else known(key).default
 
 
 def of_user(config: Config) -> dict[str, Value]:
-    """Return the values that the user's configuration gives to settings: a new team starts with these values.
+    """Return the values that the user's configuration gives to settings. A new team starts with these values.
 
     Raises:
         DamagedRecord: A key is not the name of a setting, or its value is not valid; the error names it.

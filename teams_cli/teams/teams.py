@@ -23,8 +23,8 @@ SILENCE = 900
 
 
 class Member(Record):
-    """An agent of a team. Its entry stays in the file after it left, so that no other agent gets its name. *launcher*
-    is the process that started the agent.
+    """An agent of a team. The entry stays in the file after the agent left, so that no other agent gets its name.
+    *launcher* is the process that started the agent.
     """
 
     agent_id: Name
@@ -48,7 +48,7 @@ class Member(Record):
 
 
 class Grant(Record):
-    """A permission that the human gave an agent for ever: to do an operation whose rule is `ask`."""
+    """A permission that the human gave an agent for good: to do an operation although its rule is `ask`."""
 
     agent: Name
     operation: Word
@@ -78,15 +78,15 @@ class Team(Record):
     owed: list[Owed] | None = None
 
     def uncopied(self) -> Team:
-        """Return the team without the notes about its copies."""
+        """Return the team without the notes that say where it was copied to, and in what state it was before."""
         return self.having(copied_to=None, state_before=None, copy_=None)
 
     def find(self, agent: str) -> Member | None:
-        """Return the member with that name, even if it left; None if there never was such a member."""
+        """Return the member with that name, even if it left; None if there was never such a member."""
         return next((member for member in self.roster() if member.agent_id == agent), None)
 
     def member(self, agent: str) -> Member | None:
-        """Return the active member with that name; None if there is none."""
+        """Return the active member with that name; None if there is no such member."""
         member = self.find(agent)
         return member if member and member.active else None
 
@@ -99,7 +99,9 @@ class Team(Record):
         return [member.agent_id for member in self.roster() if member.active]
 
     def names_in_words(self, *more: str) -> str:
-        """Return the names of the active members, and the names in *more*, as text for an error."""
+        """Return the names of the active members and the names *more* with commas between them, to be shown in an
+        error.
+        """
         return ", ".join([*self.active_names(), *more]) or "none has joined yet"
 
     def roster(self) -> list[Member]:
@@ -115,7 +117,9 @@ class Team(Record):
         return any(grant.agent == agent and grant.operation == operation for grant in self.grants)
 
     def with_member(self, member: Member) -> Team:
-        """Return the team with *member*. It takes the place of an old member with the same name, or else comes last."""
+        """Return the team with *member*. If a member with the same name is in the list, *member* replaces it; else it
+        is put last.
+        """
         members = {old.agent_id: old for old in self.members}
         return self.having(members=list({**members, member.agent_id: member}.values()))
 
@@ -151,7 +155,9 @@ def get(store: Store, team: str) -> Team:
 
 
 def is_member(store: Store, team: Team, name: str) -> bool:
-    """Whether the agent *name* is an active member now. It may have joined after *team* was read."""
+    """Whether the agent *name* is an active member now. If *team* lacks this member, the team is read again, because
+    the agent may have joined since.
+    """
     return bool(team.member(name) or get(store, team.name).member(name))
 
 
@@ -165,9 +171,7 @@ def all_of(store: Store, problems: list[errors.TeamsError]) -> Iterator[Team]:
 
 
 def nearest(name: str, known_names: Sequence[str]) -> str:
-    """Return the name in *known_names* that was probably meant by *name*, which is not known; empty if none is
-    similar.
-    """
+    """Return the name in *known_names* that somebody who wrote *name* probably meant; empty if none is similar."""
     from difflib import get_close_matches  # its import takes long, and only refusals need it
 
     same = [known for known in known_names if known.lower() == name.lower()]
@@ -176,7 +180,7 @@ def nearest(name: str, known_names: Sequence[str]) -> str:
 
 
 def get_recipient(team: Team, name: str) -> str:
-    """Return the name of the active member that *name* means; `leader` means the leader.
+    """Return the name of the active member or human that *name* means; `leader` means the leader.
 
     Raises:
         AgentNotFound: There is no such member; the hint names the active members.
@@ -200,5 +204,5 @@ def get_recipient(team: Team, name: str) -> str:
 
 
 def now(store: Store) -> str:
-    """Return the store's time in the form of the files."""
+    """Return the store's time as text, in the form in which records have it."""
     return rfc3339(store.now())

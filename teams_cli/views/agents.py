@@ -1,4 +1,6 @@
-"""The agents of a team as lists show them: in what state, at work on what, in what trouble; and what needs a person."""
+"""The agents of a team as lists show them, with their state, tasks and trouble; and the failures and messages that need
+a person.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,8 @@ def sessions_by_agent(store: Store, team: Team, problems: list[errors.TeamsError
 def agent_rows(
     store: Store, team: Team, problems: list[errors.TeamsError], started: Mapping[str, Session] | None = None
 ) -> list[Row]:
-    """Return a row for each member that has not left, in the order of joining, with its session if `teams` started it.
-    *started* are the sessions by agent, if the caller has read them.
+    """Return a row for each member that has not left, in the order of joining. If `teams` started the member, the row
+    has its session. *started* has the sessions by agent; if it is None, they are read from the store.
 
     A member that can't be read is left out, and the error is added to *problems*.
     """
@@ -122,11 +124,12 @@ def _unread_counts(
 
 
 def state_of(store: Store, team: Team, member: Member, agent: Agent, session: Session | None, is_busy: bool) -> str:
-    """Return the state of a member for lists, by the first of the following rules that applies.
+    """Return the state of a member, as lists show it. The first of these rules that applies decides.
 
-    A member that was stopped is `stopped`. With a session, it is `limited` while its provider refuses requests,
-    `active` until the session ends, then `failed` if the session failed or was lost, else `idle`. Without a session, it
-    is `stale` if its process is gone or it was silent for too long, `active` if *is_busy* is set, else `idle`.
+    A member that was stopped is `stopped`. If it has a session, it is `limited` while its provider refuses requests,
+    and `active` until the session ends. After that, it is `failed` if the session failed or was lost, else `idle`. If
+    it has no session, it is `stale` if its process is gone or it was silent for too long, `active` if *is_busy* is set,
+    else `idle`.
     """
     if member.stopped_by or (session and session.ended and session.outcome == "stopped"):
         return "stopped"
@@ -145,10 +148,11 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, session: Se
 def trouble_of(
     row: Row, open_questions: list[Question], plan_by_author: Mapping[str, str], missed: Mapping[str, str]
 ) -> tuple[str | None, str | None]:
-    """Return a word for the trouble of a listed agent (`waiting` if it waits for a person or an agent), and the reason.
-    Either is None if there is none.
+    """Return a word for the trouble of the agent in *row*, such as `limited` or `waiting`, and the reason. If the agent
+    has no trouble, both are None. If the reason is not known, it is None.
 
-    *plan_by_author* has the undecided plan of each agent. *missed* is the result of the function `missed`.
+    *plan_by_author* has the id of each agent's undecided plan. *missed* has for each agent the id of a task in which
+    its silence matters.
     """
     name, session = row["name"], row.get("session") or {}
     if row["state"] == "limited":
@@ -169,8 +173,8 @@ def trouble_of(
 
 
 def missed(all_tasks: list[Task]) -> dict[str, str]:
-    """Return the agents whose silence matters, each with the id of the task that it has, or that it lost because it was
-    silent.
+    """Return for each agent whose silence matters the id of the task that it claimed last. Its silence matters if it
+    still has the task, or lost it by being silent.
     """
     newest: dict[str, tuple[str, str]] = {}
     """For each agent the time of its newest claim, and the task."""
@@ -182,13 +186,14 @@ def missed(all_tasks: list[Task]) -> dict[str, str]:
 
 
 def reason(task: Task) -> str:
-    """Return why the task failed; of a long explanation only the end, for which a card has room."""
+    """Return why the task failed. Only the end of a long explanation is returned, because the board has little room."""
     return attempts.why_failed(task)[-_MOST_OF_REASON:]
 
 
 def spans_of_work(task: Task) -> list[list[str | None]]:
-    """Return who worked on the task, from its notes: for each claim the owner, the begin, the end and the outcome. Of a
-    claim that still holds, the end and the outcome are None.
+    """Return the periods of work on the task, from its notes. Each is a list [owner, begin, end, outcome]. A period
+    begins with a claim, or with a rejection, after which the owner continues. While the owner is at work, the end and
+    the outcome are None.
     """
     spans: list[list[str | None]] = []
     for note in task.notes:
@@ -204,8 +209,8 @@ def spans_of_work(task: Task) -> list[list[str | None]]:
 
 
 def failures(graph: Graph) -> list[Row]:
-    """Return a row for each task that failed, and for each cancelled task that blocks others; those that block most
-    come first.
+    """Return a row for each task that failed, and for each cancelled task that blocks others. Tasks that block many
+    others come first.
     """
     counts = graph.waiting_counts()
     rows: list[Row] = []
@@ -218,7 +223,9 @@ def failures(graph: Graph) -> list[Row]:
 
 
 def letters(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Message]:
-    """Return the newest open messages that agents wrote to the person. Notices, plans and requests are left out."""
+    """Return the newest unhandled messages to the person. Only messages in an agent's own words count, so notices,
+    plans and requests are left out.
+    """
     inbox = inboxes.load_with_new(store, team, HUMAN, problems)
     numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _MOST_LETTERS :]
     newest = store.fetch(team, messages.MESSAGE, numbers, problems) if numbers else []

@@ -1,4 +1,6 @@
-"""The board of a team: what a person needs to see to look after it, as documents. They are computed, never stored."""
+"""The board of a team: documents with what a person needs to see to look after the team. They are computed, never
+stored.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +45,12 @@ _LATEST_STATUSES = 3
 def board(store: Store, team: Team, config: Config, problems: Problems) -> dict[str, Any]:
     """Return the team as one document with all that the person may see and change.
 
-    It has all unfinished tasks and the newest 100 finished ones, the newest 200 messages, and the open questions and
-    shutdown requests. It has the undecided plans and the newest 20 decided ones, the landings in progress and the
-    newest 50 others, and the first lines of the pages.
+    The document has all unfinished tasks and the newest 100 finished ones, the newest 200 messages, and the open
+    questions and shutdown requests. It has the undecided plans and the newest 20 decided ones, the landings in progress
+    and the newest ended ones, and the first lines of the pages.
 
-    `moves` has for each task the statuses that the person may give it. A task in progress is moved by releasing it, any
-    other by updating it.
+    `moves` has for each task the statuses that the person may give it. The person moves a task in progress by releasing
+    it, and any other task by updating it.
     """
     all_tasks = _current_tasks(store, team, problems)
     shown = of_interest(all_tasks)
@@ -90,8 +92,8 @@ def _newest_messages(store: Store, team: str, after: int, most: int, problems: P
 
 
 def agent_rows(store: Store, team: Team, problems: Problems) -> list[dict[str, Any]]:
-    """Return the rows of the agents as lists show them, with the worktrees, pauses and failures of the agents that
-    `teams` started.
+    """Return a row for each agent, as `agents.agent_rows` does, but with more fields about its session: its worktree,
+    whether it is paused, its failure and others. If `teams` did not start the agent, these fields are empty.
     """
     started = agents.sessions_by_agent(store, team, problems)
     rows = agents.agent_rows(store, team, problems, started)
@@ -108,7 +110,7 @@ def agent_rows(store: Store, team: Team, problems: Problems) -> list[dict[str, A
 
 
 def of_interest(all_tasks: list[Task], newest: int = FINISHED) -> list[Task]:
-    """Return the tasks that are not finished, and as many as *newest* of those that finished last."""
+    """Return the unfinished tasks, and the *newest* finished ones: this number of tasks that finished last."""
     finished = [task for task in all_tasks if task.status in tasks.FINISHED]
     finished.sort(key=lambda task: task.completed_at or task.updated_at or "")
     kept = {task.id for task in finished[-newest:]}
@@ -124,7 +126,7 @@ def plans_of_interest(store: Store, team: Team, problems: Problems) -> list[dict
 
 
 def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
-    """Return the team at a glance, as a document: the progress of the work, what waits for the person, what failed, the
+    """Return one view of the team as a document: the progress of the work, what waits for the person, what failed, the
     agents, the most important tasks, and the newest messages.
     """
     team = teams.get(store, team_name)
@@ -155,8 +157,8 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
 def _with_trouble(
     row: dict[str, Any], open_questions: list[Question], plan_by_author: dict[str, str], missed: dict[str, str]
 ) -> dict[str, Any]:
-    """Return the agent's row with the fields `trouble` and `why`. They are None if the agent has no trouble, or there
-    is no reason to name.
+    """Return the agent's *row* with two more fields. `trouble` is a word for its trouble, None if it has none. `why` is
+    the reason, None if it is not known.
     """
     trouble, why = agents.trouble_of(row, open_questions, plan_by_author, missed)
     return {**row, "trouble": trouble, "why": why}
@@ -165,7 +167,9 @@ def _with_trouble(
 def _for_person(
     open_questions: list[Question], proposed: list[Plan], letters: list[Message], all_tasks: list[Task]
 ) -> list[dict[str, Any]]:
-    """Return a row for each question, plan, review and message that waits for the person, in this order."""
+    """Return a row for each thing that waits for the person: questions, plans, reviews and messages. Questions for
+    whose answer nobody waits any more come after the other questions.
+    """
     to_answer = sorted((q for q in open_questions if HUMAN in q.waiting_for), key=lambda q: q.is_abandoned)
     return [
         *(
@@ -183,8 +187,8 @@ def _waiting(kind: str, key: str, sender: str, text: str, **more: Any) -> dict[s
 
 
 def _foremost(all_tasks: list[Task]) -> list[dict[str, Any]]:
-    """Return the most important tasks as documents: first those in progress, then those in review, ready or blocked,
-    then those that ended, failed ones first.
+    """Return the most important tasks as documents, sorted by their state: in progress, in review, ready, blocked,
+    failed, completed, cancelled.
     """
     status_of = dependencies.among(all_tasks)
     unfinished = [task for task in all_tasks if task.status not in tasks.FINISHED]
@@ -200,11 +204,11 @@ def _foremost(all_tasks: list[Task]) -> list[dict[str, Any]]:
 
 
 def rows(store: Store, team: Team, config: Config, finished: int, problems: Problems) -> dict[str, Rows]:
-    """Return the team as the person may see and change it, as tables. Each table has rows by key.
+    """Return what the person may see and change in the team, as tables. Each table has rows by key.
 
-    Of the finished tasks it has as many as *finished*, the newest, and those that failed or block others. Descriptions
-    of tasks and older statuses of agents are left out: a client asks for them when somebody opens the task or the
-    agent.
+    The table of tasks has all unfinished tasks, the newest finished ones (as many as *finished*), and older ones that
+    failed or block others. It lacks the descriptions of tasks, and the table of agents lacks older statuses: a client
+    requests these when somebody opens the task or the agent.
     """
     all_tasks = _current_tasks(store, team, problems)
     open_questions = _open_questions(store, team.name, problems)
@@ -233,6 +237,9 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: Prob
 
 
 def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int) -> Rows:
+    """Return, by id, the cards of the tasks that the board shows. These are the unfinished tasks, the newest finished
+    ones (*finished* is their number), the failed ones, and cancelled ones that block others.
+    """
     agent_of = {agent.agent: agent for agent, _ in store.scan(team.name, presence.AGENT, [])}
     person = Caller(HUMAN, config=config)
     all_tasks = list(graph.tasks.values())
@@ -251,8 +258,8 @@ def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int
 
 
 def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str, Any]:
-    """Return the fields of the task that its card on the board shows. Empty fields are left out, except for
-    `blocked`.
+    """Return the fields of a task that the board shows, without empty ones. *waiting* is the number of tasks that wait
+    for this one, and *moves* has the statuses to which the person may move it.
     """
     blockers = graph.open_blockers.get(task.id, [])
     check = checks.of(task)
@@ -290,8 +297,8 @@ def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str,
 
 
 def letter(message: Message, whole: bool = False) -> dict[str, Any]:
-    """Return the message as a document. A long message is cut, and `length` has its full length, unless *whole* is
-    set.
+    """Return the message as a document. If its text is long, it is cut, and `length` is its full length. With *whole*,
+    it is not cut.
     """
     document = message.to_json()
     if not whole and len(message.message) > _MESSAGE:
@@ -300,7 +307,9 @@ def letter(message: Message, whole: bool = False) -> dict[str, Any]:
 
 
 def newest(store: Store, team: str, after: int, most: int, problems: Problems) -> list[dict[str, Any]]:
-    """Return the newest messages with numbers above *after* as documents, at most *most* of them. Long ones are cut."""
+    """Return the newest messages with numbers above *after* as documents, at most *most* of them. Long messages are
+    cut.
+    """
     return [letter(message) for message in _newest_messages(store, team, after, most, problems)]
 
 

@@ -68,7 +68,9 @@ def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -
 
 
 def outside(store: Store, team_name: str, caller: Caller, own_teams: Sequence[str] = ()) -> Document:
-    """Return the brief for a caller that is in no team, or that is in several, *own_teams*, and named none of them."""
+    """Return the brief for a caller whose team is not known: the caller is in no team, or named a team that does not
+    exist. *own_teams* is given if it is in several teams and named none of them.
+    """
     all_teams = store.teams()
     document: Document = {"agent": caller.name, "role": None, "team": team_name or None, "teams": all_teams}
     if own_teams:
@@ -78,8 +80,8 @@ def outside(store: Store, team_name: str, caller: Caller, own_teams: Sequence[st
 
 
 def _for_first_look(team: Team, caller: Caller) -> Document:
-    """Return the sentence about the caller's role, and the rules of the team. They are shown only once, because members
-    are notified of changes.
+    """Return a sentence about the caller's role, and the rules of the team. They are shown only in the caller's first
+    brief, because notices report later changes.
     """
     member = team.member(caller.name)
     about = roles.about(member, team, caller.config) if member else ""
@@ -88,8 +90,8 @@ def _for_first_look(team: Team, caller: Caller) -> Document:
 
 
 def _pages(store: Store, team: Team, name: str, once_shown: OnceShown) -> Document:
-    """Return the pages that others changed since the caller last looked. They are recorded as seen once the answer was
-    shown.
+    """Return the pages that others changed since the agent *name* last looked. Once the answer was shown, these pages
+    are recorded as seen.
     """
     unseen = pages.unseen(store, team.name, name)
     if not unseen:
@@ -101,6 +103,9 @@ def _pages(store: Store, team: Team, name: str, once_shown: OnceShown) -> Docume
 
 
 def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> Document:
+    """Return the caller's role and the state of the team. `going` says whether work is under way or can begin. *lands*
+    says that a completed task is still to be merged, which counts as work.
+    """
     standing, member = standing_of(team, caller), team.find(caller.name)
     counts = {status: count for status, count in overview.counts.items() if count}
     can_be_done = counts.get("pending", 0) > len(overview.stuck)
@@ -125,8 +130,10 @@ def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> 
 def _own_tasks(
     store: Store, team: Team, caller: Caller, agent: Agent, overview: Overview, all_plans: list[Plan]
 ) -> Document:
-    """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim. The first task
-    is shown with its description until the caller has claimed one.
+    """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim.
+
+    If the caller has not claimed a task since it joined, its first task was given to it, and it has not seen the
+    description. Then the description is added.
     """
     held = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
     rows = work.rows_of(store, team, held, all_plans)
@@ -151,7 +158,10 @@ def _own_tasks(
 def _waiting(
     store: Store, team: Team, caller: Caller, all_plans: list[Plan], rules_shown: bool, once_shown: OnceShown
 ) -> Document:
-    """Return the requests, mail, questions, reviews and plans that wait for the caller."""
+    """Return what waits for the caller: mail, questions, reviews, plans to decide, a request to shut down, and its own
+    messages that nobody acknowledged in time. If *rules_shown* is set, this brief shows the team's rules, so that a
+    notice about the rules is left out.
+    """
     name, standing = caller.name, standing_of(team, caller)
     to_decide: list[Plan] = []
     if standing and (standing.leads or caller.is_human):
@@ -185,11 +195,11 @@ def _waiting(
 
 
 def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: OnceShown) -> Document:
-    """Return the caller's unread and unanswered mail, and its new notices, which are marked as read once the answer was
-    shown.
+    """Return the caller's unread and unanswered mail, and its new notices. `toAnswer` is the id of the first question
+    in the mail.
 
-    Notices about what the brief shows itself, *shown*, are left out and marked as read, too. `toAnswer` is the id of
-    the first question in the mail.
+    Two kinds of notices are left out: outdated notices, and notices about a subject in *shown*, because another part of
+    the brief shows it. Once the answer was shown, all notices that it showed or left out are marked as read.
     """
     is_open = team.state != "closed"
     if team.member(name) and is_open:
@@ -228,7 +238,7 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: Once
 
 
 def _fitting(notices: list[Message]) -> list[Message]:
-    """Return the notices, the oldest first, that can be shown whole within the limit. The others stay unread."""
+    """Return the notices that can be shown in full within the limit of characters. The oldest are taken first."""
     shown: list[Message] = []
     for message in notices:
         if sum(len(each.message) + 1 for each in [*shown, message]) <= _NEWS:
@@ -247,8 +257,8 @@ def _to_review(store: Store, team: Team, caller: Caller) -> list[str]:
 
 
 def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: OnceShown) -> Document:
-    """Return the tasks that others ended since the caller last looked, and the number of other changes. They are
-    recorded as seen once the answer was shown.
+    """Return the tasks that others ended since the caller last looked, and the number of other changes. Once the answer
+    was shown, all these changes are recorded as seen.
     """
     name = caller.name
     entries = list(store.history(team.name, agent.looked_to or 0))
@@ -274,8 +284,8 @@ def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: O
 
 
 def _finished(entry: Document) -> Document:
-    """Return a document about the task that ended, from an *entry* of the history: its owner, its status, and whether a
-    review or a check confirmed it.
+    """Return a row about the task that ended according to this *entry* of the history. It has the task's id, owner and
+    status, and says whether the task passed a check. If another member accepted the task, it names this member.
     """
     actor = entry.get("actor")
     owner = entry.get("owner", actor)

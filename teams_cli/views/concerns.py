@@ -1,7 +1,7 @@
-"""Waiting for anything that concerns an agent, and noting what it has been shown.
+"""Waiting for anything that concerns an agent, and recording what the agent was shown.
 
-Events come as messages: a plan, a shutdown, a lost claim, an edit, the end of a task of the leader's team. States (see
-`facts`) are reported once, and again after they were different meanwhile.
+Messages report events, such as a plan, a lost claim or an edit. Facts (see `facts`) report states, such as that a task
+is ready: once, and again only if the state changed in between.
 """
 
 from __future__ import annotations
@@ -42,12 +42,14 @@ _HELD = "held"
 
 
 class Wanted:
-    """The events that end a wait.
+    """The kinds of news that end a wait.
 
-    With *needed*, good news does not end the wait. It is reported with the next event that asks for something, or when
-    the wait times out (see `work.can_wait`). With *claims_ready*, a ready task is reported even if it was before. With
-    *for_work*, mail that asks for nothing is reported only together with a task. *completed* is a number of completed
-    tasks at which the wait ends, too.
+    With *needed*, the wait does not end for news that asks nothing of the reader, for example that a task was
+    completed. With *for_work*, mail that asks for nothing does not end the wait of an agent without a task. Such news
+    is shown when something else ends the wait, or when the wait times out.
+
+    With *claims_ready*, a ready task is reported even if it was reported before. If *completed* is a number, the wait
+    also ends when that number of tasks is completed.
     """
 
     def __init__(
@@ -73,11 +75,14 @@ def wait(
     again: str = steps.WAIT,
     tend: Callable[[Alarm], object] | None = None,
 ) -> Document:
-    """Block until there is something new that concerns the caller. Return all of it, with the next command.
+    """Block until something new concerns the caller. Return all news, with the next command.
 
-    Messages are shown in full, and marked as read *once_shown*. A caller in no team waits until there is one to join.
-    If several agents wait for work, each is offered another task. *tend* is called before each look, for changes that
-    no topic announces. *again* is the command that waits longer.
+    Messages are returned in full. A caller that is no member waits only until the team exists. If several agents wait
+    for work, each is offered a different task.
+
+    *wanted* says which news ends the wait. *once_shown* takes the functions that mark the news as read; they are called
+    after the answer. *say* shows a line during the wait, and *tend* is called before each look for news. *again* is the
+    command that the answer names for a longer wait.
 
     Raises:
         WaitRanOut: Nothing happened within *timeout* seconds.
@@ -113,8 +118,8 @@ def wait(
 class Lookout:
     """Looks for the facts and messages that concern the caller and that are *wanted*.
 
-    If *waits* is set, the caller's record says, for other agents, that the caller waits for work. It does so only if no
-    mail ends the wait at once.
+    With *waits*, the caller's record shows other agents that the caller waits for work. It does not if unread mail ends
+    the wait at once.
     """
 
     def __init__(
@@ -142,7 +147,9 @@ class Lookout:
         """Unread messages for which the answer had no room."""
 
     def _announce_wait(self, facts: Facts) -> None:
-        """Record once, for other agents, that the caller waits for work, if it may claim tasks and has none."""
+        """Record that the caller waits for work, if it may claim tasks and has none. The record is written at most
+        once, and other agents read it.
+        """
         if not self._must_announce_wait:
             return
         self._must_announce_wait = False
@@ -154,7 +161,7 @@ class Lookout:
             pass
 
     def end(self) -> None:
-        """Record, for other agents, that the caller no longer waits."""
+        """Remove the caller's record that it waits for work, which other agents read."""
         if self._has_announced_wait:
             try:
                 self._note_agent(waiting=None)
@@ -170,11 +177,11 @@ class Lookout:
         return Facts(self.store, team, self.caller, self.alarm, self.offer_times, kinds)
 
     def before_sleep(self, say: Callable[[str], None] | None) -> None:
-        """Before the first sleep, notify the agents whose answer the caller waits for, and let a leader know if there
-        is no other member.
+        """Before the first sleep, notify the agents whose answer the caller waits for. If the caller is a leader and no
+        other member has joined, call *say* with a sentence about this.
 
-        This also loads the modules that the end of the sleep needs, because another version may be installed in the
-        meantime.
+        Also load the modules that are needed after the sleep, because another version of the program may be installed
+        meanwhile.
         """
         from teams_cli.tasks import overviews  # noqa: F401
         from teams_cli.views import standing
@@ -208,8 +215,8 @@ class Lookout:
         return frozenset(topics)
 
     def look(self) -> Document:
-        """Return what concerns the caller now and was not reported before; empty if nothing does. `next` is the command
-        that follows. The report is recorded only after the answer was shown.
+        """Return what concerns the caller now and was not reported before, with the next command in `next`. Without
+        news, the document is empty. The news is recorded as reported only after the answer was shown.
         """
         try:
             team = teams.get(self.store, self.team)
@@ -240,7 +247,7 @@ class Lookout:
         return {**news, "moreMessages": self._unshown} if self._unshown else news
 
     def _refuse_excluded(self, team: Team, is_stranger: bool) -> None:
-        """Refuse a caller that was shut down or may not read messages, and anybody if the team is closed."""
+        """Refuse a caller that may not read messages, a caller that was shut down, and any caller in a closed team."""
         if not is_stranger:
             require(self.store, self.team, self.caller, "read-messages")
         elif (former := team.find(self.caller.name)) and former.stopped_by:
@@ -251,6 +258,9 @@ class Lookout:
             overviews.refuse_closed(self.store, team)
 
     def _news(self, team: Team, agent: presence.Agent, kinds: Collection[str]) -> tuple[list[Document], list[Document]]:
+        """Return two lists: the facts and the messages to show. If both are empty, record that the caller waits for
+        work. The functions that record what was shown are added to `self._notes`.
+        """
         facts, mailbox = self._facts(team, kinds), self._mailbox()
         if not mailbox.unread(quiet=True):
             self._announce_wait(facts)
@@ -271,7 +281,9 @@ class Lookout:
         return happened, messages
 
     def news_after_timeout(self, waited: float) -> Document:
-        """Return the news that did not end the wait, which has timed out, with a description of the state of the work.
+        """The wait timed out: return the news that did not end it, with a description of the state of the work.
+        `timedOut` has the seconds of the wait. If the caller waited until a number of tasks is completed, `timedOut`
+        also says how many are missing.
 
         Raises:
             WaitRanOut: There is no such news, or the caller *waited* no time.
@@ -294,10 +306,11 @@ class Lookout:
     def _mail(
         self, team: Team, mailbox: inboxes.Mailbox, subjects: set[str], agent: presence.Agent, is_busy: bool
     ) -> list[Document]:
-        """Return the unread messages in full, as many as are shown at a time.
+        """Return the unread messages in full, but not more than are shown at a time. Once shown, they are marked as
+        read.
 
-        A message is left out if it is outdated, if a fact about one of the *subjects* says the same, or if it asks for
-        nothing and another answer showed it whole.
+        Three kinds of messages are left out: outdated notices; notices about one of the *subjects*, because a fact
+        reports the news as well; and messages that ask for nothing and were shown in full before.
         """
         name, numbers = self.caller.name, mailbox.unread(quiet=True)[:_MOST_MESSAGES]
         if not numbers:
@@ -331,7 +344,10 @@ class Lookout:
         return steps.after_message(message.to_document(), team.leader, subject)
 
     def _can_wait(self, team: Team, messages: list[Message], awaits_shutdowns: bool, is_busy: bool) -> bool:
-        """Whether none of the messages is a reason to end the wait."""
+        """Return whether none of the *messages* has to end the wait. A message need not end it if it is for later.
+        Depending on what is wanted, this also holds for a message that asks for nothing now. *is_busy* says that the
+        caller has a task.
+        """
 
         def may_ask(message: Message) -> bool:
             if message.type == "broadcast":  # which may ask for something in any words
@@ -344,7 +360,9 @@ class Lookout:
         return not asking or (self.wanted.needed and work.can_wait(asking, awaits_shutdowns))
 
     def _unreported(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Document]:
-        """Return the facts that hold now and were not reported since they became true."""
+        """Return the facts that hold now and were not reported to the caller before. If a ready task is offered, this
+        is recorded at once. That the other facts were reported is recorded after the answer was shown.
+        """
         reported = facts.still_reported(agent, ready_again=self.wanted.claims_ready)
         present = self._present(facts, reported, agent) | self._held(facts, reported, has_mail)
         if facts.offer:
@@ -371,10 +389,10 @@ class Lookout:
         return completed | facts.ready(reported) | facts.done(reported) | leading.present(reported)
 
     def _held(self, facts: Facts, reported: set[str], has_mail: bool) -> FactsByKey:
-        """Return the fact that the caller has a task in progress although it wants to claim one.
+        """Return the fact that the caller has a task in progress, for a caller that waits in order to claim one.
 
-        The fact is reported once, because the caller may wait for something that nobody knows of. It is not reported
-        with mail, which may be what the caller waits for.
+        The fact is reported only once, because the caller may wait for something outside the team. It is not reported
+        to a caller that has mail, because the caller may have waited for this mail.
         """
         reported_held: FactsByKey = {key: None for key in reported if key.startswith(work.HELD)}
         if not self.wanted.claims_ready or has_mail or not (facts.works and facts.held()):
@@ -383,8 +401,8 @@ class Lookout:
         return reported_held if held is None else {held.key: fact(_HELD, held.task.id, held.text, held.step)}
 
     def _note_shown(self, keys: list[str], offer: str | None) -> None:
-        """Record the facts that the agent was shown, in place of earlier ones, and the *offer* of a ready task. Of the
-        messages that it was shown whole, the newest stay recorded.
+        """Record the *keys* of the facts that the agent was shown, in place of the earlier keys. If a ready task was
+        offered, *offer* is its key. Only the newest ids of messages that were shown in full are kept in the record.
         """
         offered: Document = {"ready_at": teams.now(self.store)} if offer else {"offered": None, "offered_at": None}
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
@@ -396,8 +414,8 @@ class Lookout:
         upsert(self.store, self.team, presence.AGENT, name, fresh, change)
 
     def _pages(self) -> list[Document]:
-        """Return a fact for each page that others changed since the caller looked. If there are many, the last fact
-        gives the number of the others.
+        """Return a fact for each page that others changed since the caller looked. If there are many pages, the last
+        fact says how many more changed.
         """
         from teams_cli.teams import pages
 
@@ -409,8 +427,8 @@ class Lookout:
 
 
 def _with_next(happened: list[Document], messages: list[Document], default_step: Callable[[], str]) -> Document:
-    """Return the news with the first next command that a message or fact names, else with the one that *default_step*
-    returns.
+    """Return the news with the next command. This is the first command that a message or a fact names. If none names
+    one, it is the command that *default_step* returns.
     """
     steps_named = [each["next"] for each in [*messages, *happened] if each["next"]]
     return {"happened": happened, "messages": messages, "next": steps_named[0] if steps_named else default_step()}

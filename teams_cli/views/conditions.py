@@ -1,4 +1,6 @@
-"""Waiting for a condition: a task or all are finished, a plan is decided, mail is there, an agent is done."""
+"""Waiting for a condition: a task is finished, all tasks are, a plan is decided, a message is there, an agent is
+done.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +38,13 @@ _NEXT_LOOK_AT_REQUEST = 30.0
 class Condition:
     """A condition to wait for.
 
-    *look* returns a document if the condition holds, else None. It also sets the alarm for the time at which the
-    condition may come true without a change. *topics* are the topics of changes after which it may hold. *name* is its
-    key in JSON. *what* is its wording in text, empty for a condition that the caller did not ask for. When the wait
-    times out, *state* describes what was waited for, and *advice* is a sentence about what to do. Unless *while_open*
-    is cleared, the wait also ends when the team is closed.
+    The function *look* returns a document if the condition holds, else None. If the condition may come true because
+    time passes, *look* sets the alarm for that time. It may also come true by a change with one of the *topics*. *name*
+    stands for the condition in JSON, and *what* in sentences. *what* is empty if the caller did not ask for the
+    condition.
+
+    When the wait times out, the function *state* describes what was waited for, and *advice* is a sentence about what
+    to do. If the team is closed, the wait ends with an error, unless *while_open* is false.
     """
 
     def __init__(
@@ -80,11 +84,11 @@ def wait(
     timeout: float | None,
     say: Callable[[str], None] | None = None,
 ) -> Document:
-    """Block until one of the conditions holds, and return its document. If the caller asked for several, `because`
-    names those that hold.
+    """Block until at least one of the conditions holds, and return its document. If the caller asked for several
+    conditions, `because` in the document names those that hold.
 
     Raises:
-        WaitRanOut: None held within *timeout* seconds.
+        WaitRanOut: No condition held within *timeout* seconds.
         WrongState: The team is closed, and a condition needs an open team.
     """
     alarm = Alarm()
@@ -111,8 +115,8 @@ def wait(
 
 
 def _hint_after_timeout(conditions: Sequence[Condition]) -> str:
-    """Describe, for a wait that timed out, the state of what was waited for, as far as that can be read, and the next
-    step.
+    """Return a hint for a wait that timed out. It has the states of all *conditions* that can be read, and the advice
+    of the first condition.
     """
     sentences = []
     for condition in conditions:
@@ -125,9 +129,10 @@ def _hint_after_timeout(conditions: Sequence[Condition]) -> str:
 
 
 def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
-    """Mark notices as read whose subject is in *news*, the result of a wait, because the agent was shown it.
+    """Mark the notices about a task, plan or landing as read. *news* is the result of a wait, which showed the
+    agent that task, plan or landing.
 
-    If that fails, the agent is shown the same news twice.
+    If the notices can't be marked, the agent is notified a second time.
     """
     kinds: list[Kind[Any]] = [TASK, PLAN]
     if "landing" in news:
@@ -162,8 +167,10 @@ def team_there(store: Store, team: str, again: str) -> Condition:
 
 
 def task_finished(store: Store, team: str, key: str, waiter: str = "") -> Condition:
-    """Return the condition that the task is completed, failed or cancelled. It refuses to wait for a task that is
-    assigned to the member *waiter*, also if that happens later, because nobody else will finish it.
+    """Return the condition that the task is completed, failed or cancelled.
+
+    If the task is assigned to the member *waiter*, or becomes so during the wait, the wait ends with an error: nobody
+    but the waiting member will finish the task.
     """
     task_id = tasks.get(store, team, key).id
 
@@ -180,8 +187,8 @@ def task_finished(store: Store, team: str, key: str, waiter: str = "") -> Condit
 
 
 def completable(store: Store, team: str, key: str) -> Condition:
-    """Return the condition that no task is open after which this task is to be completed. It also holds if the task is
-    no longer in progress.
+    """Return the condition that the task can be completed: all tasks that must end before it have ended. To end a wait
+    that has become useless, the condition also holds if the task is no longer in progress, or has another owner.
     """
     task = tasks.get(store, team, key)
 
@@ -196,10 +203,11 @@ def completable(store: Store, team: str, key: str) -> Condition:
 
 
 def landing_over(store: Store, team: str, key: str, start_lander: Callable[[], object]) -> Condition:
-    """Return the condition that the landing has ended and its outcome is recorded in its task, or that its pull request
-    was opened since the wait began.
+    """Return the condition that the landing has ended and its outcome is recorded in the task. With *until_requested*,
+    the condition also holds once a pull request is opened for the landing.
 
-    *start_lander* starts the lander, which may have been killed.
+    The function *start_lander* starts the process that merges branches. It is called at each look, because the process
+    may have been killed.
     """
     from teams_cli.tasks import landings
 
@@ -223,8 +231,8 @@ def landing_over(store: Store, team: str, key: str, start_lander: Callable[[], o
 
 
 def all_settled(store: Store, team: str) -> Condition:
-    """Return the condition that no task is in progress, and that every pending task is blocked by one that failed or
-    was cancelled.
+    """Return the condition that no work can be done any more: no task is in progress, and every pending task is blocked
+    by a task that failed or was cancelled.
     """
 
     def look(alarm: Alarm) -> Document | None:
@@ -259,7 +267,7 @@ def message_there(store: Store, team: str, agent: str) -> Condition:
 
 
 def task_ready(store: Store, team: str, caller: Caller) -> Condition:
-    """Return the condition that there is a task which the caller can claim."""
+    """Return the condition that a task is ready for the caller to claim."""
 
     def look(alarm: Alarm) -> Document | None:
         team_now = teams.get(store, team)
@@ -271,8 +279,9 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 
 
 def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown) -> Condition:
-    """Return the condition that all tasks are settled, for a member that was not notified of this. The member is then
-    done, whatever else it waits for.
+    """Return the condition that all tasks are settled. Every wait of a member ends by it, because nothing is left to
+    do. It holds only once: after the answer was shown, the member counts as notified. It never holds for a leader or
+    the person.
     """
     from teams_cli.views.facts import settled_key
 
@@ -313,8 +322,9 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
 
 
 def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[str, str]:
-    """Return two texts for a wait without a result: the state of the work, and the same with the command *again*, which
-    waits longer. If nothing is left to do, both say only that.
+    """Return two texts for a wait that ended without a result. The first describes the state of the work. The second
+    adds the command *again*, which waits longer. If nothing is left to do, both texts say only that all tasks are
+    settled.
     """
     state = ""
     try:

@@ -42,12 +42,14 @@ class Graph:
         """The tasks that nobody can begin: a blocker failed, was cancelled, or does not exist."""
 
     def is_dead_end(self, key: str) -> bool:
-        """Whether the task *key* can never be completed: it failed, was cancelled, or does not exist."""
+        """Return whether a task that waits for the task *key* can never begin: *key* failed, was cancelled, or does not
+        exist.
+        """
         task = self.tasks.get(key)
         return task is None or task.status in ("failed", "cancelled")
 
     def behind(self, *keys: str) -> set[str]:
-        """Return the ids of all tasks that wait for one of the tasks *keys*, directly or through other tasks."""
+        """Return the ids of the tasks that wait for one of the tasks *keys*, directly or through other tasks."""
         reached: set[str] = set()
         to_visit = list(keys)
         while to_visit:
@@ -57,10 +59,10 @@ class Graph:
         return reached
 
     def waiting_counts(self) -> dict[str, int]:
-        """Return for each task that others wait for how many do so, directly or through other tasks.
+        """Return, by the id of each blocker, how many tasks wait for it, directly or through other tasks.
 
-        Sets of tasks are integers with a bit for each task. In a team of thousands of tasks, that takes a hundredth of
-        the time.
+        Each set of tasks is held as an integer with one bit for each task. For thousands of tasks, this takes a
+        hundredth of the time that Python's sets would take.
         """
         order = self._in_order({*self.open_blockers, *self.dead_ends})
         bits = {key: 1 << place for place, key in enumerate(reversed(order))}
@@ -74,7 +76,7 @@ class Graph:
         return {key: sets[key].bit_count() for key in self.waiting}
 
     def is_ready(self, task: Task) -> bool:
-        """Whether the task is pending and all its blockers are completed."""
+        """Return whether the task is pending and all its blockers are completed."""
         return task.status == "pending" and not self.open_blockers[task.id]
 
     @property
@@ -83,8 +85,8 @@ class Graph:
         return [key for key in self.open_blockers if key not in self.held_up]
 
     def critical_path(self) -> list[str]:
-        """Return the ids of the longest chain of unfinished tasks, first to last. More agents cannot shorten the work
-        below that chain. Empty if no task waits for another.
+        """Return the ids of the longest chain of unfinished tasks that wait for each other, first to last. However many
+        agents there are, the work takes as long as this chain. The result is empty if no task waits for another.
         """
         longest: dict[str, int] = {}
         following: dict[str, str] = {}
@@ -101,8 +103,8 @@ class Graph:
         return path if len(path) > 1 else []
 
     def _in_order(self, keys: Collection[str]) -> list[str]:
-        """Return the tasks *keys* in an order in which each comes after its blockers. Tasks in a cycle, or behind one,
-        are left out.
+        """Return the ids *keys* in an order in which each task comes after its blockers. If tasks block each other in a
+        cycle, these tasks are left out, and also the tasks that wait for them.
         """
         missing = {key: 0 for key in keys}
         for key in keys:
@@ -121,7 +123,7 @@ def course(all_tasks: list[Task], now: datetime) -> dict[str, Any]:
     """Return the progress of the work as a document: the share done, the tasks by status, the pace, and an estimate of
     the end.
 
-    `heldUp` is the number of tasks that wait, directly or through others, for one that failed, was cancelled or is
+    `heldUp` is the number of tasks that wait, directly or through others, for a task that failed, was cancelled or is
     missing. `pace` is None if too few tasks were completed. If `estimate` is None, `noEstimate` says why.
     """
     graph = Graph(all_tasks)
@@ -148,7 +150,9 @@ def course(all_tasks: list[Task], now: datetime) -> dict[str, Any]:
 
 
 def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
-    """Return the fields `pace`, `estimate` and `noEstimate` of the progress. *path* is the critical path."""
+    """Return how fast tasks were completed lately, and an estimate of the end. If no estimate is possible, return the
+    reason instead.
+    """
     ends = sorted(_ages_of_completions(graph, now))[:_RECENT]
     pace = _pace(ends)
     document: dict[str, Any] = {"pace": pace, "estimate": None, "noEstimate": None}
@@ -188,8 +192,8 @@ def _pace(ends: list[float]) -> dict[str, Any] | None:
 
 
 def _estimate(graph: Graph, pace: dict[str, Any], task_count: int, path: list[str]) -> dict[str, Any]:
-    """Estimate the time until so many tasks are done, with its statistical error. It is at least the time for the
-    critical path.
+    """Estimate the seconds until *task_count* more tasks are done, and the range given by the statistical error. The
+    tasks of *path*, the critical path, have to be done one after the other, so the estimate is at least their time.
     """
     seconds = task_count * pace["withinSeconds"] / pace["completed"]
     seconds = max(seconds, len(path) * _usual_length(graph))

@@ -1,7 +1,7 @@
 """Facts of the team that concern one agent: a task is ready, a message is overdue, all is done.
 
-Each has a key, which is noted in the agent's record once it was reported. Facts for the leader or the person are in
-`leading`.
+Each fact has a key, which is recorded for the agent once the fact was reported. Facts for the leader or the person are
+in `leading`.
 """
 
 from __future__ import annotations
@@ -48,21 +48,24 @@ _TO_LEAVE = 1.0
 
 
 def fact(what: str, about: str, text: str, step: str) -> Document:
-    """Return a fact as answers show it: its kind *what*, the id of its subject, a sentence, and the next step."""
+    """Return a fact in the form in which answers show it. *what* is its kind, *about* the id of its subject, *text* a
+    sentence, and *step* the next command.
+    """
     return {"what": what, "id": about, "text": text, "next": step}
 
 
 def settled_key(counts: dict[str, int]) -> str:
-    """Return the key of the fact that all tasks are settled, with these *counts* by status."""
+    """Return the key of the fact that all tasks are settled. *counts* has the number of tasks for each status."""
     return f"settled:{'-'.join(map(str, counts.values()))}"
 
 
 class Facts:
-    """Finds the facts that hold now and concern the caller. It sets the *alarm* for facts that become true only because
-    time passes.
+    """Finds the facts that hold now and concern the caller. Some facts become true without a change, because time
+    passes: the *alarm* is set for these times.
 
-    *offer_times* has, for the key of each ready task that was left to other agents first, the time from which the
-    caller may be offered it. *kinds* are kinds of records that the team has.
+    A ready task may be left to other agents for a moment. *offer_times* has, by the key of the task, the time from
+    which it may be offered to the caller. It is kept from one look to the next. *kinds* are the kinds of records that
+    the team has.
     """
 
     def __init__(
@@ -93,8 +96,8 @@ class Facts:
         """The names of the idle agents that wait for work."""
 
     def overdue(self, agent: Agent) -> FactsByKey:
-        """Return a fact for each message of the caller that was not acknowledged in time. *agent* is the caller's
-        record.
+        """Return a fact for each message that the caller sent and that was not acknowledged in time. *agent* is the
+        caller's record.
         """
         if not agent.awaits:
             return {}
@@ -115,8 +118,8 @@ class Facts:
     def still_reported(self, agent: Agent, ready_again: bool = False) -> set[str]:
         """Return the keys of the facts that need not be reported to the agent again. *agent* is the caller's record.
 
-        Ready tasks are reported again once the agent may have claimed one, and after many changes; with *ready_again*,
-        always.
+        Facts about ready tasks are reported again if the agent may have claimed a task since, or if very much has
+        changed. With *ready_again*, they are always reported again.
         """
         ready = {key for key in agent.told if key.startswith(work.READY)}
         if ready and (ready_again or self._may_have_claimed(ready, agent.ready_at or "")):
@@ -124,8 +127,9 @@ class Facts:
         return set(agent.told)
 
     def _may_have_claimed(self, reported_ready: set[str], since: str) -> bool:
-        """Whether the caller may have become the owner of a task since the time *since*, at which the ready tasks with
-        the keys *reported_ready* were reported to it.
+        """Return whether the caller may have become the owner of a task since the time *since*. At that time, the ready
+        tasks with the keys *reported_ready* were reported to it. If there were very many changes, return True without
+        searching them.
         """
         still_ready = {work.ready_key(task) for task in self._best_ready(_FEW)}
         for key in reported_ready - still_ready:
@@ -144,8 +148,8 @@ class Facts:
         return any(note.what == "claimed" and note.by == self.caller.name and note.at > since for note in notes)
 
     def _gives_a_task(self, entry: Document) -> bool:
-        """Whether the change in an *entry* of the history may have made the caller the owner of a task, through a claim
-        or through another agent.
+        """Return whether the change in an *entry* of the history may have made the caller the owner of a task. The
+        caller may have claimed the task, or another agent may have given it to the caller.
         """
         name, change, actor = self.caller.name, entry.get("what"), entry.get("actor")
         if change == "task handed over":  # older versions did not say to whom
@@ -156,7 +160,9 @@ class Facts:
         return is_given or (change == "task claimed" and actor == name)
 
     def _best_ready(self, most: int) -> list[Task]:
-        """Return the best *most* tasks that the caller can claim, and one more if there are more."""
+        """Return the best tasks that the caller can claim: *most* of them, and one more if there are more, so that the
+        caller of this function can see it.
+        """
         if self._unread_ready is None:
             self._unread_ready = claims.ready_for(self.store, self.team, self.caller, self.alarm)
         while len(self._ready) <= most and (task := next(self._unread_ready, None)):
@@ -164,8 +170,9 @@ class Facts:
         return self._ready[: most + 1]
 
     def ready(self, reported: set[str]) -> FactsByKey:
-        """Return facts about the tasks that the caller can claim. All whose keys are not in *reported* have one fact
-        together.
+        """Return the facts about the tasks that the caller can claim, by key. One fact offers the best task: it is the
+        value for each task that was not reported before. All other keys, such as those in *reported*, have the value
+        None.
         """
         if not self.works or not self._best_ready(_FEW):
             return {}
@@ -182,8 +189,8 @@ class Facts:
         return self._facts_of_best(max(_FEW + members, 2 * members), reported)[0]
 
     def _facts_of_best(self, most: int, reported: set[str]) -> tuple[FactsByKey, bool]:
-        """Return the facts about the best *most* ready tasks. Also return whether to look at more tasks: there are
-        more, and all new ones among the best are left to other agents.
+        """Return the facts about the best *most* ready tasks, and whether to look at more tasks. More must be looked at
+        if there are more, and every new task among the best is left to other agents.
         """
         ready = self._best_ready(most)
         has_more = len(ready) > most
@@ -205,7 +212,9 @@ class Facts:
         return facts, has_more and bool(new_keys) and not new
 
     def done(self, reported: set[str]) -> FactsByKey:
-        """Return the fact that no work is left, for a member that does not lead."""
+        """Return the fact that no work is left. The result is empty if work is left. It is also empty for a leader and
+        for an agent that is no member.
+        """
         if self.leads or not self.team.member(self.caller.name):
             return {}
         from teams_cli.tasks import overviews
@@ -224,8 +233,8 @@ class Facts:
         return fact("ready", task.id, text, steps.CLAIM)
 
     def _order(self, task: Task) -> tuple[int, int]:
-        """Return a sort key that puts ready tasks in the order of claims, apart from conflicts with tasks in
-        progress.
+        """Return a sort key that puts ready tasks in the order in which they are claimed. That order also depends on
+        conflicts with tasks in progress, which are ignored here.
         """
         rank = 0 if task.assignee == self.caller.name else 1 + tasks.PRIORITIES.index(task.priority)
         return rank, tasks.TASK.number_in(task.id)
@@ -235,8 +244,8 @@ class Facts:
         return f"{_MORE}{rank}-{number}"
 
     def _to_offer(self, ready: list[Task]) -> list[Task]:
-        """Return the tasks in *ready* that the caller may be offered: those that no other idle agent was just offered.
-        This sets `self.alarm` to ring when such an offer to another agent ends.
+        """Return the tasks in *ready* that may be offered to the caller now. Tasks that were just offered to other idle
+        agents are left out, and the alarm is set for the end of those offers.
         """
         if self._idle is None:
             self._idle = work.idle(self.store, self.team, self.caller.name)
@@ -252,10 +261,10 @@ class Facts:
         return self._in_turn(not_offered, len(agents_before))
 
     def _in_turn(self, claimable: list[Task], before: int) -> list[Task]:
-        """Return the tasks in *claimable* that the caller may be offered now.
+        """Return the tasks in *claimable* that may be offered to the caller now.
 
-        The first *before* tasks are left to the agents that wait and come before the caller. If these do not claim
-        them, the caller is offered them a moment later.
+        *before* is the number of waiting agents that come before the caller. The first *before* tasks are left to these
+        agents. If they are still ready a moment later, they may be offered to the caller.
         """
         passed_over = []
         for place, task in enumerate(claimable[:before]):
@@ -267,11 +276,12 @@ class Facts:
         return [*claimable[before:], *passed_over]
 
     def must_leave_offer(self) -> bool:
-        """Whether the caller has to leave the task that it is offered, because another agent was offered the same task
-        at the same time. This can happen on a busy machine.
+        """Return whether the caller must give up the task that it was just offered, because another agent was offered
+        it as well. This can happen on a busy machine.
 
-        Both record their offer before they look, so at least one sees the other. The agent whose name sorts first gets
-        the task, once the other has left it or a second has passed.
+        Each agent records its offer before it looks for other offers, so at least one of the two sees the other's. The
+        agent whose name sorts last gives up the task. The other agent waits for that, but after a second it gives up
+        the task, too.
         """
         give_up, has_waited = time.monotonic() + _TO_LEAVE, False
         while rivals := self._others_offered_it():
@@ -299,8 +309,8 @@ class Facts:
 
 
 def _position(more_key: str) -> tuple[int, int]:
-    """Return the position in a key that `_more_key` made. If the key was edited by hand, the position is behind all
-    tasks.
+    """Return the position that is encoded in *more_key*, a key made by `_more_key`. If the key has no position, because
+    somebody edited the record by hand, return a position behind all tasks.
     """
     try:
         rank, number = map(int, more_key.removeprefix(_MORE).split("-"))

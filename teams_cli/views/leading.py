@@ -46,10 +46,11 @@ _IDLE = 300.0
 
 
 class Leading:
-    """Finds the facts for a leader or the person, beside the *facts* for every member.
+    """Finds the facts that concern only a leader or the person. *facts* finds the other facts, and says which team and
+    caller are meant.
 
-    It sets the *alarm* for facts that become true only because time passes. *completed* is the number of completed
-    tasks that the caller waits for.
+    Some facts become true without a change, because time passes: the *alarm* is set for these times. If the caller
+    waits until a number of tasks is completed, *completed* is this number, else None.
     """
 
     def __init__(self, facts: Facts, alarm: Alarm, completed: int | None) -> None:
@@ -61,7 +62,9 @@ class Leading:
         self.wanted = completed
 
     def present(self, reported: set[str]) -> FactsByKey:
-        """Return all facts that hold now, except for `completed`. *reported* are the keys of facts reported before."""
+        """Return the facts that hold now, by key, except for the fact that `completed` returns. *reported* has the keys
+        of the facts that were reported before.
+        """
         facts: FactsByKey = {}
         if self.leads:
             overview = overviews.overview(self.store, self.team.name)
@@ -75,7 +78,9 @@ class Leading:
         return facts
 
     def completed(self, reported: set[str]) -> FactsByKey:
-        """Return the fact that as many tasks are completed as the caller waits for; empty if fewer are."""
+        """If the caller waits until a number of tasks is completed, and they are, return the fact that says so.
+        Otherwise the result is empty.
+        """
         if self.wanted is None:
             return {}
         counts = overviews.overview(self.store, self.team.name).counts
@@ -90,6 +95,7 @@ class Leading:
         return {key: fact("completed", self.team.name, text, "")}
 
     def _settled(self, reported: set[str], overview: Overview) -> FactsByKey:
+        """Return the fact that all tasks are settled. The result is empty if they are not, or if there are no tasks."""
         settled = overviews.settled(self.store, self.team.name, overview, self.alarm)
         if settled is None or not any(settled["taskCounts"].values()):
             return {}
@@ -102,8 +108,8 @@ class Leading:
         return {key: fact("settled", self.team.name, text, steps.after_all(settled["stuck"]))}
 
     def _unread(self, members: list[str]) -> str:
-        """Return a phrase that names those of the *members* that have unread mail, because that may mean more work; ""
-        if nobody has any.
+        """Return a phrase that names those of the *members* that have unread mail; "" if none has. Unread mail may mean
+        that more work comes.
         """
         try:
             counts = inboxes.unread_counts(self.store, self.team.name, members)
@@ -113,8 +119,10 @@ class Leading:
         return f"; unread mail: {listed(unread, _NAMED)}" if unread else ""
 
     def _lost(self, reported: set[str]) -> FactsByKey:
-        """Return a fact for each silent member without a task. A member that lost its task is left out, since a message
-        reports that, and so is an agent that `teams` started, since its supervisor reports its end.
+        """Return a fact for each silent member without a task.
+
+        Two kinds of members are left out: members that lost a task, because a message reports the loss, and members
+        that `teams` started, because the supervisor reports their end.
         """
         facts: FactsByKey = {}
         busy = {task.owner for task in self._in_progress()}
@@ -128,6 +136,9 @@ class Leading:
         return facts
 
     def _is_silent(self, agent: Agent, since: str) -> bool:
+        """Return whether the agent's process has ended, or the agent was silent for the length of a lease since the
+        time *since*. If neither is true, set the alarm for the time at which one may become true.
+        """
         remaining = leases.lease_seconds(self.team) - seconds_since(since, self.store.now())
         if remaining < 0 or presence.is_gone(agent):
             return True
@@ -136,8 +147,8 @@ class Leading:
         return False
 
     def _lost_fact(self, member: Member, since: str) -> Document | None:
-        """Return the fact that the member is silent. None if it lost a task since the time *since*, because of its
-        silence or because somebody released the task: the leader knows.
+        """Return the fact that the member is silent. Return None if the leader knows it already: a task of the member
+        expired or was released after the time *since*, and the leader was notified of that.
         """
         name = member.agent_id
         for task in tasks.all_of(self.store, self.team.name, []):
@@ -148,8 +159,8 @@ class Leading:
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _silent(self, reported: set[str]) -> FactsByKey:
-        """Return a fact for each silent owner for whose task others wait. A leader that waits for completed tasks is
-        shown only owners whose lease is about to end.
+        """Return a fact for each owner that is silent while others wait for its task. If the leader waits until a
+        number of tasks is completed, only owners whose claim expires soon are reported.
         """
         silences = _Silences(self.store, self.team, self.caller, self.alarm, is_patient=self.wanted is not None)
         return {
@@ -161,14 +172,14 @@ class Leading:
         return list(tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS))
 
     def _idle_members(self, in_progress: list[Task]) -> list[Member]:
-        """Return the members that have no task and are not silent."""
+        """Return the members that have no task and are not silent, except for the leader."""
         busy = {self.team.leader, *(task.owner for task in in_progress)}
         without_task = [member for member in self.team.members if member.active and member.agent_id not in busy]
         return [member for member in without_task if not presence.is_silent(self.store, self.team, member.agent_id)]
 
     def _kept_for_absent(self, reported: set[str], overview: Overview) -> FactsByKey:
-        """Return the fact that all ready tasks are assigned to agents that have not joined, while members have nothing
-        to do.
+        """Return the fact that members are idle although tasks are ready: all ready tasks are assigned to agents that
+        have not joined.
         """
         assigned = [task for task in overview.ready if task.assignee and not self.team.find(task.assignee)]
         if not assigned or len(assigned) < len(overview.ready) or overview.free:
@@ -190,8 +201,10 @@ class Leading:
         return {key: fact("kept", assigned[0].id, text, f"teams update-task {ids} --unassign")}
 
     def _idle(self, reported: set[str], overview: Overview) -> FactsByKey:
-        """Return the fact that members have had nothing to do for a while because nothing is ready. It is shown again
-        only when other tasks are in progress.
+        """Return the fact that members have had nothing to do for a while, because no task is ready.
+
+        The key of the fact names tasks in progress. While one of them is still in progress, the fact is not reported
+        again.
         """
         in_progress = self._in_progress()
         if not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
@@ -217,6 +230,7 @@ class Leading:
         return {key: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}
 
     def _questions(self) -> FactsByKey:
+        """Return a fact for each question that the person has not answered yet."""
         facts: FactsByKey = {}
         for asked in questions.all_of(self.store, self.team.name, []):
             if asked.open and HUMAN in asked.waiting_for:
@@ -225,6 +239,7 @@ class Leading:
         return facts
 
     def _plans(self) -> FactsByKey:
+        """Return a fact for each plan of another member that waits for a decision."""
         facts: FactsByKey = {}
         for plan in plans.all_of(self.store, self.team.name, [], only_open=True):
             if plan.from_ != self.caller.name:
@@ -237,8 +252,8 @@ class Leading:
 class _Silences:
     """Finds the owners that are silent while others wait for their tasks.
 
-    A silence is reported once for each claim, and again when the lease is about to end. If the leader *is_patient*,
-    only the second report is made. The alarm rings when there may be more to report.
+    For each claim, the silence is reported at most twice: after a while, and when the claim expires soon. If the leader
+    *is_patient*, only the second report is made. The *alarm* is set for the time of the next possible report.
     """
 
     def __init__(self, store: Store, team: Team, caller: Caller, alarm: Alarm, is_patient: bool) -> None:
@@ -261,8 +276,8 @@ class _Silences:
                 alarm.ring_after(next_report - seconds)
 
     def to_report(self, reported: set[str]) -> dict[str, str | None]:
-        """Return a sentence for each silence to report, by the key of its fact. The value is None for keys that need no
-        sentence, because they are in *reported* or another key has the sentence.
+        """Return a sentence for each silence that has to be reported now, under the key of its fact. The value is None
+        for a key in *reported*. A silence with two keys has its sentence under the second, and None under the first.
         """
         keys_of = {task.id: self._keys(task) for task in self.in_progress}
         report: dict[str, str | None] = {key: None for keys in keys_of.values() for key in keys if key in reported}
@@ -283,15 +298,17 @@ class _Silences:
         return report
 
     def _keys(self, task: Task) -> list[str]:
-        """Return the keys of the silence of the task's owner: one from its beginning, and a second once it is late."""
+        """Return the keys of the fact that the task's owner is silent. There is one key at first. When the claim
+        expires soon, a second key is added, so that the fact is reported again.
+        """
         key = f"silent:{task.id}:{task.claim}"
         return [key, f"{key}:late"] if self.seconds[task.id] >= self.late > _LONG else [key]
 
     def _text(self, task: Task, overview: Overview, idle: list[str]) -> str:
-        """Return a sentence about the silence of the task's owner if the silence holds up others, else "".
+        """Return a sentence about the silence of the task's owner, or "" if the silence holds up nobody.
 
-        It does so if members are *idle* until the task is done, or if most tasks wait for the task and the owner has
-        been silent for most of a lease.
+        A silence holds up others in two cases: members are *idle* until the task is done, or most pending tasks wait
+        for the task and the owner has been silent for most of a lease.
         """
         waiting = sorted(dependencies.waiting_for([task.id], overview.tasks_read), key=tasks.TASK.number_in)
         expires_in = length(max(leases.seconds_left(self.store, task), 1.0))
@@ -307,8 +324,8 @@ class _Silences:
 
 
 def _how_to_unblock(task: Task, overview: Overview) -> str:
-    """Return the command with which the team continues without a task whose owner is silent. It removes all blockers of
-    the waiting task that has the fewest.
+    """Return a text with the command that lets the team continue without *task*, whose owner is silent. The command
+    unblocks the task with the fewest blockers among those that wait for *task*.
     """
     choices = []
     for waiting in overview.tasks_read:

@@ -1,4 +1,6 @@
-"""The mail that answers of other commands show, the plan or task that a message is about, and what closes messages."""
+"""Mail in the answers of other commands, the plan or task that a message is about, and the closing of messages that
+need no answer any more.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ _LONGEST_MAIL = 200
 
 
 class Reminder:
-    """A text that reminds an agent of what waits for it, empty if nothing does. *has_mail* says whether there is unread
-    mail that the text does not show in full.
+    """A text about the mail and work that wait for an agent; empty if nothing waits. *has_mail* says whether there is
+    unread mail that the text does not show in full.
     """
 
     def __init__(self, text: str, has_mail: bool = False) -> None:
@@ -43,10 +45,10 @@ class Reminder:
 
 
 def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: int | None = None) -> Reminder:
-    """Return a reminder of what waits for the agent *name* and was not shown to it yet: unread mail, notices, and its
-    own messages that are overdue.
+    """Return a reminder of what waits for the agent *name* and was not shown to it yet: unread mail, notices, and
+    messages that the agent sent and that were not acknowledged in time.
 
-    *last* is the number of the last message in the team, if the caller knows it.
+    *last* is the number of the last message in the team, if it is known.
     """
     agent = presence.load(store, team.name, name)
     unread = _unread_mail(store, team, agent, once_shown, store.last(team.name, MESSAGE) if last is None else last)
@@ -59,10 +61,11 @@ def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: i
 
 
 def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown, last: int) -> str:
-    """Return sentences about the tasks that the agent lost, if it has not been shown them; each loss is reported once.
+    """Return sentences about the tasks that the agent lost since it last looked. An answer shows them before anything
+    else, because a loss changes what the agent does next. Each loss is reported once.
 
-    *last* is the number of the last message in the team. If very many messages have come since the agent last looked,
-    the result is empty, and the reminder reports the losses with the other mail.
+    *last* is the number of the last message in the team. If very many messages have come, the result is empty, and the
+    losses are reported by `reminder`, with the other mail.
     """
     shown_to, name = agent.told_to or 0, agent.agent
     if not 0 < last - shown_to <= _FEW_NEW:
@@ -80,8 +83,8 @@ def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown
 
 
 def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: OnceShown, last: int) -> Reminder:
-    """Return a reminder of unread mail, with short messages in full, and of notices. It is empty if the agent was shown
-    all of that before.
+    """Return a reminder of unread mail and of notices. Short messages are shown in full. The reminder is empty if the
+    agent was shown everything before.
     """
     name, shown_to = agent.agent, agent.told_to or 0
     is_near = last - shown_to <= _FEW_NEW
@@ -126,7 +129,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: On
 
 
 def _notices_to_show(store: Store, team: str, agent: presence.Agent, messages: list[Message]) -> list[Message]:
-    """Return the notices among the *messages* that the agent was not shown yet, and that it can use now."""
+    """Return the notices in *messages* that the agent was not shown yet and that are of use to it now."""
     return [
         message
         for message in messages
@@ -140,7 +143,9 @@ def _notices_to_show(store: Store, team: str, agent: presence.Agent, messages: l
 
 
 def _true_texts(notices: list[Message]) -> list[str]:
-    """Return the texts of the notices, without the parts that another of the notices makes untrue."""
+    """Return the texts of the notices. If one notice offers a task and another says that the task was taken, the offer
+    is left out.
+    """
     if len(notices) < 2:
         return [notice.message for notice in notices]
     from teams_cli.tasks import leases
@@ -149,20 +154,22 @@ def _true_texts(notices: list[Message]) -> list[str]:
 
 
 def was_shown(agent: presence.Agent, message: Message) -> bool:
-    """Whether the answer to an earlier command showed the agent the whole message."""
+    """Return whether the agent was shown the whole message before."""
     return message.id in agent.told
 
 
 def is_message(key: str) -> bool:
-    """Whether *key*, an entry in the record of what an agent was shown, stands for a message and not for a fact."""
+    """Return whether *key* is the id of a message. The record of what an agent was shown has keys of messages and of
+    facts, such as that a task is ready.
+    """
     return key.startswith("msg-")
 
 
 def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
-    """Whether something that happened since makes a notice useless to the agent: for example, it has claimed the task,
-    the task is no longer assigned to it, or it has given the answer that somebody waited for.
+    """Return whether later events make a notice useless to the agent. For example, the agent has claimed the task, the
+    task is no longer assigned to the agent, or the agent has given the answer that somebody waited for.
 
-    Other messages than notices are never outdated.
+    Messages that are not notices are never outdated.
     """
     if message.from_ != SYSTEM:
         return False
@@ -200,8 +207,8 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
 
 
 def is_for_later(store: Store, team: str, message: Message) -> bool:
-    """Whether the message is a notice about an edit of a task that is still blocked. It can wait, because the agent
-    that claims the task is shown the whole text.
+    """Return whether the message is a notice that a blocked task was edited. This notice can wait, because the agent
+    that claims the task will be shown the whole edited text.
     """
     if events.of(message)[0] != events.TASK_EDITED:
         return False
@@ -210,7 +217,7 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
 
 
 def _is_offer_to_owner(store: Store, team: str, agent: str, message: Message) -> bool:
-    """Whether a notice offers a task to the agent while another task of the agent is in progress."""
+    """Return whether the message offers or assigns a task to the agent while the agent has another task in progress."""
     if events.of(message)[0] not in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY):
         return False
     from teams_cli.tasks import tasks
@@ -247,7 +254,9 @@ def _is_one_short_line(message: Message) -> bool:
 
 
 def _mail_line(store: Store, team: Team, message: Message) -> str:
-    """Return a line with the whole message and the command that answers it; of a long message only the beginning."""
+    """Return a line with the message and the command that answers it. If the message is long or has several lines, only
+    its beginning is shown, without a command.
+    """
     if not _is_one_short_line(message):
         return f"{message.id} from {message.from_} begins: {message.message.lstrip()[:_LONGEST].partition(chr(10))[0]}"
     return _with_step(store, team, message, f"{message.id} from {message.from_}: {message.message}")
@@ -263,12 +272,16 @@ def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
 
 
 def _shortened(notice: Message, body: str) -> str:
-    """Return the text *body* of the notice on one line. If it is cut, the command that shows all of it follows."""
+    """Return the text *body* of the notice on one line. If the text is too long, it is cut, and the command that shows
+    all of it follows. A long result of a task is cut earlier, because the leader's next wait shows it in full.
+    """
     return text.clipped(_on_one_line(body), _longest(notice), f" (teams show-message {notice.id})")
 
 
 def _longest(notice: Message) -> int:
-    """Return how many characters of the notice the reminder shows: more for an edit of the agent's own task."""
+    """Return the number of characters from which on the notice is cut in the reminder. It is higher for a notice on
+    which the agent has to act.
+    """
     to_act_on = (events.OWN_TASK_EDITED, events.PLAN_APPROVED, events.PLAN_REJECTED, events.REVIEW_ASKED)
     return _LONGEST_TO_ACT_ON if events.of(notice)[0] in to_act_on else _LONGEST
 
@@ -278,10 +291,10 @@ def _on_one_line(body: str) -> str:
 
 
 def _note_shown(store: Store, team: str, name: str, number: int, whole_ids: set[str]) -> None:
-    """Record that the agent was shown the messages up to *number*, and those with the ids *whole_ids* in full. No wait
-    ends for these any more.
+    """Record that the agent was shown the messages up to *number*, and in full the messages whose ids are in
+    *whole_ids*. Those no longer end a wait.
 
-    If that cannot be written, the agent is shown the same messages again.
+    If the record can't be written, the agent will be shown the messages again.
     """
 
     def change(agent: presence.Agent) -> presence.Agent:
@@ -297,11 +310,12 @@ def _note_shown(store: Store, team: str, name: str, number: int, whole_ids: set[
 
 
 def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
-    """Return the plan or task with the id *about* as a document. In a plan, `taskState` says of the plan's
-    task whether its author can claim it (`ready`), has to wait for it (`blocked`), or has it (`in_progress`). It is
-    `over` if the task is ended, in review or somebody else's, and None if the plan has no task.
+    """Return the plan or task with the id *about* as a document. Return None for other ids, and also if the record
+    can't be read. `teams doctor` reports records that can't be read.
 
-    None for other ids, and if the record can't be read: the doctor reports that.
+    A plan has the field `taskState` about the plan's task. The author of the plan can claim the task (`ready`), has to
+    wait for it (`blocked`), or has it (`in_progress`). The field is `over` if the task is ended, in review or somebody
+    else's, and None if the plan has no task.
     """
     kind = about.partition("-")[0]
     if kind not in ("plan", "task"):
@@ -325,7 +339,9 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
 
 
 def is_settled(store: Store, team: str, message: Message) -> bool:
-    """Whether the message names tasks and all of them have ended since it was sent, so that it needs no answer."""
+    """Return whether the message names tasks, and all of these tasks have ended since it was sent. Then the message
+    needs no answer.
+    """
     task_ids = _tasks_named(message)
     return bool(task_ids) and all(_ended_at(store, team, key) >= message.timestamp for key in task_ids)
 
@@ -336,10 +352,10 @@ def close_settled(store: Store, team: str, agent: str) -> None:
 
 
 def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
-    """Close the messages that the agent has read and that asked only for the *task* which the agent has ended.
+    """Close the messages that the agent has read and that asked only for the *task*, which the agent has ended.
 
-    These are the messages that name this task and no other. Messages of the leader or the person that name no task are
-    closed, too, if they were sent while the agent had the task.
+    Such a message names this task and no other. If it names no task, it must come from the leader or the person, and
+    must have been sent while the agent had the task.
     """
 
     def is_carried_out(message: Message) -> bool:
@@ -352,6 +368,7 @@ def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
 
 
 def _close_read(store: Store, team: str, agent: str, is_done: Callable[[Message], bool]) -> None:
+    """Close the messages that the agent has read and for which *is_done* returns true."""
     from teams_cli.messages import inboxes
 
     inbox = inboxes.load(store, team, agent)
@@ -364,8 +381,8 @@ def _close_read(store: Store, team: str, agent: str, is_done: Callable[[Message]
 
 
 def _tasks_named(message: Message) -> set[str]:
-    """Return the ids of the tasks that the text of the message names. Notices, and messages that must be acknowledged,
-    count as naming none.
+    """Return the ids of the tasks that the text of the message names. For notices and for messages that must be
+    acknowledged, the result is empty.
     """
     if message.type not in ("plain", "broadcast") or message.ack_by:
         return set()
@@ -374,7 +391,7 @@ def _tasks_named(message: Message) -> set[str]:
 
 
 def _ended_at(store: Store, team: str, key: str) -> str:
-    """Return the time at which the task *key* ended, or "" if the task has not ended or can't be read."""
+    """Return the time at which the task with the id *key* ended; "" if it has not ended, or can't be read."""
     from teams_cli.tasks.tasks import FINISHED
 
     task = _task(store, team, key)

@@ -26,8 +26,8 @@ _MOST_SEARCHED = 10_000
 
 
 def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str, Any]:
-    """Return the message *key* as JSON, with its state for each recipient. If *reader* is not empty, only messages from
-    or to that agent are found.
+    """Return the message *key* as JSON, with its state for each recipient. *reader* is the agent that asks. It can only
+    see its own messages. If *reader* is "", every message can be seen.
 
     Raises:
         MessageNotFound: There is no such message, or it is neither from nor to the *reader*.
@@ -42,9 +42,10 @@ def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str
 
 
 def reached(store: Store, team: Team, message: Message, inboxes_read: dict[str, Inbox] | None = None) -> dict[str, Any]:
-    """Return the message as JSON, with its state for each recipient, and whether its acknowledgement is overdue.
+    """Return the message as JSON, with its state for each recipient. The document also says whether the acknowledgement
+    is overdue.
 
-    *inboxes_read* is a cache of inboxes for calls for several messages.
+    *inboxes_read* has inboxes that were read before, so that they are read only once for several messages.
     """
     inboxes_read = {} if inboxes_read is None else inboxes_read
     document = {
@@ -57,8 +58,9 @@ def reached(store: Store, team: Team, message: Message, inboxes_read: dict[str, 
 
 
 def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: int) -> list[dict[str, Any]]:
-    """Return the newest messages of the *sender*, at most *most*, oldest first, with their states. If *to* is not
-    empty, only messages to that agent count; with *only_open*, only those that some recipient has not handled.
+    """Return the newest messages of the *sender* with their states: at most *most* messages, oldest first. If *to* is
+    not empty, only messages to this agent count. With *only_open*, only messages that some recipient has not handled
+    yet count.
     """
     newest: list[dict[str, Any]] = []
     inboxes_read: dict[str, Inbox] = {}
@@ -74,8 +76,8 @@ def sent(store: Store, team: Team, sender: str, to: str, only_open: bool, most: 
 
 
 def states_of(store: Store, team: Team, sender: str, window: int) -> list[dict[str, Any]]:
-    """Search the newest messages, as many as *window*, for those that the *sender* wrote or that must be acknowledged.
-    Return their states, without the texts.
+    """Return the states of messages, without their texts. These are the messages that the *sender* wrote, and those
+    that must be acknowledged. Only the newest messages are searched: *window* is their number.
     """
     inboxes_read: dict[str, Inbox] = {}
     wanted = (m for m in _newest_first(store, team.name, window) if m.from_ == sender or m.ack_by)
@@ -94,6 +96,10 @@ def _recipients(message: Message) -> list[str]:
 
 
 def _state_for(store: Store, team: Team, message: Message, name: str, inboxes_read: dict[str, Inbox]) -> dict[str, Any]:
+    """Return the state of the message for its recipient *name*, with the times that are known. The state is `queued`,
+    `woken`, `shown`, `read`, `handled` or `will_not_be_read`. It is `shown` if a client showed the message without
+    being asked.
+    """
     if (inbox := inboxes_read.get(name)) is None:
         inbox = inboxes_read[name] = inboxes.load_with_new(store, team.name, name)
     document = inboxes.documents([message], inbox)[0]
@@ -118,7 +124,9 @@ def _state(store: Store, team: Team, message: Message, name: str, times: dict[st
 
 
 def _is_gone(store: Store, team: Team, name: str) -> bool:
-    """Whether nobody will read the mail of the agent *name* any more. False for an agent that has not joined yet."""
+    """Return whether nobody will read the mail of the agent *name* any more. An agent that has not joined yet may still
+    do so.
+    """
     if name == HUMAN:
         return False
     member = team.find(name)

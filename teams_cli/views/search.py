@@ -27,8 +27,9 @@ _AROUND = 70
 
 
 class Wanted:
-    """The conditions of a search. A text matches if each word of *query* is the beginning of a word in it, *sender*
-    wrote it, and it is not older than *since*.
+    """The conditions of a search. A text matches if it meets all of them: each word of *query* begins a word of the
+    text, *sender* wrote the text, and it is not older than *since*. If *sender* or *since* is None, it sets no
+    condition.
     """
 
     def __init__(self, query: str, sender: str | None = None, since: datetime | None = None) -> None:
@@ -53,7 +54,7 @@ class Wanted:
         return f"{'…' if start else ''}{excerpt}{'…' if end < len(text) else ''}"
 
     def admits(self, sender: str | None, written_at: str | None) -> bool:
-        """Whether a text that *sender* wrote at the time *written_at* meets the conditions on author and time."""
+        """Return whether a text that *sender* wrote at *written_at* meets the conditions about author and time."""
         if self.sender is not None and sender != self.sender:
             return False
         return self.since is None or (written_at is not None and parse_rfc3339(written_at) >= self.since)
@@ -62,8 +63,8 @@ class Wanted:
 def search(
     store: Store, team: str, wanted: Wanted, places: Sequence[str], limit: int, problems: list[errors.TeamsError]
 ) -> list[Hit]:
-    """Return the texts that meet the conditions *wanted*, the newest first, at most *limit*. Without *places*,
-    everything but the history is searched.
+    """Return the newest texts that meet the conditions *wanted*, at most *limit*, the newest first. *places* says where
+    to search, such as in `messages`. If it is empty, everything except the history is searched.
 
     Raises:
         InvalidValue: The query has no letter or digit.
@@ -100,6 +101,9 @@ def _in_messages(store: Store, team: str, wanted: Wanted, problems: list[errors.
 def _in_tasks(
     store: Store, team: str, wanted: Wanted, chosen: Sequence[str], problems: list[errors.TeamsError]
 ) -> Iterator[Hit]:
+    """Yield a hit for each part of a task that matches. The parts are the task's own texts (`tasks`), its result
+    (`results`) and its notes (`notes`). Only those of these places that are in *chosen* are searched.
+    """
     for task in store.search(team, TASK, wanted.words, problems):
         yield from (hit for hit in _in_task(task, wanted) if hit["in"] in chosen)
 

@@ -21,11 +21,13 @@ _MAIL = "(mail)"
 
 
 def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) -> dict[str, Any]:
-    """Sum up the usage of tokens and time: `rows` by agent, task or model, the total, and the share of coordination.
+    """Return the tokens and the time that were used. `rows` has them by agent, task or model, as *by* says. There is
+    also the total.
 
-    `input` and `output` count tokens, and `cached` the part of the input that came from a cache. They are null if no
-    turn was counted; `uncounted` is the number of turns whose client did not report tokens. The tokens of a turn for
-    several tasks are divided evenly. `coordination` is the share of tokens in turns for mail alone, from 0 to 1.
+    `input` and `output` count tokens, and `cached` is the part of the input that came from a cache. These counts are
+    null if no turn was counted. `uncounted` is the number of turns whose client did not report tokens. The tokens of a
+    turn for several tasks are divided evenly. `coordination` is the share of tokens in turns for mail alone, from 0 to
+    1.
     """
     rows: dict[str, _Row] = {}
     total = _Row()
@@ -47,7 +49,7 @@ def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) 
 
 
 class _Row:
-    """The usage of several turns, added up."""
+    """The sum of what several turns used."""
 
     def __init__(self) -> None:
         self.turns = self.uncounted = 0
@@ -55,6 +57,7 @@ class _Row:
         self.counts = dict.fromkeys(_COUNTS, 0.0)
 
     def add(self, turn: TurnUsage, share: float) -> None:
+        """Add what the turn used, multiplied by *share*, a number between 0 and 1."""
         self.turns += 1
         self.seconds += share * turn.seconds
         if turn.tokens is None:
@@ -71,8 +74,8 @@ class _Row:
 
 
 def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[Part]:
-    """Yield the names of the rows that the turn belongs to, each with the share of the turn that counts for the row,
-    and the turn.
+    """Yield each row to which the turn contributes: the name of the row, the share of the turn that counts for it, and
+    the turn. If the rows are models, the turn is reduced to the tokens of the model.
     """
     if by == "agent":
         yield agent, 1.0, turn

@@ -27,8 +27,8 @@ _NOBODY_JOINED = "no member has joined yet (teams join-team, or teams run-agent)
 
 
 def in_words(store: Store, team_name: str, caller: Caller) -> str:
-    """Describe what the others work on and who of them is silent; to a leader also what is ready, and who is idle. The
-    text is empty if that can't be read.
+    """Describe what the other members work on and which of them are silent. For a leader or the person, also describe
+    the ready tasks and the idle members. Return "" if the state can't be read.
     """
     try:
         team = teams.get(store, team_name)
@@ -40,8 +40,8 @@ def in_words(store: Store, team_name: str, caller: Caller) -> str:
 
 
 def hint_if_alone(store: Store, team_name: str, caller: Caller) -> str:
-    """Return a hint for a leader that there is no other member to wait for. It is empty if there is one, and for other
-    callers.
+    """Return a hint for a leader that no other member is there for whom it could wait. Return "" if there is another
+    member, or if the caller does not lead.
     """
     try:
         team = teams.get(store, team_name)
@@ -52,13 +52,13 @@ def hint_if_alone(store: Store, team_name: str, caller: Caller) -> str:
 
 
 def of_all(store: Store, team_name: str) -> str:
-    """Describe what all work on, who is silent, what is ready, and whether nobody works."""
+    """Describe who works on what, who is silent, and which tasks are ready. If nobody works, say so."""
     return _state_of_work(store, teams.get(store, team_name), "", leads=True)
 
 
 def _state_of_work(store: Store, team: Team, reader: str, leads: bool) -> str:
-    """Describe who works on what, except for the agent *reader*, who reads the text; "" for nobody. If *leads* is set,
-    the text also says what is ready and who is idle.
+    """Describe who works on what. The member *reader*, who will read this, is left out; "" leaves nobody out. If
+    *leads* is set, also describe the ready tasks and the idle members.
     """
     in_progress = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != reader]
     overview = overviews.overview(store, team.name)
@@ -74,13 +74,16 @@ def _state_of_work(store: Store, team: Team, reader: str, leads: bool) -> str:
 
 
 def _in_progress(store: Store, team: Team, in_progress: list[Task], others: Sequence[Task] = ()) -> str:
+    """Return a phrase with the tasks in progress; "" if there are none. The tasks whose owners have been silent longest
+    come first. For each task, the phrase says how many of the tasks in *others* it blocks.
+    """
     by_silence = sorted(((silence(store, team, task), task) for task in in_progress), key=lambda each: -each[0])
     shown = text.listed([_task_in_words(store, task, silent, others) for silent, task in by_silence], _MOST_NAMED)
     return f"In progress: {shown}" if shown else ""
 
 
 def of_task(store: Store, team_name: str, task_id: str) -> str:
-    """Describe who has the task, and since when; if it has no owner, what it waits for."""
+    """Describe who works on the task, and since when. If nobody does, describe what it waits for."""
     team = teams.get(store, team_name)
     task = leases.current(store, team, tasks.get(store, team_name, task_id))
     if task.status == tasks.IN_PROGRESS:
@@ -118,14 +121,16 @@ def of_agent(store: Store, team_name: str, name: str) -> str:
 
 
 def silence(store: Store, team: Team, task: Task) -> float:
-    """Return for how many seconds nothing was heard of the owner of the task."""
+    """Return the seconds since the task's owner was last seen. If it claimed the task after that, return the seconds
+    since the claim.
+    """
     last_seen = presence.load(store, team.name, task.owner or "").last_seen
     return seconds_since(max(last_seen or "", task.claimed_at or ""), store.now())
 
 
 def _task_in_words(store: Store, task: Task, silent: float, others: Sequence[Task] = ()) -> str:
-    """Return the id of the task with its owner, the time since the claim, for how many seconds the owner is *silent*,
-    and how many of the tasks *others* are blocked by the task.
+    """Describe a task by its id, its owner, the time since its claim, and the seconds *silent* for which the owner has
+    been silent. Add how many of the tasks in *others* it blocks.
     """
     held_for = length(seconds_since(task.claimed_at, store.now())) if task.claimed_at else ""
     blocked_count = len(dependencies.waiting_for([task.id], others))
@@ -138,8 +143,8 @@ def _silent_for(silent: float) -> str:
 
 
 def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Task], overview: Overview) -> str:
-    """Describe the ready tasks, and the idle members. If nobody works, describe the ready and the blocked tasks, and
-    the member that was last heard of.
+    """Describe the ready tasks, and the idle members. If nobody works, the ready and the blocked tasks are counted, and
+    the member that was seen last is named.
     """
     ready = len(overview.ready) + overview.free
     blocked = overview.counts["pending"] - ready
@@ -158,8 +163,8 @@ def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Tas
 
 
 def _idle(store: Store, team: Team, reader: str, in_progress: list[Task]) -> str:
-    """Return the members other than the *reader* that have no task, each with its silence if that is long; "" if there
-    are none.
+    """Return a phrase with the members other than the *reader* that have no task; "" if there are none. If a member has
+    been silent for long, the phrase says for how long.
     """
     busy = {team.leader, *(task.owner for task in in_progress)}
     idle = []

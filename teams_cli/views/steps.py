@@ -46,9 +46,9 @@ LOOK_AT_BLOCKED = "teams get-tasks --blocked"
 
 
 def after_message(message: Document, leader: str | None, subject: Document | None = None) -> str | None:
-    """Return the next command for a message, by its kind; None if the message only had to be read.
+    """Return the next command for the reader of a message, by the kind of the message; None if it only had to be read.
 
-    *subject* is the plan or the task that the message is about, as it is now.
+    *subject* is the plan or the task that the message is about, in its present state.
     """
     about = str(message.get("about") or "")
     if about.startswith("ask-"):
@@ -73,10 +73,11 @@ def after_message(message: Document, leader: str | None, subject: Document | Non
 
 
 def expects_answer(message: Document, leader: str | None) -> bool:
-    """Whether somebody waits for an answer to a message: its text asks for one, it must be acknowledged, or the leader
-    or the person sent it.
+    """Return whether somebody waits for an answer to the message: its text asks for one, it must be acknowledged, or
+    the leader or the person sent it.
 
-    Nobody waits for an answer to a notice, to an answer, or to a message that is marked as mere information.
+    Nobody waits for an answer to three kinds of messages: notices, answers, and messages that were marked as mere
+    information.
     """
     if message["from"] == SYSTEM or message["type"] != "plain" or message.get("fyi") or "replyTo" in message:
         return False
@@ -84,7 +85,7 @@ def expects_answer(message: Document, leader: str | None) -> bool:
 
 
 def asks(body: str) -> bool:
-    """Whether the text of a message asks its reader for something."""
+    """Return whether the text of a message asks its reader for something."""
     text = body.lower()
     return any(sign in text for sign in _SIGNS_OF_ASKING) and not any(sign in text for sign in _SIGNS_OF_NO_NEED)
 
@@ -92,10 +93,12 @@ def asks(body: str) -> bool:
 def after_reading(
     messages: list[Document], leader: str | None, subject_of: Callable[[Document], Document | None]
 ) -> str:
-    """Return the next command for the first new message that asks for anything, decisions first. If several messages
-    want an answer, the result also names the command that closes them all.
+    """Return the next command after the *messages* were read: the command for the first message that asks for a
+    decision. If there is none, it is the command for the first message that asks for anything, else "".
 
-    Messages that were read before are listed with their own commands.
+    If several messages want an answer, the command that closes all of them is added. Messages that were read before do
+    not count, because they are listed with their own commands. *subject_of* returns the plan or task that a message is
+    about.
     """
     answers: list[str] = []
     decisions: list[str] = []
@@ -141,8 +144,8 @@ def revise(plan: str, task: str | None) -> str:
 
 
 def after_decision(plan: Document) -> str | None:
-    """Return the next command for the author of a plan that was decided: to propose a better plan, to claim its task,
-    or to complete it. None if there is nothing to do about its task now.
+    """Return the next command for the author of a plan that was approved or rejected: to propose a better plan, to
+    claim the plan's task, or to complete it. Return None if the author can do nothing about the task now.
     """
     if plan["taskState"] == "over":
         return None
@@ -168,16 +171,18 @@ def read_page(key: str) -> str:
 
 
 def review(task: str, works: bool = False) -> str:
-    """Return the commands that end the review of the task. If *works* is set, they also claim the next task."""
+    """Return the commands with which a reviewer accepts or rejects the task. With *claims_next*, they also claim the
+    next task.
+    """
     then = f" --next {_PATIENTLY}" if works else ""
     return f"teams review-task {task} --accept{then}, or teams review-task {task} --reject WHY{then}"
 
 
 def after_landing(landing: Document, agent: str, lands_by_itself: bool) -> str:
-    """Return the command with which the owner lands a task again after a failed check or a conflict; "" if the agent is
-    not the owner, or the landing did not fail.
+    """Return the command with which the *agent* lands its task again, after a landing whose check failed or that had a
+    conflict. Return "" for any other landing, and for a task of another agent.
 
-    If *lands_by_itself* is set, completing the task lands it.
+    If *lands_by_itself* is set, completed tasks land without a command, so the command only completes the task.
     """
     if landing["state"] not in ("red", "conflict") or landing.get("owner") != agent:
         return ""
@@ -200,8 +205,8 @@ def when_idle(works: bool) -> str:
 
 
 def after_all(stuck: list[str]) -> str:
-    """Return the next command for a leader when no task can be done any more: to look at the tasks that are *stuck*,
-    else to close the team.
+    """Return the next command for a leader when no task can be done any more. It shows the tasks that are blocked if
+    there are *stuck* ones, and closes the team if there are none.
     """
     return LOOK_AT_BLOCKED if stuck else CLOSE
 
@@ -213,10 +218,11 @@ def join(team: str, name: str, claim: bool = True) -> str:
 
 
 def outside(team: str, teams: list[str], name: str, own_teams: Sequence[str] = ()) -> str:
-    """Return the next command for an agent that is in no team, or that is in several, *own_teams*, and named none.
+    """Return the next command for an agent whose team is not known. If it is in several teams, *own_teams*, the command
+    names one of them. The human is in all teams, and has to name one as well.
 
-    The agent joins or creates the *team* that it named, or joins the only one of the *teams*. The human is in all
-    teams, and only has to name one.
+    If the agent is in no team, the command joins or creates the *team* that the agent named. If it named none (""), the
+    command joins the only team that exists. *teams* lists all teams that exist.
     """
     if own_teams or (name == HUMAN and teams and not team):
         return f"teams brief --team NAME --as {name}"
@@ -227,8 +233,8 @@ def outside(team: str, teams: list[str], name: str, own_teams: Sequence[str] = (
 
 
 def following(brief: Document, works: bool) -> str:
-    """Return the next command for the reader of the brief, who may claim tasks if *works* is set; "" if nothing is left
-    to do.
+    """Return the next command for the reader of the *brief*; "" if nothing is left to do. *works* says that the reader
+    may claim tasks.
     """
     step: str | None = None
     if "closed" in brief:
@@ -264,8 +270,8 @@ def following(brief: Document, works: bool) -> str:
 
 
 def work(brief: Document) -> str | None:
-    """Return the next command for the first task in `myTasks` that waits for no other task. If all wait, return the
-    command that waits for the first blocker; without tasks, None.
+    """Return the next command for the first task in `myTasks` that waits for no other task. If all tasks wait, return
+    the command that waits for the first blocker. If there are no tasks, return None.
     """
     held = brief["myTasks"]
     task = next((task for task in held if not task["waitsFor"]), None)

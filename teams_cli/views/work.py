@@ -1,4 +1,4 @@
-"""The tasks that an agent has, what it waits for in them, and its next step."""
+"""The tasks that an agent has in progress, what each waits for, and the next command of the agent."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def held_by(store: Store, team: str, name: str) -> list[Task]:
 
 
 def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -> list[Document]:
-    """Return rows for the first few of the tasks *held* by an agent: the time left, the blockers that the task waits
-    for, and the state of its plan.
+    """Return rows for the tasks *held* by an agent, but only for the first few. Each row has the time until the claim
+    expires, the blockers for which the task waits, and the state of its plan.
 
     *all_plans* are the plans of the team.
     """
@@ -73,6 +73,9 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
 
 
 def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], all_plans: list[Plan]) -> Document:
+    """Return a row about the task, as `rows_of` describes it. *by_id* has the blockers of the task, except for those
+    that can't be read.
+    """
     blockers = [by_id[key] for key in task.blocked_by if key in by_id]
     status, plan_id = plan_of(task, all_plans)
     expires_at = leases.expires_at(store, task)
@@ -97,8 +100,8 @@ def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], all_plans
 def plan_of(task: Task, all_plans: list[Plan]) -> tuple[str | None, str | None]:
     """Return the status and the id of the owner's newest plan for the task.
 
-    Without a plan, the status is `required` if the task needs one; else both are None. A plan that was approved for an
-    earlier owner counts as well. *all_plans* are the plans of the team.
+    If the owner has no plan, a plan that was approved for an earlier owner counts. Without any plan, the id is None,
+    and the status is `required` if the task needs a plan, else None. *all_plans* are the plans of the team.
     """
     for plan in reversed(all_plans):
         if plan.task == task.id and plan.from_ == task.owner:
@@ -115,8 +118,8 @@ def plan_of(task: Task, all_plans: list[Plan]) -> tuple[str | None, str | None]:
 
 
 def next_step(store: Store, team: Team, caller: Caller) -> str:
-    """Return the next command for a caller that has just finished something: it continues a task that the caller has,
-    or waits for another.
+    """Return the next command for a caller that has just finished something. The first of these that exists: to review
+    a task, because its owner waits for that; to continue the caller's own task; or the command of `when_idle`.
     """
     held = held_by(store, team.name, caller.name)
     step = steps.work({"myTasks": _rows_with_plans(store, team, held)}) if held else ""
@@ -132,7 +135,8 @@ def _rows_with_plans(store: Store, team: Team, held: list[Task]) -> list[Documen
 def when_idle(store: Store, team: Team, caller: Caller) -> str:
     """Return the next command for a caller without a task: to wait, or "" if no work is left.
 
-    A leader closes the team, once no task is left and the members that it asked to shut down have answered.
+    A leader also waits for the answers of members that it asked to shut down. When no work is left for a leader, its
+    command shows the tasks that are blocked for good. If there are none, it closes the team.
     """
     from teams_cli.tasks import overviews
 
@@ -153,26 +157,28 @@ def idle(store: Store, team: Team, name: str) -> list[Agent]:
 
 
 def ready_key(task: Task) -> str:
-    """Return the key of the fact that the task is ready. The key changes when somebody claims the task."""
+    """Return the key under which an agent's record says that the task was reported to it as ready. The key changes
+    whenever the task is claimed. So if the task becomes ready once more, it is reported again.
+    """
     return f"{READY}{task.id}:{task.claim}"
 
 
 def task_of_key(key: str) -> str:
-    """Return the id of the task in a key that `ready_key` made."""
+    """Return the id of the task in a *key* that `ready_key` made."""
     return key.removeprefix(READY).partition(":")[0]
 
 
 def offer_left(store: Store, agent: Agent) -> float:
-    """Return for how many seconds the task that was offered to the agent is still left to it. 0 if there is no offer,
-    or if the time of the offer is in the future.
+    """A task that is offered to an agent is reserved for it for a while. Return the seconds that are left of this time.
+    Return 0 if there is no offer, or if its time is in the future, because a clock was wrong.
     """
     seconds = _OFFER_LASTS - seconds_since(agent.offered_at, store.now()) if agent.offered_at else 0.0
     return seconds if 0 < seconds <= _OFFER_LASTS else 0.0
 
 
 class Held:
-    """A task in progress that its owner can continue: with the key of this fact, the reason *why* it can, a *text* for
-    the owner, and the next command *step*.
+    """A task in progress that its owner can continue. *row* is the row of the task from `rows_of`, and *step* the next
+    command. `key` is the key of the fact that reports this, `why` the reason, and `text` a sentence for the owner.
     """
 
     def __init__(self, task: Task, row: Document, step: str) -> None:
@@ -187,8 +193,8 @@ class Held:
 def held_task(store: Store, team: Team, name: str) -> Held | None:
     """Return the first task of the agent *name* if the agent can continue it, else None.
 
-    The agent can't continue while it waits for another task, for the decision on a plan, or for an answer to something
-    that it asked since the claim. None is also returned once the agent was asked to shut down.
+    The agent can't continue if it was asked to shut down. Neither can it if it waits for another task, for the decision
+    on a plan, or for the answer to a question that it asked since the claim.
     """
     held = held_by(store, team.name, name)[:1]
     if not held:
@@ -210,8 +216,8 @@ def held_task(store: Store, team: Team, name: str) -> Held | None:
 
 
 def unanswered(store: Store, team: str, name: str, since: str) -> Message | None:
-    """Return the last message since the time *since* in which the agent *name* asked for something. None if there is
-    none, or if somebody has written to the agent after it.
+    """Return the last message since the time *since* in which the agent *name* asked for something. Return None if the
+    agent asked for nothing, or if somebody wrote to the agent after that message.
     """
     last = store.last(team, MESSAGE)
     asked: Message | None = None
@@ -226,9 +232,10 @@ def unanswered(store: Store, team: str, name: str, since: str) -> Message | None
 
 
 def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool = True) -> None:
-    """Notify the agents whose answer the agent *name* waits for that it is blocked, once for each message.
+    """If the agent *name* waits for an answer, notify the agents that it asked that it is blocked. This is done once
+    for each message in which it asked.
 
-    With *only_with_task*, this is done only if the agent has a task in progress.
+    With *only_with_task*, nobody is notified unless the agent *name* has a task in progress.
     """
     held = held_by(store, team, name)
     if only_with_task and not held:
@@ -245,9 +252,11 @@ def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool =
 
 
 def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
-    """Whether the messages ask nothing of the reader now: each says that a task was completed or accepted, or is about
-    a task that the reader has not claimed yet. With *awaits_shutdowns*, it may also say that a member agreed to shut
-    down.
+    """Return whether none of the messages in *news* asks anything of the reader now.
+
+    A notice asks nothing if it says that a task was completed or accepted, or if it is about a task that the reader has
+    not claimed yet. With *awaits_shutdowns*, other members still have to agree to shut down. Then a message that one of
+    them agreed asks nothing either.
     """
     from teams_cli.membership import shutdowns
 
@@ -263,10 +272,10 @@ def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
 
 
 def awaits_shutdowns(store: Store, team_name: str, name: str) -> bool:
-    """Whether members that the agent *name* asked to shut down have not answered yet.
+    """Return whether members that the agent *name* asked to shut down have not answered yet.
 
-    The requests are read before the team. An answer that arrives in between is either still to be delivered by the
-    team, or in the mail, which is read later.
+    The requests are read before the team, and whoever calls this reads the mail afterwards. So an answer that arrives
+    meanwhile is not missed: it is either in the team's list of unsent notices or in the mail.
     """
     from teams_cli.membership import shutdowns
 

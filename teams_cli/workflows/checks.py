@@ -73,8 +73,9 @@ def _ids(workflow: Workflow) -> Iterator[Problem]:
 def dependencies(
     numbered: list[tuple[int, TaskTemplate]], is_known: Callable[[str], bool], above: KeyPath = ("tasks",)
 ) -> Iterator[Problem]:
-    """Yield the problems of what the tasks wait for: ids that are not known, and a cycle. *numbered* has each task with
-    its number in the list to which the keys *above* lead.
+    """Yield a problem for each unknown id that a task waits for, and for a cycle of tasks that wait for each other.
+    *numbered* has each task with its number in the list of tasks. *is_known* returns whether there is a task with an
+    id. *path_of_tasks* has the keys that lead to the list in the file.
     """
     waits: dict[str, list[str]] = {}  # of all tasks with an id, if it is given twice
     for index, task in numbered:
@@ -91,6 +92,9 @@ def dependencies(
 
 
 def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
+    """Yield a problem for each role that has a reserved name or extends neither members nor managers, directly or
+    through other roles. Yield a problem also for each operation in a role that does not exist.
+    """
     for name, definition in workflow.roles.items():
         if name in (*BUILT_IN, *ALIASES, *RESERVED):
             yield ("roles", name), "is reserved; choose another name"
@@ -103,8 +107,8 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def _lineage(role: str, roles: Roles) -> list[str]:
-    """Return the role, the role that it extends, the role that this extends, and so on. If the roles form a cycle, the
-    last element is "".
+    """Return the role and the roles that it extends, directly and through other roles, in this order. If the roles form
+    a cycle, the last element is "".
     """
     lineage = [ALIASES.get(role, role)]
     while lineage[-1] in roles:
@@ -157,8 +161,8 @@ def _skills(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def required(task: TaskTemplate) -> list[list[str]]:
-    """Return, for each task that the template creates, the skills that it requires. If the items come from a command,
-    they are not known, and the list is empty.
+    """Return the skills that are required, in a list for each task that the template creates. If a command prints the
+    items of the template, its tasks are not known yet, and no list is returned.
     """
     items = (task.each.items or []) if task.each else [""]
     return [[model.fill(skill, {"item": item}) for skill in task.require] for item in items]
@@ -196,8 +200,8 @@ def _placeholders(workflow: Workflow) -> Iterator[Problem]:
 
 
 def _texts(workflow: Workflow) -> Iterator[tuple[KeyPath, str, set[str]]]:
-    """Yield all texts that may have placeholders. Each comes with the keys that lead to it, and with the names that its
-    placeholders may use in addition to variables and results.
+    """Yield three values for each text that may have placeholders: the keys that lead to it, the text, and the names
+    that its placeholders may use besides variables and results.
     """
     for index, task in enumerate(workflow.tasks):
         names_of_item = {"item"} if task.each else set()
@@ -212,8 +216,8 @@ def _texts(workflow: Workflow) -> Iterator[tuple[KeyPath, str, set[str]]]:
 
 
 def _results(workflow: Workflow) -> Iterator[Problem]:
-    """Yield each placeholder for a result that can't be filled in. A task may use the results of the tasks in its
-    `blockedBy`; the prompt of `synthesize` may use the results of all tasks.
+    """Yield a problem for each placeholder that names a result that is not available. A task may use the results of the
+    tasks in its `blockedBy`. The prompt of `synthesize` may use the results of all tasks.
     """
     for key_path, text, _ in _texts(workflow):
         task_ids: set[str] = set()

@@ -61,9 +61,7 @@ def content_of(path: str, limit: int = MAX_FILE) -> str:
 
 
 def front_matter(content: str) -> str | None:
-    """Return the front matter: the text between the first two fences. Return None if the content does not begin with a
-    fence.
-    """
+    """Return the front matter: the text between the first two fences; None if no fence begins the content."""
     lines = content.removeprefix("\ufeff").splitlines()
     if lines and lines[0].rstrip() == FENCE:
         for index, line in enumerate(lines[1:], 1):
@@ -73,7 +71,8 @@ def front_matter(content: str) -> str | None:
 
 
 def parsed(text: str, what: str, hint: str) -> Any:
-    """Return the document in a YAML text. If the text is not valid, the error calls it *what*, and has the *hint*.
+    """Return the document in a YAML text. If the text is not valid, the error calls the text *what*, and has the
+    *hint*.
 
     Raises:
         InvalidValue: The text is not valid, or too large.
@@ -95,7 +94,7 @@ def parsed(text: str, what: str, hint: str) -> Any:
 
 
 def loaded(text: str) -> tuple[yaml.Node | None, Any]:
-    """Return the node and the document of a YAML text. Both are None if the text is empty.
+    """Parse a YAML text. Return its syntax node, and the document as Python values. Both are None if the text is empty.
 
     Raises:
         YAMLError, ValueError, RecursionError: The text is not valid.
@@ -114,7 +113,7 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
     """Return the number of values in the node. A value that an alias repeats counts once for each repetition. *sizes*
-    keeps the numbers of nodes that were counted before.
+    remembers the results for nodes that were counted before.
     """
     size = sizes.get(id(node))
     if size is None:
@@ -129,8 +128,8 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
 
 
 def _located(document: yaml.Node | None) -> tuple[dict[KeyPath, int], list[tuple[KeyPath, int]]]:
-    """Return the line of each key and value in the text, counted from 1. Also return the keys that a mapping has a
-    second time, with their lines: YAML would silently take the last value of such a key.
+    """Return two values: the line of each key and value in the text, counted from 1; and each key that occurs again in
+    the same mapping, with its line. YAML would silently take the last value of a repeated key.
     """
     lines: dict[KeyPath, int] = {}
     repeated_keys: list[tuple[KeyPath, int]] = []
@@ -154,7 +153,7 @@ def _located(document: yaml.Node | None) -> tuple[dict[KeyPath, int], list[tuple
 
 
 def in_words(error: Any) -> str:
-    """Return the message of a validation error, in our words."""
+    """Return the message of a validation error in the words of this program instead of pydantic's."""
     message: str = _WORDS.get(error["type"]) or error["msg"].removeprefix("Value error, ")
     for words, ours in _OUR_WORDS.items():
         message = message.replace(words, ours)
@@ -221,8 +220,8 @@ def lines_of(text: str) -> dict[KeyPath, int]:
 
 
 def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
-    """Yield a problem for each role that names a workflow which does not exist. It is looked up by name, and as a file
-    beside this workflow.
+    """Yield a problem for each role that names a workflow which does not exist. The workflow is looked up by name, and
+    as a file beside *workflow*.
     """
     for role, definition in workflow.roles.items():
         if name := definition.get("workflow"):
@@ -233,8 +232,8 @@ def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
 
 
 def refuse_massgen(path: str, text: str) -> None:
-    """Refuse a text that is a configuration of MassGen. For each key of the configuration, the message says what to
-    write in a workflow.
+    """Raise an error if the text is a configuration of the program MassGen. The error says for each of its keys what to
+    write in a workflow instead.
     """
     try:
         node, document = loaded(text)
@@ -248,9 +247,7 @@ def refuse_massgen(path: str, text: str) -> None:
 
 
 def _list_of(problems: Iterable[Problem], path: str, lines: dict[KeyPath, int]) -> str:
-    """Return a line of text for each of the *problems*, in their order in the file at *path*. *lines* has the line of
-    each key.
-    """
+    """Return the *problems* as text, one per line, with the file and the line of each, in the order of the lines."""
     rows = []
     for key_path, what in problems:
         keys = ".".join(str(key) for key in key_path if key != "[key]")
@@ -261,7 +258,9 @@ def _list_of(problems: Iterable[Problem], path: str, lines: dict[KeyPath, int]) 
 
 
 def _parse_front_matter(text: str, path: str) -> tuple[Any, dict[KeyPath, int], list[KeyPath]]:
-    """Return the document; for each key and value, its line in the file; and the keys that a mapping has twice."""
+    """Return the front matter of the workflow file at *path*, which has this *text*, as a document. Return also the
+    line of each key and value in the file, and the keys that occur twice in one mapping.
+    """
     lines_before = 1  # the fence
     try:
         node, document = loaded(text)
@@ -309,9 +308,8 @@ def validated(document: Any, form: type[F]) -> tuple[F | None, list[Problem]]:
 
 
 def _without(document: Any, key_paths: list[KeyPath]) -> Any:
-    """Return the document without the parts to which *key_paths* lead. If such a part is missing, leave out the part
-    that should contain it. A task, agent or member is replaced by a stand-in, so that those after it keep their
-    numbers.
+    """Return the document without the parts to which *key_paths* lead. If a part is missing, leave out the part that
+    should contain it. A task, agent or member is replaced by a stand-in, so that the next ones keep their numbers.
     """
     left_out = {_existing(document, key_path) for key_path in key_paths}
 
@@ -347,8 +345,8 @@ def _existing(document: Any, key_path: KeyPath) -> KeyPath:
 
 
 def describe(path: str, problems: list[errors.TeamsError]) -> dict[str, Any] | None:
-    """Return the row of a workflow in a list of workflows. If the workflow can't be read, return None, and add the
-    error to *problems*.
+    """Return a row of a list of workflows, for the workflow at *path*. If the file can't be read, return None, and add
+    the error to *problems*.
     """
     try:
         workflow = read(path)

@@ -1,12 +1,12 @@
 """The front matter of workflows: Markdown files that a person follows and `teams run` executes.
 
 name, description, pattern     pattern: leader, swarm, pipeline or council
-needs                          [git-checkout] if the variable `repo` must be one; [review] for its extension
+needs                          [git-checkout] if `repo` must be a git checkout; [review] if that extension is needed
 variables                      name: default, or name: {default, description}; without a default it must be given
 roles                          name: {extends, skill, description, workflow, allow, deny}, defined in the team
 settings                       name: value, as `teams set` takes them
 check                          a command that refuses what workers can't do, before anything is created
-attempts                       attempts at a task, after which it fails when it is released or lapses; 3
+attempts                       a task fails after this many claims that were released or expired; 3
 agents                         a number, or a list of {name, role, type, count, harness, model, permissions,
                                cwd, worktree, answer}
 broadcast                      the leader's message to all workers, once they have joined
@@ -49,7 +49,7 @@ def _as_setting(value: object) -> object:
 
 
 def checked_value(text: str) -> str:
-    """Return *text* unchanged, if an environment variable can have it as its value.
+    """Return *text* unchanged, if it can be the value of an environment variable.
 
     Raises:
         ValueError: The text holds a NUL, is not Unicode, or is too long.
@@ -129,22 +129,23 @@ Names = Annotated[list[Name], BeforeValidator(_as_names, json_schema_input_type=
 
 
 class Form(BaseModel):
-    """A part of the front matter. Keys that the part does not know are refused."""
+    """A part of the front matter. Keys that this part does not declare are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Variable(Form):
-    """A variable of the workflow. Its value must be given if it has no default."""
+    """A variable of the workflow. If it has no default, a run must give its value."""
 
     default: Value | None = None
     description: Text | None = None
 
 
 class Each(Form):
-    """The items for which tasks are created, one for each: a list, or a command that prints one item per line.
+    """The items of a template. A task is created for each item. The items are a list, or the lines that a command
+    prints.
 
-    If the output has NUL characters, it is split at these instead, so that items may have line breaks.
+    If the output has NUL characters, it is split at these characters instead, so that items may have line breaks.
     """
 
     items: list[Value] | None = None
@@ -178,13 +179,13 @@ class TaskTemplate(Form):
 
     @property
     def waits_for(self) -> dict[str, list[str]]:
-        """The ids of the tasks for which the task waits, by the key of the file that names them."""
+        """The ids of the tasks for which this task waits, under the key that lists them, such as `blockedBy`."""
         return {"blockedBy": self.blocked_by}
 
 
 class AgentTemplate(Form):
-    """A kind of worker, and how many there are of it. Harness, model and permissions are those of the run, unless given
-    here.
+    """A kind of worker, and the number of such workers. If the harness, the model or the permissions are not given
+    here, the run decides them.
     """
 
     name: Name | None = None
@@ -200,15 +201,15 @@ class AgentTemplate(Form):
 
 
 class Verdict(Form):
-    """The pattern by which the verdict is found in the leader's answer. The verdict is the first group of the match, or
-    the whole match.
+    """The pattern that finds the verdict in the leader's answer. The verdict is the first group of the match, or the
+    whole match if there is no group.
     """
 
     pattern: Annotated[Prose, AfterValidator(_checked_pattern)]
 
 
 class Synthesis(Form):
-    """The script or the prompt with which the leader makes one answer from all results."""
+    """The script or the prompt with which the leader makes one answer from the results of all tasks."""
 
     run: Script | None = None
     prompt: Prose | None = None
@@ -244,12 +245,12 @@ class Workflow(Form):
         return next(task for task in self.tasks if task.id == task_id)
 
     def ordered(self) -> list[TaskTemplate]:
-        """Return the tasks in an order in which each comes after its blockers. The blockers must not form a cycle."""
+        """Return the tasks, each after its blockers. The blockers must not form a cycle."""
         by_id = {task.id: task for task in self.tasks}
         return [by_id[key] for key in ordering.in_order({key: task.blocked_by for key, task in by_id.items()})]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the front matter as JSON. The same front matter can be read from this JSON."""
+        """Return the front matter as JSON, from which the same front matter can be read again."""
         return self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
@@ -265,8 +266,8 @@ def instance(template: str, number: int) -> str:
 
 
 def made_of(key: str) -> str:
-    """Return the id of the template from which `each` created the task with this key. Return "" if the task is of no
-    template.
+    """Return the id of the template from which `each` created the task with this key; "" if the task was not created
+    from a template.
     """
     template, _, number = key.rpartition("-")
     return template if number.isdigit() else ""

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 
 
 def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the keys of *waits*, each key after the keys that it waits for. Apart from this, they keep their order.
+    """Return the keys of *waits*, each after the keys that it waits for. Otherwise their order stays the same.
 
     Raises:
         CycleError: Some keys wait for each other.
@@ -28,8 +28,8 @@ def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:
 
 
 def circle(waits: Mapping[str, Collection[str]]) -> list[str]:
-    """Return a cycle of keys that wait for each other. It begins and ends with the key of the cycle that is first in
-    *waits*. Return an empty list if there is no cycle.
+    """Return a cycle of keys that wait for each other. The returned list begins and ends with the same key, the key of
+    the cycle that is first in *waits*. Return an empty list if there is no cycle.
     """
     try:
         TopologicalSorter(waits).prepare()

@@ -17,8 +17,8 @@ def paths(directory: str) -> list[str]:
 
 
 def directories(directory: str) -> list[str]:
-    """Return the directories with workflows. The directory of the shipped workflows is first, so that a checkout can't
-    replace a shipped workflow.
+    """Return the directories with workflows. The directory of the shipped workflows is first, so that a workflow in a
+    checkout can't take the place of a shipped one.
     """
     here = os.path.dirname(os.path.abspath(__file__))
     shipped, local = os.path.join(here, "shipped"), os.path.join(directory, LOCAL)

@@ -1,5 +1,5 @@
-"""The review under the name that it had in version 0.2. Users copied workflows of that version, and these call it by
-this name.
+"""The review, under the name that this module had in version 0.2. Users copied workflows of that version, which call
+the module by this name.
 """
 
 from __future__ import annotations

@@ -33,9 +33,10 @@ _ONLY_IN_RUNS = {"prompt", "attempts", "each"}
 
 
 class ListedTask(TaskTemplate):
-    """A task in a list. It can be assigned to a member, and completed only after others.
+    """A task in a list. Unlike a task of a workflow, it can be assigned to a member, and it can be completed only after
+    certain other tasks.
 
-    Tasks of a workflow lack both: there are no members yet, and tasks end with their commands.
+    A workflow needs neither: it has no members yet, and its tasks end with their commands.
     """
 
     keep_for: Name | None = Field(default=None, alias="for")
@@ -43,7 +44,7 @@ class ListedTask(TaskTemplate):
 
     @property
     def waits_for(self) -> dict[str, list[str]]:
-        """The ids of the tasks for which the task waits, by the key of the file that names them."""
+        """The ids of the tasks for which this task waits, under the key that lists them, such as `blockedBy`."""
         return {**super().waits_for, "after": self.after}
 
 
@@ -52,8 +53,8 @@ _LIST_HINT = f"Give a list of {{{', '.join(_KEYS)}}}, as the `tasks` of a workfl
 
 
 def read_task_list(content: str, form: type[T]) -> list[T]:
-    """Return the tasks that the text lists in YAML or JSON, as records of the type *form*. A task that has no id gets
-    its number in the list as its id, counted from 1.
+    """Return the tasks that a text in YAML or JSON lists, as records of the type *form*. A task that has no id gets its
+    number in the list as its id, counted from 1.
 
     Raises:
         InvalidValue: The text is no list of tasks; the error names the problems.
@@ -69,6 +70,7 @@ def read_task_list(content: str, form: type[T]) -> list[T]:
 
 
 def _validated(rows: Any, form: type[T]) -> list[T]:
+    """Return the *rows* as tasks of the type *form*. A row that is only a text is the title of a task."""
     if not isinstance(rows, list) or not rows:
         raise errors.InvalidValue("the list of tasks is missing", _LIST_HINT)
     try:
@@ -117,8 +119,8 @@ def _as_lines(value: object) -> object:
 
 
 def _with_ids_of_titles(rows: object) -> object:
-    """Return the tasks, each with an id. If a task has none, its id is made from its title, so that it is the same at
-    each reading.
+    """Return the tasks, each with an id. If a task has no id, its id is made from its title, so that every reading of
+    the file gives the task the same id.
     """
     if not isinstance(rows, list):
         return rows
@@ -172,8 +174,8 @@ class Roster(Form):
 
 
 def nearest(directory: str) -> str:
-    """Return the path of the nearest `teams.yaml`: in the directory, or in a directory above it, up to the top of the
-    repository.
+    """Return the path of the nearest `teams.yaml`: in *directory*, or in a directory above it. The search ends at the
+    top of the repository.
 
     Raises:
         WorkflowNotFound: There is none.
@@ -201,7 +203,7 @@ def read(path: str) -> Roster:
 
 
 def examine(path: str) -> tuple[Roster | None, list[Problem]]:
-    """Return the roster in the file at *path*, without the parts whose form is wrong, and what is wrong with the form.
+    """Return the roster in the file at *path*, and what is wrong with its form. Parts whose form is wrong are left out.
     The roster is None if too little remains.
 
     Raises:
@@ -225,7 +227,7 @@ def refuse(path: str, problems: list[Problem]) -> None:
 
 
 def problems_of(roster: Roster) -> Iterator[Problem]:
-    """Yield what the file alone shows to be wrong: parts of the roster that go against each other."""
+    """Yield a problem for each contradiction between parts of the roster, such as two members with one name."""
     names: dict[str, str] = {}
     for index, member in enumerate(roster.members):
         if earlier := names.get(member.name.lower()):
@@ -249,8 +251,8 @@ def problems_of(roster: Roster) -> Iterator[Problem]:
 
 
 def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
-    """Return the tasks of the roster. If the roster names a workflow instead, return the tasks of that workflow. It is
-    a file beside the roster, or the name of a workflow.
+    """Return the tasks of the roster. If the roster names a workflow instead, return the tasks of that workflow. The
+    workflow is named by its file beside the roster, or by its name.
 
     Raises:
         InvalidValue: The file is no workflow, or its tasks have `each`, which works only in a run.
@@ -262,8 +264,8 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
 
 
 def descriptions(path: str) -> dict[str, str]:
-    """Return the descriptions of agents by the agents' names. They are in the files `.claude/agents/*.md` beside the
-    roster.
+    """Return the descriptions of agents, by the agents' names. They are taken from the files `.claude/agents/*.md`
+    beside the roster.
     """
     by_name: dict[str, str] = {}
     directory = f"{os.path.dirname(path)}/{_DESCRIPTIONS}"

@@ -1,4 +1,4 @@
-"""What all tests of agents stand on."""
+"""The team that the tests of agents use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.cli import Cli
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    """A team of the leader lea and the members bob and mia; afterwards nothing of it runs."""
+    """A team of the leader lea and the members bob and mia; its agents are ended after the test."""
     made = team_of_agents(tmp_path, "bob", "mia")
     yield made
     end_all(made.root)

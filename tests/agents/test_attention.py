@@ -1,4 +1,4 @@
-"""What an agent sees of the others, and they of it."""
+"""What an agent sees of the others, and the others of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checked completion, on real repositories, through the program."""
+"""Tasks with a check, in real repositories: when they may be completed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_completed_only_by_its_check(shop: Shop) -> None:
 
 @pytest.mark.slow
 def test_a_check_leaves_no_process_and_ends_no_command(shop: Shop, tmp_path: Path) -> None:
-    """Though it has left its group and its session, and kills the process that runs it."""
+    """A check's processes end with it, even in another session; a check that kills its parent just fails."""
     shop.create("t", "--check", f"setsid sleep 600 & echo $! >{tmp_path}/pid; kill -9 $PPID; sleep 1")
     shop.ok("bob", "claim-task", "1")
     done = shop.at("bob", "update-task", "1", "--status", "completed")
@@ -56,7 +56,7 @@ def test_a_check_leaves_no_process_and_ends_no_command(shop: Shop, tmp_path: Pat
 
 
 def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> None:
-    """In a checkout the commit is checked; a directory that the task names is checked as it is."""
+    """In a checkout the check runs on the commit; a directory given by `--check-in` is checked as it is."""
     shop.create("t", "--check", "test -e new")
     shop.ok("bob", "claim-task", "1")
     (shop.trees["bob"] / "new").write_text("2")
@@ -124,7 +124,7 @@ def test_an_edit_during_the_check_refuses_the_completion_once(shop: Shop, tmp_pa
 
 @pytest.mark.slow
 def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Path) -> None:
-    """Several may work in the main checkout: the commit alone counts there, and is tried in a tree of its own."""
+    """In the main checkout a check runs on the commit alone, in a worktree of its own."""
     shop.trees["bob"] = shop.main
     once = f"[ -e {tmp_path}/begun ] || {{ touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do sleep 0.05; done; }}"
     shop.create("t", "--check", f"{once}; test -e new -a ! -e half")

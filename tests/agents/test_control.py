@@ -1,4 +1,4 @@
-"""A doorbell, at which somebody waits for a client, and the control socket of a daemon, where a turn is started."""
+"""Doorbells, which wake a client, and the control socket of a daemon, where a turn of a client is started."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG = "x" * 300
 
 
 class Daemon:
-    """One that answers as Codex's does, among notices and pings; some methods it *refuses*."""
+    """A daemon that answers like Codex's, between notices and pings; some methods it *refuses*."""
 
     def __init__(self, path: Path, *refuses: str) -> None:
         self.refuses = refuses
@@ -50,7 +50,7 @@ class Daemon:
                     self.tell(line, {"id": said["id"], **what})
 
     def hear(self, line: socket.socket) -> dict[str, Any] | None:
-        """The next message; None at the end. Answers to pings are passed over."""
+        """The next message, or None at the end; answers to pings are skipped."""
         while head := line.recv(2):
             size = head[1] & 0x7F
             if size == 126:
@@ -62,14 +62,14 @@ class Daemon:
         return None
 
     def tell(self, line: socket.socket, said: dict[str, Any]) -> None:
-        """Say it in two frames."""
+        """Send *said* in two frames."""
         data = json.dumps(said).encode()
         line.sendall(struct.pack(">BB", 1, 5) + data[:5] + struct.pack(">BBH", 0x80, 126, len(data) - 5) + data[5:])
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Where a socket can lie: its path is to be short."""
+    """A path for a socket; such a path must be short."""
     with TemporaryDirectory() as made:
         yield Path(made) / "sock"
 
@@ -121,7 +121,7 @@ def test_nobody_waits_for_a_client_whose_hooks_were_taken_out_until_they_are_bac
 
 
 def heard_bell(place: Path, client: str) -> Doorbell:
-    """The bell of a client of that kind, at which somebody waits."""
+    """The bell of a client, while somebody waits at it."""
     (place / f"{client}.json").write_text(json.dumps({"client": client}))
     bell = Doorbell(str(place / f"{client}.bell"))
     assert bell.listen(PID)

@@ -1,4 +1,4 @@
-"""Agents as processes, when something goes wrong: what is left behind, killed half-way, or stands still."""
+"""Processes of agents that are left behind, killed half-way, or stopped."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ pytestmark = NEEDS_PROC
 
 
 def stopped_without_a_lock(pid: int) -> bool:
-    """Stop the process; but let it go on if it has just locked something, for which all others would wait."""
+    """Stop the process; if it holds a lock that others need, let it run on and return False."""
     os.kill(pid, signal.SIGSTOP)
     until(lambda: "(stopped)" in Path(f"/proc/{pid}/status").read_text())
     if f" {pid} " not in Path("/proc/locks").read_text():
@@ -54,7 +54,7 @@ def stopped_without_a_lock(pid: int) -> bool:
 
 
 def slow_checkout(directory: Path) -> Path:
-    """A repository that waits, before a worktree of it is there, until a file `go` is."""
+    """A repository in which making a worktree waits until a file `go` exists."""
     repository = make_repository(directory / "repository", {"file": "x"})
     waiting = f"touch '{directory}/waits'\nwhile ! [ -e '{directory}/go' ]; do sleep 0.05; done\n"
     program(repository / ".git/hooks/post-checkout", waiting)
@@ -142,7 +142,7 @@ def test_a_keeper_on_its_way_is_waited_for(cli: Cli) -> None:
 
 
 def kill(cli: Cli, agent: str) -> None:
-    """Kill its keeper, once that has noted the turn: else it would be begun anew. A signal need not have come yet."""
+    """Kill the agent's keeper once the keeper has noted the turn, which would otherwise be run again."""
     until(lambda: session(cli, agent).turns)
     found = session(cli, agent)
     assert found.keeper_pid
@@ -151,7 +151,7 @@ def kill(cli: Cli, agent: str) -> None:
 
 
 def test_a_keeper_that_is_killed(cli: Cli) -> None:
-    """Its agent ends with it, also what that left behind; whoever looks first tells the caller, and nobody twice."""
+    """When a keeper is killed, its agent and all that the agent started end, and the caller is told once."""
     at_work(cli, "zoe", f"echo 'so far' >&2; setsid sleep 100 & {BUSY}")
     kill(cli, "zoe")
     lookers = [cli.start("list-agents") for _ in range(4)]
@@ -170,7 +170,7 @@ def draft(cli: Cli) -> sessions.Session:
 
 
 def test_a_launcher_that_is_killed(cli: Cli) -> None:
-    """Before it had a keeper: the session is lost at once; before there was a session: there is no such agent."""
+    """If its launcher was killed, an agent with a session is lost, and one without is no member."""
     store = cli.store()
     joining.join(store, ALPHA, Caller("zoe"), started_by="lea")
     dead = subprocess.Popen(["true"])

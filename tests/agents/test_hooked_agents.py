@@ -1,4 +1,4 @@
-"""Agents whose client has hooks, with one that is scripted: what its model would have been shown, and when."""
+"""What the model of an agent is shown through the hooks of its client, and when; the client is scripted."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_it_is_introduced_once(office: Office) -> None:
 
 
 def test_an_interjection_is_the_next_turn_once(office: Office) -> None:
-    """A hook that runs meanwhile leaves it to the turn that it is for."""
+    """The text of an interjection is shown in the next turn only, not by a hook that runs before it."""
     office.cli.ok("create-task", "never done", agent="lea")
     process = office.start("$ touch $TEAMS_HOME/begun; teams wait --task 1 --timeout 300", "---", "say as you wish")
     until((office.cli.root / "begun").exists)

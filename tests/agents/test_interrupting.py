@@ -35,7 +35,7 @@ pytestmark = NEEDS_PROC
 
 @pytest.mark.slow
 def test_interject_ends_the_turn_and_all_it_left(cli: Cli) -> None:
-    """Also a grandchild that ignores TERM and one in a session of its own; the text is the next turn."""
+    """Interjecting ends processes of the turn that ignore TERM or have a session of their own."""
     leftovers = (
         "sh -c 'trap \"\" INT TERM; while :; do sleep 0.1; done' & "
         "setsid sh -c 'echo $$ >$D/own; while :; do sleep 0.1; done' & echo partial; "
@@ -87,7 +87,9 @@ def test_stopping(cli: Cli) -> None:
 
 
 def test_pausing_an_agent_that_works(cli: Cli) -> None:
-    """It rests when its turn is over; its mail waits, and is the next turn when it is resumed."""
+    """A paused agent ends its turn and then rests; when it is resumed, its next turn has the mail that came
+    meanwhile.
+    """
     at_work(cli, "zoe", BUSY)
     asked = {"agent": "zoe", "state": "running", "paused": True}
     assert cli.ok("pause-agent", "zoe", agent="lea") == asked == cli.ok("pause-agent", "zoe", agent="human")

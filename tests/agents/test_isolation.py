@@ -1,4 +1,4 @@
-"""Worktrees that hold: furnished before the agent starts, kept to while it works, with ports of its own."""
+"""Isolation: worktrees are set up for their agents, changed only by them, and have ports of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging, removing and pruning worktrees: nothing that an agent made is lost, nothing of the person's is touched."""
+"""Merging, removing and pruning worktrees loses no work of an agent, and no file of the person's."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def made_by(cli: Cli, name: str, main: Path, script: str) -> Path:
 
 @pytest.mark.slow
 def test_what_is_removed_comes_back_as_it_was(cli: Cli, main: Path) -> None:
-    """Staged, changed and new files, and a repository inside, until `prune` finds it too old."""
+    """Uncommitted files and nested repositories can be restored, until `prune` deletes them."""
     script = "echo 1 >a; git add a; echo 2 >a; rm b; echo 3 >'new file'; git init -q in; cd in; echo x >x; git add x"
     tree = made_by(cli, "ann", main, f"{script}; git commit -qm x")
     before = git(tree, "status", "--porcelain")
@@ -139,7 +139,7 @@ def test_a_repository_without_a_commit_hinders_no_comparison(cli: Cli, main: Pat
 
 @pytest.mark.slow
 def test_git_runs_no_command_that_an_agent_wrote_into_its_files(cli: Cli, main: Path, tmp_path: Path) -> None:
-    """In the configuration of a repository inside, or of one to which it has its own `.git` lead."""
+    """The configuration of a nested repository is not obeyed, even if the worktree's `.git` leads there."""
     ran = tmp_path / "ran"
     filtering = f"git config filter.x.clean 'touch {ran}; cat'; git config core.fsmonitor 'touch {ran}'"
     filtering += "; echo '* filter=x' >.gitattributes"

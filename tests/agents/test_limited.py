@@ -1,4 +1,4 @@
-"""Agents whose provider gives no more for now."""
+"""Agents that are rate-limited by their provider."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = NEEDS_PROC
 
 
 def limited(cli: Cli, how_long: str) -> None:
-    """A client that has a limit at its first turn, and another that has none."""
+    """Configure a client `first`, limited for *how_long* at its first turn, and a client `other`."""
     said = f"test -e $D/once || {{ touch $D/once; echo Rate limit reached, try again in {how_long} >&2; exit 1; }}; "
     for name in ("first", "other"):
         (place(cli) / name).write_text((said if name == "first" else "") + f"echo {name} $1 >>$D/turns; echo done")

@@ -1,4 +1,4 @@
-"""What agents print: shown and followed; and how those that failed are listed."""
+"""The output of agents: showing it, following it, and removing what is old."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_logs_of_old_turns_are_removed_when_a_turn_is_over(cli: Cli) -> None:
 
 
 def test_the_logs_of_an_agent_have_bounded_room(cli: Cli) -> None:
-    """A turn that prints more than is ever read keeps its end, and the turns before it give way."""
+    """A turn that prints too much keeps the end of its output, and the logs of earlier turns are removed."""
     printing = f'head -c {logs.ALL} /dev/zero | tr "\\0" x; echo "the end"'
     detach(cli, "ann", f'if [ -n "$TEAMS_RESUME" ]; then {printing}; fi; echo')
     ended(cli, "ann")

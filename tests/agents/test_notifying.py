@@ -1,4 +1,4 @@
-"""The person's commands for what happens: what they are given, how often, and who may set them."""
+"""The commands that tell the person of events: what they are given, how often, and who may set them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_script_waits_for_an_event(cli: Cli, tmp_path: Path) -> None:
     cli("claim-task", "1", agent="bob")
 
     def has_heard() -> bool:
-        """It looks a moment after it is woken; what it is to see must still be so then."""
+        """Whether the script heard the event. It looks a moment later; the task must still be failed then."""
         try:
             waiting.wait(3)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""Overlaps: branches that conflict are told to both, once; who is about to write is told who else works on the file."""
+"""Overlaps: authors of conflicting branches are told once, and writers of a file that others work on, too."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def told(cli: Cli, agent: str) -> list[str]:
 
 @pytest.mark.slow
 def test_both_are_told_once_that_their_branches_conflict(cli: Cli, repository: Path) -> None:
-    """While the first is long done, when the second commits; of other files nobody is told."""
+    """An agent that has ended is told, too, but not an agent that changed other files."""
     start(cli, repository, "ann", f"echo ann > f0.py; echo ann > f1.py; {COMMIT}")
     start(cli, repository, "eve", f"echo eve > f2.py; {COMMIT}")
     for name in ("ann", "eve"):

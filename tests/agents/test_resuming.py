@@ -1,4 +1,4 @@
-"""Resuming agents that are done, and the guard against those that resume each other without end."""
+"""Resuming agents that are done, and the guard against agents that resume each other for ever."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_mail_at_the_last_moment_still_wakes(cli: Cli) -> None:
 
 
 def test_a_later_turn_leaves_the_result(cli: Cli) -> None:
-    """In the same generation, where the caller is told where it is, and in a later one."""
+    """An output from an earlier turn is still in `recall` after later turns, and the caller is told so."""
     at_work(cli, "zoe", f"test $TEAMS_RESUME && {{ echo ok; exit; }}; {BUSY} echo the result")
     cli.ok("send-message", "zoe", "one", agent="bob")
     go(cli)
@@ -55,7 +55,7 @@ def test_a_later_turn_leaves_the_result(cli: Cli) -> None:
 
 
 def test_what_wakes_an_idle_agent(cli: Cli) -> None:
-    """A message and a broadcast do, announcing does not; it works in its own directory, told that it is resumed."""
+    """A message or a broadcast resumes an idle agent in its own directory; an announcement does not."""
     prompt = 'echo "$TEAMS_RESUME $(pwd) $(cmp $TEAMS_MESSAGES_FILE /dev/stdin && echo same)" >>$D/turns'
     detach(cli, "zoe", f"test $TEAMS_RESUME && {prompt} || true")
     ended(cli, "zoe")
@@ -70,7 +70,7 @@ def test_what_wakes_an_idle_agent(cli: Cli) -> None:
 
 
 def test_what_an_agent_is_told_wakes_it_too(cli: Cli) -> None:
-    """The decision on its plan, a request to shut down, a task that it is given; not only what others write."""
+    """A decision on its plan, a request to shut down or an assigned task resumes an idle agent."""
     detach(cli, "zoe", "test $TEAMS_RESUME && { cat; echo; } >>$D/mail || $T propose-plan first")
     ended(cli, "zoe")
     cli.ok("reject-plan", "1", "too short", agent="lea")
@@ -86,7 +86,7 @@ def test_what_an_agent_is_told_wakes_it_too(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_a_session_has_one_client_at_a_time(cli: Cli) -> None:
-    """However many write to it at once: each message is delivered once, in order, and no two turns overlap."""
+    """An agent gets each of many messages once and in order, and no two of its turns overlap."""
     prompt = (
         "mkdir $D/lock || echo twice >>$D/bad; cat >>$D/given; echo >>$D/given; sleep 0.05; rmdir $D/lock; "
         "test $TEAMS_RESUME || until test -e $D/go; do sleep 0.02; done"
@@ -107,7 +107,7 @@ def test_a_session_has_one_client_at_a_time(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
-    """Two that answer each other for ever are stopped by it; interjecting lets one go on."""
+    """The guard pauses two agents that keep answering each other; interjecting lets one of them go on."""
     cli.ok("set", "max_resumes_per_hour", "2", agent="lea")
     cli.more["P"] = 'test -e $D/quiet || $T send-message $OTHER "and you?"'
     cli.more["B"] = 'OTHER=a; export OTHER; eval "$P"'

@@ -1,4 +1,4 @@
-"""Reviews: another ends them, and what lands is what was reviewed."""
+"""Reviews: somebody else ends them, and only what was reviewed lands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["shop"]
 
 
 def test_what_was_reviewed_lands_and_no_more(shop: Shop) -> None:
-    """Commits after the one that was handed in wait for the next review; the same under another name is the same."""
+    """Commits after the reviewed one do not land, but another commit with the reviewed content does."""
     for key, agent in (("1", "bob"), ("2", "mia")):
         shop.create("t", "--review-by", {"bob": "mia", "mia": "bob"}[agent])
         shop.ok(agent, "claim-task", key)
@@ -35,7 +35,7 @@ def test_what_was_reviewed_lands_and_no_more(shop: Shop) -> None:
 
 
 def test_another_ends_a_review(shop: Shop) -> None:
-    """It is the reviewer's, not the owner's; rejected, the task is in progress again with the reason."""
+    """Only the reviewer ends a review; a rejected task is in progress again, with the reason."""
     shop.create("t", "--review-by", "mia")
     shop.create("after", "--blocked-by", "1")
     shop.ok("bob", "claim-task", "1")
@@ -53,7 +53,7 @@ def test_another_ends_a_review(shop: Shop) -> None:
 
 
 def test_newer_work_is_handed_in_during_the_review(shop: Shop) -> None:
-    """Its check runs again, and a reviewer who has not heard of it is refused once."""
+    """The check runs again on newer work, and a reviewer who does not know that work is refused once."""
     shop.create("t", "--review-by", "mia", "--check", "! test -e broken")
     shop.ok("bob", "claim-task", "1")
     shop.write(shop.trees["bob"], "first", "1")
@@ -105,7 +105,7 @@ def test_a_reviewer_is_asked_with_the_task_and_goes_on_to_its_own_next_task(shop
 
 
 def test_an_edit_during_the_review_is_for_its_owner_and_its_reviewer(shop: Shop) -> None:
-    """The owner is shown how to hand in what it changes then, and the reviewer how to end the review."""
+    """When a task in review is edited, owner and reviewer are told, and the owner how to hand in a change."""
     shop.create("t", "--review-by", "mia")
     shop.ok("bob", "claim-task", "1")
     shop.write(shop.trees["bob"], "first", "1")

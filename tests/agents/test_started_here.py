@@ -1,4 +1,4 @@
-"""A machine runs what it was told itself: what others write into the database does not change that."""
+"""A machine runs only what it was itself told to run, whatever others write into the database."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TOLD = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("field", "told"), TOLD)
 def test_an_agent_is_not_resumed_with_what_another_wrote(cli: Cli, field: str, told: object) -> None:
-    """The id of its session is a word of the command that resumes it, and could be an option."""
+    """A session that another machine has changed is not resumed, as its fields are words of the command."""
     try:
         assert cli("run-agent", "echo ours >>$D/ran", "--agent-id", "ann", agent="lea").status == 0
         update(cli.store(), ALPHA, SESSION, "ann", lambda session: session.having(**{field: told}))
@@ -71,7 +71,7 @@ def test_an_agent_is_not_copied_with_what_another_wrote(cli: Cli) -> None:
 
 
 def failed(cli: Cli) -> Session | None:
-    """The session of ann, once it was resumed in vain."""
+    """The session of ann once resuming it has failed, else None."""
     found = sessions.find(cli.store(), ALPHA, "ann")
     return found if found and found.ended and found.outcome == "failed" else None
 

@@ -1,4 +1,4 @@
-"""Starting agents, waiting for them and all that they led to, and recalling what came of it."""
+"""Starting agents, waiting for them and for those that they started, and recalling their output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = NEEDS_PROC
 
 
 def test_spawn_returns_at_once_and_the_output_comes_as_a_message(cli: Cli) -> None:
-    """It can be written to before it did anything, and what it says is numbered, and may be replied to."""
+    """A new agent can be written to before it has done anything, and its output can be replied to."""
     told = cli.ok("spawn", f"{BUSY} echo made $TEAMS_RESUME; cat", "--cwd", str(place(cli)), agent="bob")
     assert not (place(cli) / "go").exists()
     about = f"{BUSY} echo"[:50]
@@ -103,7 +103,7 @@ def test_a_failure_is_told_as_one(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_run_agent_waits_for_all_and_sums_up(cli: Cli) -> None:
-    """A spawns B, B spawns C and writes to A when that is done: they end in the order C, B, A, main."""
+    """`run-agent` waits for all agents below its agent, and sums up what each of them did."""
     cli.more["C"] = "$T announce deepest >$D/said; sleep 0.3; echo from C"
     cli.more["B"] = 'test $TEAMS_RESUME || $T spawn "$C" --agent-id c >&2; echo from B'
     script = 'test $TEAMS_RESUME || { $T announce first >&2; $T spawn "$B" --agent-id b >&2; }; echo from A'

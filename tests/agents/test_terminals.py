@@ -1,4 +1,4 @@
-"""Clients in terminals as members: what their hooks say of them."""
+"""Clients in terminals are members; their hooks say what they do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cli(tmp_path: Path) -> Cli:
 
 @pytest.fixture
 def seat(cli: Cli) -> Iterator[Callable[..., SeatedClient]]:
-    """Clients that start in terminals; what is left of them is ended."""
+    """A function that starts a client in a terminal; the clients are ended after the test."""
     made: list[SeatedClient] = []
 
     def start(agent: str = "", **options: Any) -> SeatedClient:
@@ -52,7 +52,7 @@ def row(cli: Cli, name: str = NAME) -> dict[str, Any]:
 
 @pytest.fixture
 def bell(cli: Cli) -> Callable[..., closing[Doorbell]]:
-    """Waits for the client, as what waits beside it does."""
+    """A function that waits at the bell of the client, as the waker does."""
 
     def listen(*pid: int) -> closing[Doorbell]:
         heard = Doorbell(bindings.terminal_file(str(cli.root), ALPHA, NAME, "bell"))
@@ -119,7 +119,7 @@ def test_its_session_has_its_name_again(cli: Cli, seat: Callable[..., SeatedClie
 def test_interjecting_rings_what_waits_beside_the_client(
     cli: Cli, seat: Callable[..., SeatedClient], bell: Any
 ) -> None:
-    """It is refused where the client asks its person for a permission, and where our wrapper waits."""
+    """Interjecting is refused while the client asks for a permission, or if only our wrapper waits."""
     client = seat(client="opencode")
     client.hook("SessionStart")
     client.hook("UserPromptSubmit")
@@ -135,7 +135,7 @@ def test_interjecting_rings_what_waits_beside_the_client(
 
 
 def test_interjecting_writes_to_the_socket_of_the_client(cli: Cli, tmp_path: Path) -> None:
-    """It is refused without a socket, and where the client would ask its person."""
+    """Interjecting is refused if the client has no socket, or would ask its person about the message."""
     path = tmp_path / ("x" * 120) / "sock"
     path.parent.mkdir()
     reached = {"CLAUDE_CODE_MESSAGING_SOCKET": str(path), "CLAUDE_CODE_MESSAGING_TOKEN": "t-9"}
@@ -193,7 +193,7 @@ def test_the_leader_hears_of_a_permission_that_is_waited_for(cli: Cli, seat: Cal
 
 
 def test_a_directory_belongs_to_a_team(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that starts below it joins without a team in its environment; commands know their team too."""
+    """Clients and commands below a directory of a team belong to that team without being told so."""
     other, below = tmp_path / "other", tmp_path / "work/below"
     other.mkdir()
     below.mkdir(parents=True)
@@ -256,7 +256,9 @@ def test_mail_rings_the_bell_of_an_idle_client_once(cli: Cli, seat: Callable[...
 
 
 def test_the_daemon_of_codex_is_no_client_of_the_terminal_that_started_it(tmp_path: Path) -> None:
-    """It runs the hooks of all terminals; another program that a member's client starts is that member's."""
+    """A daemon that a member's client starts is not that member, unlike any other program, as it serves all
+    terminals.
+    """
     member = bindings.Binding(ALPHA, NAME, "")
     bindings.bind(str(tmp_path), member, os.getpid())
     words = [sys.executable, "-c", "import time; time.sleep(60)"]

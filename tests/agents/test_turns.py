@@ -1,4 +1,4 @@
-"""What an agent is given: its environment, its token, its prompt, in whatever client."""
+"""What each turn of an agent is given: its environment, its token and its prompt."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FOREIGN = {
 
 @pytest.mark.slow
 def test_nothing_of_another_identity_is_inherited(cli: Cli) -> None:
-    """Neither from whoever starts it nor from whoever wakes it; keys are inherited."""
+    """An agent inherits API keys, but no identity, from whoever starts or wakes it."""
     more = {**FOREIGN, "ANTHROPIC_API_KEY": "key"}
     prompt = "env -0 >$D/turn-$TEAMS_RESUME"
     assert cli("spawn", prompt, "--wait", "--agent-id", "zoe", agent="bob", **more).status == 0
@@ -79,7 +79,7 @@ def test_in_a_secure_team_each_agent_has_its_own_token(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_client_with_json_lines_and_its_own_session_id(cli: Cli) -> None:
-    """Declared in the user's configuration; resumed by the id that it printed, the batch quoted as its next turn."""
+    """A client of the user's own is resumed with the id that it printed and its messages as the prompt."""
     with_client(cli)
     prompt = (
         "say first\nrun $T send-message lea hello\nsay 'odd' \"chars\" $HOME `x` \\ {prompt} {agent} ümläut \U0001f600"
@@ -99,7 +99,7 @@ def test_a_client_with_json_lines_and_its_own_session_id(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_a_client_says_several_megabytes(cli: Cli) -> None:
-    """Its session id, at the beginning, and its answer, at the end, are found; a long answer keeps its end."""
+    """In a very long output the session id and the answer are found; a long answer keeps its end."""
     with_client(cli)
     done = run_agent(cli, "chat 3000000\nsay the end\nchat 3000000", "--harness", "scripted", "--agent-id", "zoe")
     assert done["output"] == "the end" and session(cli, "zoe").session_known
@@ -114,7 +114,7 @@ def test_a_client_says_several_megabytes(cli: Cli) -> None:
 
 
 def lose_session(cli: Cli) -> None:
-    """Have it look as if zoe's client was killed before it said which session it made."""
+    """Make it look as if zoe's client was killed before it said its session id."""
     lost = update(cli.store(), ALPHA, SESSION, "zoe", lambda s: s.having(session_id="lost", session_known=None))[1]
     sessions.note_started_here(cli.store(), ALPHA, lost)
 

@@ -1,4 +1,4 @@
-"""What agents took, and what happens when a budget is used up."""
+"""The tokens that agents use, and what happens when a budget is used up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EACH = {"from": "json", "each": "by", "input": ["in"], "output": ["out"], "grow
 
 
 def harness(cli: Cli, usage: dict[str, Any] | None) -> None:
-    """A client whose turns run what is in `turn`, or their prompt, and which says so what that took."""
+    """Configure a client that runs the file `turn`, or else its prompt, and declares its *usage* so."""
     words = ["sh", "-c", 'test -e $D/turn && exec sh $D/turn; eval "$0"', "{prompt}"]
     client: dict[str, Any] = {"start": words, "resume": words, "model": ["{model}"]}
     if usage:
@@ -122,7 +122,7 @@ def test_a_budget_is_warned_of_and_holds_until_it_is_raised(cli: Cli) -> None:
 
 
 def told(cli: Cli) -> list[str]:
-    """What the person was told of budgets; the leader the same."""
+    """What the person was told of budgets; the leader must have been told the same."""
     of_both = [
         [m["message"] for m in cli.ok("read-messages", "--all", agent=who) if "budget" in m["message"]]
         for who in ("human", "lea")

@@ -1,4 +1,4 @@
-"""Worktrees of agents."""
+"""Agents in worktrees of their own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def checkout(cli: Cli) -> Path:
 
 
 def test_a_worktree_of_ones_own(cli: Cli, checkout: Path) -> None:
-    """On its own branch, shown to others, kept at the end; and one from another time is left alone."""
+    """A worktree has its own branch, is shown to others, and outlives its agent."""
     done = run_agent(cli, "pwd; git rev-parse --abbrev-ref HEAD; echo work >file", "--worktree")
     path = f"{cli.root}/worktrees/{ALPHA}/agentA"
     assert done["output"] == f"{path}\nteams/{ALPHA}/agentA\n"

@@ -1,4 +1,4 @@
-"""Who may import whom, what may be heavy, and what the core keeps its hands off."""
+"""Which module may import which, which imports are slow, and what the core may not do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CORE = [name for name in LAYERS[: LAYERS.index("commands") + 1] if name not in (
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the program by its name below the package, `store.files`."""
+    """Return every module of the program by its name below the package, such as `store.files`."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
@@ -52,7 +52,9 @@ def tree(path: Path) -> ast.Module:
 
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """What the file imports, and when: on "import", on a "call" of a function, or never, for "types" only."""
+    """Return the imports of the file, each with when it happens: on "import", on a "call" of a function, or never, for
+    "types" only.
+    """
     waiting: list[tuple[ast.AST, str]] = [(tree(path), "import")]
     while waiting:
         node, when = waiting.pop()
@@ -74,7 +76,7 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
 
 @cache
 def own_imports(name: str) -> list[tuple[str, str]]:
-    """The modules of the program that this one imports, and when."""
+    """Return the modules of the program that this module imports, each with when it does."""
     found = [(target.removeprefix("teams_cli."), when) for target, when in imports(MODULES[name])]
     return [(target, when) for target, when in found if target in MODULES and target != name]
 
@@ -85,20 +87,20 @@ def is_program(name: str) -> bool:
 
 
 def layer(name: str) -> int:
-    """The place of a module in the order; what is inside an extension stands above everything."""
+    """Return the place of a module in the order of layers. Modules of an extension are above everything else."""
     top, dot, _ = name.partition(".")
     return len(LAYERS) if dot and top == "extensions" else LAYERS.index(top)
 
 
 def test_imports_go_one_way() -> None:
-    """Also those for types only, and those inside functions."""
+    """This includes imports for types and imports inside functions."""
     below = [name for name in MODULES if name not in ("", "__main__")]
     upward = [(name, target) for name in below for target, _ in own_imports(name) if layer(target) > layer(name)]
     assert upward == [], "these modules import from a layer above their own"
 
 
 def test_no_module_is_imported_by_what_it_imports() -> None:
-    """No circle, but for a package with its own modules, and for types among the modules of one package."""
+    """There are no import circles, except between a package and its modules, and for types within a package."""
     seen: dict[str, int] = {}
 
     def visit(name: str, way: list[str]) -> None:
@@ -118,7 +120,7 @@ def test_no_module_is_imported_by_what_it_imports() -> None:
 
 
 def test_the_core_imports_nothing_heavy() -> None:
-    """When it is imported: functions may, where they check what others wrote."""
+    """Functions may import heavy modules, where they check files of others."""
     for name in MODULES:
         if name.partition(".")[0] in CORE and name not in HEAVY_OURS:
             for target, when in imports(MODULES[name]):
@@ -145,7 +147,7 @@ OF_FACES |= {f"sys.{name}" for name in ("exit", "stdout", "stderr", "stdin", "ar
 
 
 def test_the_core_is_silent() -> None:
-    """It neither prints nor exits, nor reads the environment or the home by itself."""
+    """It neither prints nor exits, and does not read the environment or the home by itself."""
     for name in MODULES:
         for node in ast.walk(tree(MODULES[name])) if not is_program(name) else ():
             if isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
@@ -169,7 +171,7 @@ def test_every_error_has_a_status_and_is_raised() -> None:
 
 
 def called() -> set[str]:
-    """The names of all that is called anywhere but where the errors are, `errors.Busy` by the last of them."""
+    """Return the names of all functions that are called outside of `errors`; of `errors.Busy` the last part."""
     return {
         node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
         for name, path in MODULES.items()
@@ -180,7 +182,7 @@ def called() -> set[str]:
 
 
 def test_every_answer_can_be_told_in_words() -> None:
-    """Else a command would do its work and fail then. The MCP server speaks a language of its own."""
+    """A command without words would do its work and then fail. The MCP server has words of its own."""
     assert all(callable(command.run) for command in commands.every().values())
     silent = {command.name for command in commands.every().values() if not command.words}
     assert silent == {"mcp"} & commands.every().keys()
@@ -216,7 +218,9 @@ def test_nothing_reads_the_home_when_told_where_to_look(tmp_path: Path) -> None:
 
 
 def test_where_the_teams_are_kept(tmp_path: Path) -> None:
-    """A flag beats `TEAMS_HOME` beats `XDG_CONFIG_HOME`, which beats the home; a relative one of these is ignored."""
+    """A flag beats `TEAMS_HOME`, which beats `XDG_CONFIG_HOME`, which beats the home. A relative path in a variable is
+    ignored.
+    """
     home = tmp_path / "home"
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE.parent), "HOME": str(home)}
     environ["TEAMS_AGENT_ID"] = "lea"
@@ -237,7 +241,7 @@ def test_where_the_teams_are_kept(tmp_path: Path) -> None:
 
 
 def test_what_stays_beside_each_client_loads_little() -> None:
-    """There is one of these processes for each client, as long as that runs."""
+    """Each client has such a process for as long as it runs."""
     modules = ("hooks.waiting", *(["extensions.terminals.wrapper"] if "terminals" in extensions.every() else []))
     for module in modules:
         code = f"import sys, teams_cli.{module}; print(*sys.modules)"

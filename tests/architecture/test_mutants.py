@@ -1,4 +1,4 @@
-"""Mutants: each finds the text that it takes out, and leaves a module that can be imported."""
+"""Each mutant finds the text that it takes out, and leaves a module that can be imported."""
 
 from __future__ import annotations
 

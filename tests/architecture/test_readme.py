@@ -1,5 +1,5 @@
-"""The README: the commands that CI runs, and the instructions that every agent reads. Its transcripts are run, as those
-of all pages, by tests/docs.
+"""The README: the commands that CI runs, and the instructions that every agent reads. tests/docs runs its
+transcripts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def test_it_is_short() -> None:
 
 
 def test_an_agent_is_told_in_few_words_how_to_begin() -> None:
-    """In no more characters than before; each is read by every agent."""
+    """Every agent reads the instructions, so they may not grow."""
     section = text_of("README.md").partition("## For agents")[2].partition("\n## ")[0]
     instructions = " ".join(re.findall(r"^> (.*)$", section, re.MULTILINE))
     assert 0 < len(instructions) < 665
@@ -38,7 +38,7 @@ def test_it_warns_of_other_programs_of_that_name() -> None:
 
 
 def test_the_distribution_is_run_by_its_name_too() -> None:
-    """As `uvx NAME` and `pipx run NAME` do; beside the command `teams`."""
+    """`uvx NAME` and `pipx run NAME` need a command with the name of the distribution."""
     project = tomllib.loads(text_of("pyproject.toml"))["project"]
     assert project["scripts"] == dict.fromkeys(["teams", project["name"]], "teams_cli.__main__:main")
     assert project["name"] in text_of("README.md") and project["name"] not in ("teams", "teams-cli")

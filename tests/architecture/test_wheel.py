@@ -1,4 +1,4 @@
-"""What is installed: all that lies in the package, and nothing else."""
+"""The installed files: everything in the package and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_file_of_the_package_is_installed() -> None:
-    """The code by its packages, all else by a pattern of its own; no pattern is for nothing."""
+    """Packages bring the code, patterns bring all other files, and no pattern is without a file."""
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["teams_cli"]
     package = ROOT / "teams_cli"
     given = {

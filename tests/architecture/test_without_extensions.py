@@ -15,7 +15,7 @@ from tests.support.cli import TIMEOUT, make_team
 
 
 def test_the_core_works_without_any_extension(tmp_path: Path) -> None:
-    """The copy loses its extensions one by one, so that each is missed once, and all are at the end."""
+    """The copy loses its extensions one by one, so that each is missing alone once, and all are at the end."""
     copy = tmp_path / "teams_cli"
     shutil.copytree(Path(teams_cli.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__", "board"))
     cli = make_team(tmp_path / "root")

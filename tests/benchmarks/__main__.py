@@ -1,7 +1,8 @@
 """What commands cost: `python tests/bench.py [--quick]` prints tables of times and ratios, all from one run.
 
-One command is compared with `python -c pass` of the same interpreter, and a full team with a small one, in turns, so
-that a busy machine slows both; the best of many is what the program costs, the median what one sees.
+A command is compared with `python -c pass` of the same interpreter, and a full team with a small one. The two
+are run in turns, so that a busy machine slows both. The best of many runs is what the program costs, the median
+what people see.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _LEAST = 15
 
 
 def _is_editable() -> bool:
-    """Whether the program is imported through a finder, which slows every start of this interpreter."""
+    """Whether this is an editable install, which slows every start of this interpreter."""
     return any(name.startswith("__editable__") for name in sys.modules)
 
 
 def _measured(directory: Path, quick: bool) -> list[str]:
-    """Print all tables; the names of what is slower, or grows more, than it may."""
+    """Print all tables, and return the names of what exceeds its limit."""
     rounds = 7 if quick else 40
     few, many = Place(directory / "few", FEW), Place(directory / "many", MANY)
     slower = bench_start(Place(directory / "start", 100), max(rounds, _LEAST))

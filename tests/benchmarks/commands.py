@@ -1,4 +1,6 @@
-"""What commands cost: one against bare Python, on a full team against a small one, and a listing for each task."""
+"""What commands cost: one command against bare Python, a full team against a small one, and a listing of all
+tasks.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def _nothing(place: Place) -> None:
 
 
 class Case(NamedTuple):
-    """Words to run, as whom, how to put the place back *after* it, and how to prepare it *first*."""
+    """A command (*words*) and its *agent*, what to do before it (*first*), and how to restore the place *after*
+    it.
+    """
 
     words: str
     agent: str = "a0"
@@ -38,15 +42,19 @@ class Case(NamedTuple):
     program: list[str] = TEAMS
 
     def seconds(self, place: Place) -> float:
-        """How long one whole process took."""
+        """The seconds that one whole process takes."""
         return self._taken(timed, place)
 
     def processor_seconds(self, place: Place) -> float:
-        """How long one whole process kept a processor, which a busy machine leaves as it is."""
+        """The seconds of processor time of one whole process, which do not depend on how busy the machine
+        is.
+        """
         return self._taken(partial(spent, given=self.given), place)
 
     def _taken(self, measure: Callable[[list[str], dict[str, str]], float], place: Place) -> float:
-        """What it took. What is put back goes to the disk at once: else the next command would have to do it."""
+        """What *measure* says of the command. Restored files are synced at once, so that the next command does
+        not have to.
+        """
         environ = {**os.environ, "TEAMS_HOME": str(place.root), "TEAMS_TEAM": ALPHA, "TEAMS_AGENT_ID": self.agent}
         words = self.words.split()
         if self.completed:
@@ -110,7 +118,7 @@ _A_TASK, _DOCTOR = 20.0, 1.0
 
 
 def bench_start(place: Place, rounds: int) -> list[str]:
-    """One command against bare Python; the names of those that were slower than they may be, in every try."""
+    """Compare commands with bare Python, and return the names of those that were too slow in every try."""
     place.put_task(OVER, "completed")
     print(f"\nOne command, processor time of the whole process, lower quartile of {rounds} (best), ms")
     show("", "quartile", "best", "x python", "limit")
@@ -123,7 +131,9 @@ def bench_start(place: Place, rounds: int) -> list[str]:
 
 
 def bench_growth(few: Place, many: Place, rounds: int, growth: dict[str, tuple[Case, float]] = GROWTH) -> list[str]:
-    """The same command on a small and on a full team; the names of those that grew too much, in every try."""
+    """Run commands on a small and on a full team, and return the names of those that grew too much in every
+    try.
+    """
     stored = f"{few.count:,} and {many.count:,} messages, tasks and changes stored"
     print(f"\n{stored}, whole process, best of {rounds} (median), ms")
     show("", f"{few.count:,}", f"{many.count:,}", "ratio", "of medians", "limit")
@@ -142,7 +152,7 @@ def bench_growth(few: Place, many: Place, rounds: int, growth: dict[str, tuple[C
 
 
 def bench_whole(place: Place, rounds: int) -> None:
-    """What looks at everything: a listing of all tasks, and the doctor."""
+    """Measure commands that read everything: a listing of all tasks, and the doctor."""
     listing = min(Case("get-tasks --json").seconds(place) for _ in range(rounds)) / place.count * 1e6
     print(f"\nget-tasks --json, {place.count:,} tasks: {listing:.1f} us a task, {against(_A_TASK, listing)}")
     taken = min(Case(f"doctor --team {ALPHA}").seconds(place) for _ in range(rounds)) * 5000 / place.count

@@ -1,9 +1,10 @@
-"""What a team costs its agents: `python -m tests.benchmarks.economy` has a scripted team of four do twenty tasks that
-wait for each other.
+"""What a team costs its agents: `python -m tests.benchmarks.economy` has a scripted team of four do twenty
+tasks that wait for each other.
 
-The agents know nothing but how to begin, the lines `next:` and `teams wait`. On the way a plan is rejected and
-revised, a task is edited while it is done, a member falls silent, and some thirty messages are sent. Printed are the
-commands and the characters of all answers for each completed task; more than the figures below is a failure.
+The agents know only how to begin, the lines `next:` and `teams wait`. On the way a plan is rejected and
+revised, a task is edited while it is done, a member falls silent, and some thirty messages are sent. The
+program prints the commands, and the characters of all answers, for each completed task, and fails if they
+exceed the limits below.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _CLAIMED = re.compile(r"^(task-\d+): in_progress by (\w+)", re.MULTILINE)
 
 
 class Office:
-    """Where `teams` is called, and what that cost."""
+    """Runs `teams`, and counts what that cost."""
 
     def __init__(self, root: str) -> None:
         self.environ = {**os.environ, "TEAMS_HOME": root, "TEAMS_TEAM": "alpha"}
@@ -41,14 +42,14 @@ class Office:
         self.characters = 0
 
     def begin(self, agent: str, command: str) -> subprocess.Popen[str]:
-        """Start a command, `teams …`, by that agent."""
+        """Start a command, `teams …`, as the agent."""
         words = [sys.executable, "-m", "teams_cli", *shlex.split(command)[1:]]
         environ = {**self.environ, "TEAMS_AGENT_ID": agent}
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         return subprocess.Popen(words, env=environ, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
 
     def end(self, command: str, process: subprocess.Popen[str]) -> str:
-        """What it said, counted."""
+        """Wait for the process, and count and return what it printed."""
         said, _ = process.communicate(timeout=_PATIENCE)
         self.commands[shlex.split(command)[1]] += 1
         self.characters += len(said)
@@ -62,7 +63,7 @@ class Office:
 
 
 class Agent:
-    """One that does what it is told is next, and waits when nothing is."""
+    """An agent that does what the answers tell it to do next, and waits if they tell nothing."""
 
     def __init__(self, office: Office, name: str, *first: str) -> None:
         self.office = office
@@ -74,7 +75,7 @@ class Agent:
         self.done = False
 
     def turn(self) -> bool:
-        """Take one step; False while it waits."""
+        """Take one step; returns False while the agent waits."""
         if self.done:
             return False
         if self.waiting is not None:
@@ -90,11 +91,11 @@ class Agent:
         return True
 
     def begin(self, command: str) -> None:
-        """Start a command that may take as long as the others need."""
+        """Start a command that may have to wait for other agents."""
         self.asked, self.waiting = command, self.office.begin(self.name, command)
 
     def take(self, step: str) -> None:
-        """Do a step that was named: the first of several ways, in its own words."""
+        """Do a suggested step: the first of several ways, with the placeholders filled in."""
         command = step.partition(", or ")[0]
         if command.startswith("teams wait"):
             self.wait = command
@@ -107,7 +108,7 @@ class Agent:
         self.hear(self.office.run(self.name, command))
 
     def hear(self, said: str) -> None:
-        """Take to heart what an answer says."""
+        """Plan the next steps from an answer."""
         for step in _NEXT.findall(said):
             if step not in self.steps and not step.startswith("teams reply"):
                 self.steps.append(step)
@@ -119,11 +120,11 @@ class Agent:
         self.heed(said)
 
     def heed(self, said: str) -> None:
-        """What its role makes of it."""
+        """Do what the agent's role does about an answer."""
 
 
 class Leader(Agent):
-    """Makes the tasks, decides plans, edits a task that is being done, and ends it all."""
+    """Creates the tasks, decides plans, edits a task that is in progress, and ends the team."""
 
     def __init__(self, office: Office) -> None:
         super().__init__(office, "lea", "teams spawn-team alpha", f"teams set staleAfterSeconds {_SILENCE}")
@@ -155,7 +156,7 @@ class Leader(Agent):
 
 
 class Member(Agent):
-    """Takes tasks, asks a colleague about every other one, and completes what it has."""
+    """Claims tasks, asks a colleague about every other one, and completes its tasks."""
 
     def __init__(self, office: Office, name: str, colleague: str, silent_after: int = TASKS) -> None:
         super().__init__(office, name, "teams join-team --claim --wait 540")
@@ -184,7 +185,9 @@ class Member(Agent):
 
 
 def _tasks() -> Iterator[str]:
-    """Three at the start; each of the others waits for the one three before it, so that there is work for three."""
+    """The commands that create the tasks: three at the start, and each further one waits for the task three
+    before it, so that three agents have work.
+    """
     for number in range(1, TASKS + 1):
         blocked = f" --blocked-by {number - 3}" if number > 3 else ""
         planned = " --plan-required" if number == 4 else ""

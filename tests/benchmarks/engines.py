@@ -1,4 +1,4 @@
-"""What one command costs on a PostgreSQL server on this machine, beside the same on files."""
+"""What a command costs on a local PostgreSQL server, compared with files."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _MOST = 3
 
 
 def bench_engines(directory: Path, rounds: int) -> list[str]:
-    """Whole processes in turns, by the clock, as the server's part is in nobody's processor time but its own; which
-    took too long on the server in every try.
+    """Measure whole processes on files and on the server in turns, and return the names of those that were too
+    slow on the server in every try. They are measured by the clock, as the server's own processor time is not
+    in theirs. The best times count: they are the ones in which the machine did not stop the processes.
     """
     if why := postgres.missing():
         print(f"\nCommands on PostgreSQL: not measured: {why}")

@@ -1,4 +1,4 @@
-"""What processes take, how it is printed, and when a figure is a failure."""
+"""Measuring processes, printing the figures, and deciding which of them are failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def timed(words: list[str], environ: dict[str, str]) -> float:
-    """How long a whole process took, in seconds."""
+    """The seconds that a whole process takes."""
     started = time.perf_counter()
     nothing = subprocess.DEVNULL
     subprocess.run(words, env=environ, check=True, stdin=nothing, stdout=nothing, stderr=nothing)
@@ -26,7 +26,7 @@ def timed(words: list[str], environ: dict[str, str]) -> float:
 
 
 def spent(words: list[str], environ: dict[str, str], given: bytes = b"") -> float:
-    """How long a whole process kept a processor, in seconds, with that on its standard input."""
+    """The seconds of processor time of a whole process that gets *given* on its standard input."""
     nothing = subprocess.DEVNULL
     process = subprocess.Popen(words, env=environ, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing)
     assert process.stdin
@@ -39,13 +39,13 @@ def spent(words: list[str], environ: dict[str, str], given: bytes = b"") -> floa
 
 
 def spent_by(pid: int) -> float:
-    """How long a process that goes on kept a processor until now, in seconds."""
+    """The seconds of processor time that a running process has taken so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / _A_SECOND
 
 
 def lower_quartile(times: list[float]) -> float:
-    """The time that a quarter of the times lies below."""
+    """The time below which a quarter of the times lie."""
     return sorted(times)[len(times) // 4]
 
 
@@ -61,14 +61,16 @@ def against(limit: float, value: float) -> str:
 
 
 def in_every_try(names: list[str], measure: Callable[[list[str]], list[str]]) -> list[str]:
-    """Which of those are too slow whenever they are measured."""
+    """The names that *measure* returns in every try."""
     for _ in range(TRIES):
         names = measure(names) if names else []
     return names
 
 
 def slower_than_bare(measures: Mapping[str, Callable[[], float]], most: Mapping[str, float], rounds: int) -> list[str]:
-    """Measure these in turns with bare Python, a row each; which took more times its time than the *most* they may."""
+    """Print a row for each measure, in turns with bare Python, and return the names of those that took more
+    than *most* times as long.
+    """
     bare: list[float] = []
     taken: dict[str, list[float]] = {name: [] for name in measures}
     for _ in range(rounds):

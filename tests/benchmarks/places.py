@@ -1,4 +1,4 @@
-"""Teams of a size, made straight on the disk, to measure in."""
+"""Teams of a given size, written straight to the disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORKERS = 8
 
 
 class Place:
-    """A root with a team of so many messages and tasks, and the means to put it back after a command."""
+    """A root with a team of *count* messages and tasks, and the means to restore it after a command."""
 
     def __init__(self, root: Path, count: int) -> None:
         self.root = root
@@ -53,7 +53,9 @@ class Place:
         return self.root / f"teams/{ALPHA}/agents/a0.json"
 
     def put_task(self, number: int, status: str = "pending") -> None:
-        """The task as it was before anybody claimed it, or at its end, in the file and in the index."""
+        """Write the task as it was before it was claimed, or with the *status*, to its file and to the
+        index.
+        """
         directory, key = self.root / f"tasks/{ALPHA}", f"task-{number}"
         said = {"title": f"number {number}", "created_by": "lea", "created_at": NOW, "updated_at": NOW}
         _write(directory / f"{key}.json", Task(id=key, team_name=ALPHA, status=status, **said))
@@ -75,7 +77,7 @@ class Place:
             file.writelines(f"{json.dumps(entry)}\n" for entry in entries)
 
     def forget_told(self) -> None:
-        """The last ten messages unread, and their reader as one that was told of nothing."""
+        """Make the last ten messages unread, and have their reader be told of nothing yet."""
         self.put_inbox()
         self._agent.write_bytes(self._seen)
 
@@ -86,12 +88,12 @@ class Place:
         _write(directory / f"{number}.a0.{number:016x}.json", message)
 
     def put_inbox(self, unread: int = UNREAD) -> None:
-        """The last ten messages, or so many, unread, all before them handled."""
+        """Make the last *unread* messages unread, and all messages before them handled."""
         inbox = Inbox(agent="a0", up_to=max(self.count - unread, 0), settled_at=NOW)
         _write(self.root / f"teams/{ALPHA}/inboxes/a0.json", inbox)
 
     def drop_sent(self) -> None:
-        """Remove the message that was sent after those of the beginning, and have its number given again."""
+        """Remove the message that a command sent, so that its number is given again."""
         number, log = self.count + 1, self.root / f"teams/{ALPHA}/messages"
         for path in (log / f"{number // 1000}").glob(f"{number}.*"):
             path.unlink()

@@ -1,8 +1,9 @@
 """Nobody takes a task from an owner who is at work: `python -m tests.benchmarks.silent_owners`.
 
-A hundred owners work on a task each and send no heartbeat. Each shows life in one way alone, from a command that is
-refused to a file that changes. Ten more end without a word. Another agent tries to claim all of these tasks again and
-again. Printed are, for each way, how often an owner was asked whether it is at work, and how many tasks were taken.
+A hundred owners work on a task each and send no heartbeat. Each shows life in one way only, from a refused
+command to a changed file. Ten more owners stop without a word. Another agent tries again and again to claim all
+of these tasks. The program prints for each way how many owners were asked whether they are at work, and how
+many tasks were taken.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Place:
 
 
 class Owner(threading.Thread):
-    """An agent that claims a task, and shows life in its *way* until all is over."""
+    """An agent that claims a task, and shows life in its *way* until the benchmark is over."""
 
     def __init__(self, place: Place, number: int, way: str) -> None:
         super().__init__(daemon=True)
@@ -146,7 +147,7 @@ def main() -> int:
 
 
 def _try_to_take(place: Place, owners: list[Owner]) -> dict[str, float]:
-    """The tasks that another got, each with the seconds since its owner had claimed it."""
+    """The tasks that the other agent got, each with the seconds since its owner had claimed it."""
     taken: dict[str, float] = {}
     end = time.monotonic() + LASTS
     while time.monotonic() < end:

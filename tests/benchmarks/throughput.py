@@ -1,4 +1,6 @@
-"""What many processes do together in a second, on files and on PostgreSQL, against a bare loop of writes."""
+"""How many changes a second many processes make together, on files and on PostgreSQL, compared with a bare loop
+of writes.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ _LEAST = 500
 
 
 def together(root: Path, what: str, each: int, address: str = FILES) -> tuple[float, list[str]]:
-    """Let long-lived processes work together: changes a second from the first start to the last end, and what of."""
+    """Let long-lived processes work together; returns the changes a second, from the first start to the last
+    end, and the changes.
+    """
     running = [
         subprocess.Popen(
             [sys.executable, "-c", WORKER, str(root), str(me), what, str(each), address],
@@ -90,8 +94,9 @@ def together(root: Path, what: str, each: int, address: str = FILES) -> tuple[fl
 
 
 def bench_throughput(directory: Path, each: int, rounds: int) -> None:
-    """Long-lived processes on files, beside a bare loop of temporary file, fsync, rename, fsync of the directory; and
-    on a PostgreSQL server at its defaults, on the same disk, reached through a socket.
+    """Measure long-lived processes on files, beside a bare loop that writes and syncs a temporary file, renames
+    it and syncs the directory; then on a PostgreSQL server with default settings, on the same disk and through
+    a socket.
     """
     total = each * WORKERS
     print(f"\n{WORKERS} long-lived processes together, syncs on, {total} changes, best of {rounds} (median)")

@@ -1,5 +1,5 @@
-"""What a hundred who wait cost: the processor time of all of them for a message to another, and while nothing happens;
-how soon one of them is woken; on PostgreSQL also connections and queries.
+"""What a hundred waiting agents cost: their processor time while nothing happens and for a message to another
+agent, and the time until one is woken; on PostgreSQL also connections and queries.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _number(server: Postgres, sql: str) -> int:
 
 
 def _spent(waiters: dict[str, subprocess.Popen[bytes]]) -> float:
-    """The seconds of a processor that all of them took so far."""
+    """The seconds of processor time that all waiters have taken so far."""
     return sum(spent_by(process.pid) for process in waiters.values())
 
 
@@ -92,7 +92,7 @@ def _idle(waiters: dict[str, subprocess.Popen[bytes]]) -> float:
 
 
 def _send_to_another(store: Store, waiters: dict[str, subprocess.Popen[bytes]]) -> float:
-    """Seconds of the waiters a send to a member that does not wait."""
+    """The seconds of processor time that a message to a member that does not wait costs all waiters."""
     before = _spent(waiters)
     for number in range(_SENDS):
         messages.send(store, ALPHA, Caller("lea"), "silent", f"number {number}")
@@ -102,7 +102,7 @@ def _send_to_another(store: Store, waiters: dict[str, subprocess.Popen[bytes]]) 
 
 
 def _woken(store: Store, waiters: dict[str, subprocess.Popen[bytes]]) -> list[float]:
-    """Seconds from a send until its recipient, which waits, has ended."""
+    """The seconds from sending a message until its waiting recipient has ended."""
     taken = []
     for name in _NAMES[: _SENDS // 2]:
         began = time.perf_counter()

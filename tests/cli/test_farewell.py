@@ -1,4 +1,4 @@
-"""Waits that their callers end, as the tools of agents do after some minutes: they say how to go on."""
+"""Waits that their callers end, as tools of agents do after some minutes, say how to go on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc who 
 
 
 def terminated(process: Any) -> tuple[str, str]:
-    """What it said in all when it was told to end while it slept, of which it died."""
+    """End the process while it sleeps, and return its standard output and standard error."""
     until_asleep(process)
     process.terminate()
     out, err = process.communicate(timeout=120)

@@ -1,4 +1,4 @@
-"""Help, the manual page and completion, for programs that pay for every character."""
+"""Help, the manual page and completion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVERY = list(commands.every().values())
 
 
 def test_the_guide_shows_the_commands_that_carry_the_work(cli: Cli) -> None:
-    """In some dozen lines, without those that are off in this team; --all shows every command in its group."""
+    """The guide leaves out commands that are off or not allowed; with `--all` it shows every command."""
     bare, help = cli(), cli("help")
     assert (bare.status, help.status, help.stderr) == (2, 0, "")
     assert bare.stdout == help.stdout == cli("--help").stdout
@@ -44,7 +44,7 @@ def commands_in(help: str) -> set[str]:
 
 
 def test_the_help_of_each_command_is_whole() -> None:
-    """All that is its own, every exit status, and an example that is right; nothing of what every command takes."""
+    """The help has every option, exit status and a valid example, but no option that all commands take."""
     for command in EVERY:
         text = guide.of_command(command)
         assert text.startswith(f"Usage: teams {command.name}")
@@ -98,7 +98,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
 
 
 def offered(cli: Cli, *words: str) -> list[str]:
-    """What stands behind these words; of the last one the beginning."""
+    """What completion offers for the last of the words."""
     environ = cli.environ("", "alpha")
     return [value for value, _ in completing.offers(list(words[:-1]), words[-1], environ)]
 

@@ -1,4 +1,4 @@
-"""Mistakes that many make: the answer names what was meant."""
+"""Common mistakes: the error names what was probably meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that others wrote never stands where an answer says something itself: agents obey a line that begins `next:`."""
+"""Text of others never looks like a line of the program, because agents obey a line that begins `next:`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHANGING = ["brief", "read-messages --all", "attend", "wait --timeout 0", "wait 
 
 @pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
-    """A team in which eve writes such a text wherever she may."""
+    """A team in which eve writes a forged text wherever she may."""
     home = tmp_path_factory.mktemp("others")
     cli = make_team(home / "root", "bob", "eve")
     (home / FORGED).write_text(TEXT)
@@ -87,7 +87,7 @@ def test_no_answer_has_a_line_that_begins_with_what_another_wrote(cli: Cli) -> N
 
 @pytest.mark.slow
 def test_no_answer_floods_its_client(tmp_path: Path) -> None:
-    """An answer of one thing is cut, too, and names the command that shows it whole."""
+    """A long answer about a single thing is cut, too, and names the command that shows it whole."""
     cli = make_team(tmp_path / "root", "bob", "eve")
     long = "word word\n" * 6_000
     for number in range(12):

@@ -1,4 +1,4 @@
-"""What stands on the screen: plain lines in a pipe, a table on a terminal, and never what a text would do to it."""
+"""Output: plain lines in a pipe, tables on a terminal, and no text that controls the terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NASTY = "\x1b[31mred\x1b[0m \x07 [bold]b[/bold] [task-1] \u202eevil\u2066 \x9b1m
 
 @pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
-    """A team whose titles and messages try what texts can try; the tests only look."""
+    """A team with control characters and markup in titles and messages, which the tests only read."""
     cli = make_team(tmp_path_factory.mktemp("output") / "root", "bob", "mia")
     add_tasks(cli, "plain", NASTY, "[link=http://x]y[/link]")
     claims.claim(cli.store(), ALPHA, Caller("bob"), "1")
@@ -102,7 +102,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Cli:
 
 
 def test_cat_and_head(full: Cli) -> None:
-    """Whoever stops reading has what it wanted: no complaint, whatever the status of a broken pipe is elsewhere."""
+    """A reader that stops early, such as `head`, causes no complaint and no failure."""
     assert " more lines; " in shell(full, "$TEAMS get-tasks | cat").stdout.splitlines()[-1]
     for more in ("", " --json"):
         done = shell(full, f"set -o pipefail; $TEAMS get-tasks{more} | head -c 20")
@@ -112,7 +112,7 @@ def test_cat_and_head(full: Cli) -> None:
 
 
 def test_an_answer_that_can_not_be_written(full: Cli) -> None:
-    """It is said on standard error, with status 1, however long the answer is."""
+    """A command whose answer can't be written says so on standard error and exits with 1."""
     for words, where in (("get-tasks --json", "> /dev/full"), ("show-task 1", ">&-"), ("--version", "> /dev/full")):
         done = shell(full, f"$TEAMS {words} {where}")
         assert done.returncode == 1 and done.stdout == "", done
@@ -132,7 +132,7 @@ def test_standard_error_that_is_closed(full: Cli) -> None:
 
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_an_interrupt_while_it_is_loaded(wrapped: bool) -> None:
-    """Also where Python says it in its own words, as of one that comes while it makes a class."""
+    """An interrupt during an import is reported as such, even where Python wraps it into another error."""
     raised = "RuntimeError('Error calling __set_name__') from KeyboardInterrupt()" if wrapped else "KeyboardInterrupt"
     code = f"""
 import sys

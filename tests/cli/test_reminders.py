@@ -1,4 +1,4 @@
-"""The line on standard error with which an answer ends when something waits that its caller was not told of."""
+"""Reminders: the line on standard error, after an answer, of what its caller has not been told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""News is noted as told once it is out: what could not be said is told again, never to nobody."""
+"""News counts as told once it was written out; what could not be written is told again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FULL = Path("/dev/full")
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """Bob has a letter that asks for nothing, which only who reads it once hears of."""
+    """A team in which bob has a message that asks for nothing, and is therefore shown only once."""
     made = make_team(tmp_path / "root", "bob")
     made.ok("send-message", "bob", "LETTER", "--fyi", agent="lea")
     return made

@@ -1,4 +1,4 @@
-"""`teams watch`: the team at a glance, once, as lines that are added, and as one picture on a terminal."""
+"""`teams watch`: the team once, as added lines in a pipe, and as a picture on a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.terminal import Terminal
 
 @pytest.fixture
 def cli(cli: Cli) -> Cli:
-    """Two tasks, the second waiting for the first, and a message."""
+    """A team with two tasks, of which the second waits for the first, and a message."""
     add_tasks(cli, "first")
     add_tasks(cli, "second", blocked_by=["task-1"])
     cli.ok("send-message", "bob", "hello\nthere", agent="lea")
@@ -54,7 +54,7 @@ def read_line(process: subprocess.Popen[bytes]) -> str:
 
 
 def test_lines_are_added_where_there_is_no_terminal(cli: Cli) -> None:
-    """The frame first, then a line for each change; Ctrl-C ends it with 130."""
+    """In a pipe the picture comes first, then a line for each change; Ctrl-C exits with 130."""
     with cli.start("watch", bufsize=0) as process:
         while "hello there" not in read_line(process):
             pass

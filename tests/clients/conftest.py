@@ -1,4 +1,4 @@
-"""A home with settings of clients."""
+"""A home directory with settings of clients."""
 
 from __future__ import annotations
 

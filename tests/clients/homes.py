@@ -1,4 +1,4 @@
-"""Homes with settings of clients, and what is in them."""
+"""Home directories with settings of clients, and what those contain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SETTINGS = {
 
 
 class Home:
-    """A home in which clients have their settings."""
+    """A home directory in which clients have their settings."""
 
     def __init__(self, top: Path) -> None:
         self.path = top / "home"
@@ -28,7 +28,7 @@ class Home:
         self.cli = Cli(top / "root", HOME=str(self.path), XDG_CONFIG_HOME="")
 
     def file(self, client: str, text: str | None = None) -> Path:
-        """The client's settings, written with *text*."""
+        """The client's settings file, with *text* written into it unless that is None."""
         path = self.path / SETTINGS[client]
         if text is not None:
             path.parent.mkdir(exist_ok=True)

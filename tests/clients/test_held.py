@@ -1,4 +1,4 @@
-"""Agents that are held to a level below `all`: the declarations open to them what their work needs, and no more."""
+"""Agents with permissions below `all` may run the commands that their work needs, and no others."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def is_held(answer: Answer) -> bool:
 
 
 def value_of(parameter: Parameter) -> Any:
-    """Another value than the one that it has unless it is given."""
+    """A value of the parameter that is not its default."""
     one: Any = True if parameter.flag else parameter.choices[-1] if parameter.choices else parameter.type("7")
     return (one,) if parameter.many else one
 

@@ -1,4 +1,4 @@
-"""Hooks in the settings of clients: merged in, shown first, and taken out again byte for byte."""
+"""Hooks in the settings of clients: shown first, added, and removed without a trace."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_is_there_stays_and_comes_back_byte_for_byte(home: Home) -> None:
 
 
 def test_rules_that_spare_the_dialogs_are_added_and_taken_out(home: Home) -> None:
-    """Those that the user had stay, whatever else was changed since."""
+    """The user's own rules stay, also if the user changed other settings in between."""
     text = '{\n  "permissions": {\n    "allow": ["Bash(make:*)", "Bash(teams:*)"],\n    "deny": []\n  }\n}\n'
     path = home.file("claude", text)
     home.change("install", "claude")
@@ -126,7 +126,7 @@ def test_elsewhere_by_the_clients_own_variables(home: Home, tmp_path: Path) -> N
 
 
 def test_the_loop_is_written_into_agents_md_and_taken_out(home: Home, tmp_path: Path) -> None:
-    """In a block that is ours; what stands around it, and is changed later, stays."""
+    """The text around our block stays, even if it was written after the block."""
     project = tmp_path / "project"
     project.mkdir()
     (project / "AGENTS.md").write_text("# Rules\n\nUse tabs.")
@@ -140,7 +140,7 @@ def test_the_loop_is_written_into_agents_md_and_taken_out(home: Home, tmp_path: 
 
 
 def test_a_link_out_of_a_project_is_not_followed(home: Home, tmp_path: Path) -> None:
-    """A project may come from anybody: it must not lead us to the user's own files."""
+    """A project may come from anybody, so its links must not lead us to the user's own files."""
     project, own = tmp_path / "project", home.file("claude", "{}")
     (project / ".claude").mkdir(parents=True)
     (project / ".claude/settings.json").symlink_to(own)
@@ -220,7 +220,7 @@ def test_a_link_in_a_circle_is_refused(home: Home) -> None:
 
 
 def test_a_damaged_note_of_what_was_before_is_told(home: Home) -> None:
-    """And the settings are left as they are: what they were is not known."""
+    """If our note of the former settings is damaged, the settings are left as they are."""
     home.change("install", "claude")
     for kept in ["[1]", '{"a": 1}', '{"before": null, "after": 5, "made": []}', '{"after": "x"}']:
         for path in (home.cli.root / "installed").glob("*.json"):
@@ -232,7 +232,7 @@ def test_a_damaged_note_of_what_was_before_is_told(home: Home) -> None:
 
 @pytest.mark.slow
 def test_several_installations_at_once(home: Home) -> None:
-    """One after the other: none is refused, and the end is as of one."""
+    """Simultaneous installations all succeed, and leave what one installation leaves."""
     home.file("claude", '{"model": "opus"}')
     started = [home.cli.start("install", "claude", "--json") for _ in range(6)]
     for process in started:

@@ -1,4 +1,4 @@
-"""The MCP server in the settings of clients: merged in, and taken out again byte for byte."""
+"""The MCP server in the settings of clients: added, and removed without a trace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SERVERS = {
 
 
 def server_in(path: Path, client: str) -> dict[str, Any]:
-    """Our MCP server as it stands in the client's settings; empty if it does not."""
+    """The entry of our MCP server in the client's settings, or an empty one."""
     text = path.read_text()
     document = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     key = {"codex": "mcp_servers", "opencode": "mcp"}.get(client, "mcpServers")
@@ -36,7 +36,7 @@ def server_in(path: Path, client: str) -> dict[str, Any]:
 
 
 def words_of(entry: dict[str, Any]) -> list[str]:
-    """The words that the client starts the server with."""
+    """The command with which the client starts the server."""
     return [*entry["command"], *entry.get("args", [])] if "args" not in entry else [entry["command"], *entry["args"]]
 
 
@@ -112,7 +112,7 @@ screen_reader_detection_done = true
 
 
 def test_what_codex_noted_of_our_hooks_goes_with_them(home: Home) -> None:
-    """As it notes which hooks its user trusts; those of others stay trusted, and ours while they are there."""
+    """Codex notes which hooks its user trusts; only the notes on our hooks are removed."""
     hooks, path = home.path / ".codex/hooks.json", home.path / ".codex/config.toml"
     hooks.parent.mkdir()
     own = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}'
@@ -147,7 +147,7 @@ def test_what_somebody_wrote_into_our_block_stays(home: Home) -> None:
 
 
 def test_a_path_with_any_character_is_written_and_found_again(home: Home, tmp_path: Path) -> None:
-    """In TOML too, whose texts have other escapes than JSON's."""
+    """TOML has other escapes than JSON."""
     place = tmp_path / "\U0001f600 \u00e4\"'\\"
     place.mkdir()
     (place / "python").symlink_to(sys.executable)
@@ -193,7 +193,7 @@ def test_a_projects_settings_name_no_path_of_this_machine(home: Home, tmp_path: 
 
 
 def test_without_what_the_server_needs_the_hooks_are_installed_alone(home: Home, tmp_path: Path) -> None:
-    """And the person is told; a later installation adds the server."""
+    """The person is told what is missing, and a later installation adds the server."""
     (tmp_path / "without").mkdir()
     (tmp_path / "without/sitecustomize.py").write_text(
         "import sys\n"

@@ -1,4 +1,4 @@
-"""A client is one file: with it alone, all that `teams` does with clients works for one client more."""
+"""A client is one file: with one file more, all that `teams` does with clients works for one client more."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ CLIENT = Parrot()
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """A team, and `teams` with that file added to its package and nothing else."""
+    """A team, and a copy of `teams` with the client Parrot added."""
     made = changed_program(tmp_path, {"clients/known/parrot.py": PARROT}, {})
     program(tmp_path / "bin/parrot", 'echo "$*:"; cat\n')
     made.more |= {"HOME": str(tmp_path), "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}

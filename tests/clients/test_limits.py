@@ -1,4 +1,4 @@
-"""What clients say when their provider gives no more, and when it gives more again."""
+"""What clients say when their provider limits them, and until when."""
 
 from __future__ import annotations
 

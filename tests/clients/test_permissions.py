@@ -1,4 +1,4 @@
-"""What agents may do: chosen by call, profile and team, and handed on to none that would do more."""
+"""What agents may do: chosen by call, profile and team, and refused where a client can't be held to it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(cli: Cli, *words: str, level: str = "") -> str:
-    """Start an agent, as a client that is held to *level* does; what it prints."""
+    """Start an agent with TEAMS_PERMISSIONS set to *level*, and return what the agent prints."""
     answer = cli("run-agent", "x", *words, "--json", agent="lea", TEAMS_PERMISSIONS=level)
     return str(answer.json["output"]).strip()
 

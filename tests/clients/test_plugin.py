@@ -1,4 +1,4 @@
-"""The plugin: what is committed is what its source makes, in the formats of clients; their commands take it in."""
+"""The plugin: its committed files are up to date, and the clients' own commands install it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ esac
 
 
 def test_what_is_committed_is_what_the_source_makes(tmp_path: Path) -> None:
-    """Made again: `python -m plugins.generate`."""
+    """The committed files are those that `python -m plugins.generate` makes."""
     words = [sys.executable, "-m", "plugins.generate", str(tmp_path)]
     subprocess.run(words, cwd=TOP, env={**os.environ, "PYTHONPATH": str(TOP)}, check=True)
     made = {path: data for path, data in tree(tmp_path).items() if data != "directory"}
@@ -39,7 +39,7 @@ def test_what_is_committed_is_what_the_source_makes(tmp_path: Path) -> None:
 
 
 def clients_on(place: Path, claude: str) -> str:
-    """A PATH that begins with a client of that text, and with a `teams` of the installation that runs the test."""
+    """A PATH with a client of that text, and with the `teams` of the installation that runs the test."""
     program(place / "claude", claude)
     (place / "teams").symlink_to(Path(sys.executable).parent / "pytest")  # it is known by its directory
     return f"{place}:{os.environ['PATH']}"
@@ -70,7 +70,7 @@ def test_the_clients_own_command_takes_it_in_and_out(home: Home, tmp_path: Path)
 
 
 def test_the_plugin_is_installed_where_client_and_program_can_have_it(home: Home, tmp_path: Path) -> None:
-    """Else the client's settings are changed; an older plugin is replaced."""
+    """If the plugin can't be installed, the client's settings are changed; an older plugin is replaced."""
     path = clients_on(tmp_path / "bin", FAKE)
     settings = home.file("claude", '{"model": "opus"}\n')
     before = tree(home.path)

@@ -1,4 +1,4 @@
-"""Copies of the program with something added."""
+"""Copies of the program with changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Edits = list[tuple[str, str]]
 
 
 def changed_program(top: Path, added: dict[str, str], changed: dict[str, Edits]) -> Cli:
-    """A team of lea and bob, and a copy of the program with files added, and texts in others replaced."""
+    """A team of lea and bob, and a copy of the program with files added and texts in other files replaced."""
     package = top / "program" / "teams_cli"
     shutil.copytree(Path(teams_cli.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
     for path, text in added.items():

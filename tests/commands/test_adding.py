@@ -1,4 +1,4 @@
-"""A command is its work, its declaration with its words, and a row in two tables. All else derives from these."""
+"""Adding a command takes its work, its declaration and rows in two tables; all else is derived."""
 
 from __future__ import annotations
 

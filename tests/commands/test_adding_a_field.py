@@ -1,4 +1,4 @@
-"""A field of tasks touches six files: the record, its options and words, lists, and the board. All else derives."""
+"""Adding a field of tasks takes six files: record, options, words, lists of tasks, and the board."""
 
 from __future__ import annotations
 

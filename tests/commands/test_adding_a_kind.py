@@ -1,4 +1,4 @@
-"""A kind of record touches three files: its noun, the list of kinds, and its command. The rest derives from these."""
+"""Adding a kind of record takes its file, the list of kinds and a command; all else is derived."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An extension is one folder: its table says what it brings, and no other file of the program changes."""
+"""An extension is one folder whose table says what it brings; no other file of the program changes."""
 
 from __future__ import annotations
 

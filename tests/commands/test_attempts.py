@@ -1,4 +1,4 @@
-"""A command that adds something and was not answered adds nothing more when it is repeated; one that was, does."""
+"""Repeating a command whose answer was lost adds nothing; repeating a command that was answered does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 
 
 def unanswered(cli: Cli, *words: str) -> None:
-    """Have the command be done, and its answer be lost, as by a kill behind the change."""
+    """Run the command so that it makes its change and its answer is lost."""
     with FULL.open("wb") as full:
         process = cli.start(*words, agent="lea", stdout=full)
         assert process.communicate(timeout=TIMEOUT)[1] and process.returncode == 1

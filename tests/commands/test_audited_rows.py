@@ -1,4 +1,4 @@
-"""What an audit of the documents' rows found wrong, each rule once, by the commands that show it."""
+"""Rules that an audit of the documentation found broken, each with the commands that show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can't be is refused with the documented status, says what to do, and changes nothing: words, names and texts."""
+"""Bad words, names and texts are refused with the documented status and a hint, and change nothing."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.support.cli import ALPHA, COMMAND, Cli, add_tasks, make_team, tree
 
 @pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
-    """A team at work. Every command of these tests is refused, so one team serves them all.
+    """A team at work; as every command of these tests is refused, one team serves them all.
 
-    task-1 is bob's, task-2 waits for it, task-3 is free, task-4 is free and asks for a skill.
+    task-1 is bob's, task-2 waits for it, task-3 is free, and task-4 is free but requires a skill.
     """
     cli = make_team(tmp_path_factory.mktemp("bad") / "root", "bob", "mia", roles={"mia": "task-manager"})
     add_tasks(cli, "one")
@@ -106,7 +106,7 @@ REFUSED = [
 
 
 def test_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """With `--json` one object on standard error; for people the message, and then what to do."""
+    """With `--json` a refusal is one object on standard error, without it a message and then what to do."""
     before = tree(cli.root)
     for words, agent, status, code in REFUSED:
         for name, value in cli.environ(agent).items():
@@ -140,7 +140,7 @@ CHANGES = [
 
 
 def test_changes_need_an_identity_that_is_a_member(cli: Cli, monkeypatch: pytest.MonkeyPatch, capsys):
-    """Without an identity 2, saying how to give one; as somebody who did not join 13, saying how to."""
+    """A change without an identity exits with 2, by a stranger with 13, and the hint says what to do."""
     for words in CHANGES:
         before = tree(cli.root)
         for name, value in cli.environ("").items():
@@ -180,7 +180,7 @@ def test_where_nothing_is_nothing_is_made(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_root_that_is_not_ours_to_use(tmp_path: Path) -> None:
-    """A file in its place, or a directory into which others may write."""
+    """A file, or a directory into which others may write, is refused as the data directory."""
     file = tmp_path / "file"
     file.write_text("mine")
     answer = Cli(file, agent="lea")("spawn-team", "alpha", "--json")
@@ -195,7 +195,7 @@ def test_a_root_that_is_not_ours_to_use(tmp_path: Path) -> None:
 
 
 def test_a_configuration_that_can_not_be(tmp_path: Path) -> None:
-    """It names file and field, and nothing is done under half a configuration."""
+    """A command names the bad configuration and does nothing."""
     cli = make_team(tmp_path / "root", "bob")
     for text in ("{", "[]", '{"permission": {"tool": {"claim-task": {"*": "maybe"}}}}', '{"agent": 3}'):
         (cli.root / "config.json").write_text(text)
@@ -250,7 +250,7 @@ def test_a_name_that_is_no_text(tmp_path: Path) -> None:
 
 
 def test_names_that_differ_only_in_case(tmp_path: Path) -> None:
-    """They would be one file on some systems, and one person's mistake on all."""
+    """Names that differ only in case are refused, as they would be one file on some systems."""
     cli = make_team(tmp_path / "root", "bob")
     assert cli.refused("spawn-team", "ALPHA", agent="zoe") == (11, "already_exists")
     assert cli.refused("join-team", agent="Bob") == (11, "already_exists")
@@ -273,7 +273,7 @@ def test_bad_texts(cli: Cli) -> None:
 
 
 def test_a_text_beyond_every_limit_is_not_cut(cli: Cli) -> None:
-    """Three bytes a character, so that the place of a cut would be inside one."""
+    """A text of three-byte characters, one of which a cut would split, is refused whole."""
     before = tree(cli.root)
     answer = cli("propose-plan", "-", agent="bob", stdin="\u20ac".encode() * 2**20)
     assert answer.status == 2 and "bytes" in answer.stderr and answer.stdout == "", answer

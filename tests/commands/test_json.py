@@ -1,4 +1,4 @@
-"""The `--json` document of every command, compared whole: keys and their order are promises to scripts."""
+"""The `--json` documents of commands, compared whole: scripts rely on the keys and their order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VARYING = {"leaseEpoch": E, "leaseUntil": S}
 
 
 def normal(value: Any) -> Any:
-    """The document with its times, and what names this start of the machine, made alike."""
+    """The document with all times alike, and without what differs with each start of the machine."""
     if isinstance(value, dict):
         return {key: _VARYING.get(key, normal(item)) for key, item in value.items()}
     if isinstance(value, list):
@@ -24,12 +24,12 @@ def normal(value: Any) -> Any:
 
 
 def same(found: Any, expected: Any) -> None:
-    """Equal as text: also the order of the keys is the same."""
+    """Check that both documents are equal as text, so that even their keys are in the same order."""
     assert json.dumps(normal(found), indent=1) == json.dumps(expected, indent=1)
 
 
 def task(number: int, title: str, **changes: Any) -> dict[str, Any]:
-    """A pending task; a change to None leaves the key out."""
+    """The document of a pending task; a change to None leaves the key out."""
     whole = {
         "id": f"task-{number}",
         "teamName": "alpha",

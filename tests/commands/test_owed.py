@@ -1,4 +1,4 @@
-"""What follows a change is owed in its commit: neither a kill nor an error after it loses a notice, or refuses it."""
+"""Notices are owed in the commit of their change: no kill or error after the commit loses one."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ CHANGES = {
 
 
 def broken(cli: Cli, how: str, agent: str, words: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the command so that it is broken off behind its commit."""
+    """Run the command so that it breaks off after its commit."""
     command = [sys.executable, "-c", BROKEN, how, *words.split(), "--json"]
     return subprocess.run(command, env=cli.environ(agent), capture_output=True, timeout=TIMEOUT)
 
 
 def told(cli: Cli, agent: str, begin: str) -> list[str]:
-    """What the agent was told so far that begins so."""
+    """The messages to the agent so far that begin with *begin*."""
     found = cli.ok("read-messages", "--all", "--limit", "100", agent=agent)
     return [message["message"] for message in found if message["message"].startswith(begin)]
 
@@ -73,9 +73,7 @@ FOLLOWING = ("doctor", "get-tasks", "whoami", "whoami")
 
 @pytest.mark.parametrize(("event", "following"), list(zip(CHANGES, FOLLOWING, strict=True)))
 def test_a_kill_behind_the_commit_loses_no_notice(cli: Cli, event: str, following: str) -> None:
-    """The next command sends it, once, also the doctor and a command without a name: the leader may wait for nothing
-    else. The repeat of the command answers that it is done.
-    """
+    """The next command, whichever it is, sends the notice. The killed command can be repeated."""
     prepare, agent, words, recipient, begin = CHANGES[event]
     prepare(cli)
     assert broken(cli, "kill", agent, words).returncode == -9
@@ -98,7 +96,7 @@ def test_who_hears_that_all_is_settled_hears_what_the_last_task_resulted_in(cli:
 
 @pytest.mark.parametrize("event", ["failed", "approved"])
 def test_after_the_commit_nothing_refuses(cli: Cli, event: str) -> None:
-    """A disk that is full for what follows: the change is made, so it is done, and its notice is sent later."""
+    """If the disk is full after the commit, the command succeeds and its notice is sent later."""
     prepare, agent, words, recipient, begin = CHANGES[event]
     prepare(cli)
     done = broken(cli, "full disk", agent, words)
@@ -108,7 +106,7 @@ def test_after_the_commit_nothing_refuses(cli: Cli, event: str) -> None:
 
 
 def test_what_can_not_be_read_holds_up_nothing_that_others_owe(cli: Cli) -> None:
-    """A mark whose change was never made, as a kill in between leaves it, is removed by whoever comes next."""
+    """A mark whose change was never made is removed; a damaged record keeps its mark."""
     add_tasks(cli, "t", "damaged")
     cli.ok("claim-task", "1", agent="bob")
     owed = cli.root / "teams/alpha/owed"

@@ -1,4 +1,4 @@
-"""`teams search`: what is found where, by whom, since when."""
+"""`teams search`: what is found where, of whom, and since when."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from tests.support.cli import ALPHA, Cli, add_tasks
 
 @pytest.fixture
 def cli(cli: Cli) -> Cli:
-    """A team in which the word `zebra` is in each place once, in the history with the task's title, and in the notices
-    with which the leader is told the result, and why a task was given back.
-    """
+    """A team with the word `zebra` once in each place, in the history, and in two notices to the leader."""
     add_tasks(cli, "Feed the zebra", description="Twice a day.")
     add_tasks(cli, "Clean the cage", "Count the visitors")
     for number in ("2", "3"):
@@ -86,7 +84,7 @@ def test_the_text_around_the_words_is_shown(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_the_index_is_derived(cli: Cli) -> None:
-    """It may be removed, be damaged or be of another time: what is found stays the same."""
+    """The same is found if the index is removed, damaged or out of date."""
     store = cli.store()
     for number in range(4, 1003):
         text = "a needle" if number in (17, 1001) else "hay"

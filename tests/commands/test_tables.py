@@ -1,4 +1,4 @@
-"""The table of commands against what their modules declare."""
+"""The tables of commands and rights agree with what the modules of commands declare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation, and a shell that runs what they show."""
+"""The pages of the documentation, and a shell that runs their commands."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def text_of(page: str) -> str:
 
 
 def blocks(text: str, *languages: str) -> list[str]:
-    """What is fenced as one of these languages, in order."""
+    """Return the fenced blocks in one of these languages, in order."""
     pattern = re.compile(rf"^```(?:{'|'.join(languages)})\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     return pattern.findall(text)
 
 
 def steps(block: str) -> list[tuple[str, list[str]]]:
-    """The commands of a transcript, each with the lines that it shows; `> ` continues a command."""
+    """Return the commands of a transcript, each with the lines that it shows. `> ` continues a command."""
     found: list[tuple[str, list[str]]] = []
     for line in block.splitlines():
         if line.startswith("$ "):
@@ -56,13 +56,15 @@ def steps(block: str) -> list[tuple[str, list[str]]]:
 
 
 def is_shown(lines: list[str], output: str) -> bool:
-    """Whether the output is what the page shows: `…` stands for anything on a line, and alone for any lines or none."""
+    """Whether the output is what the page shows. `…` stands for anything on a line, and alone on a line for any lines
+    or none. The seconds of a check are left out, which an answer names if there was at least one.
+    """
     ends = [re.escape(f"{line}\n").replace("…", ".*?") if line != "…" else r"(?s:.*?)" for line in lines]
     return re.fullmatch("".join(ends), f"{output}\n" if output else "") is not None
 
 
 class Shell:
-    """One bash in a git repository, with `teams`, stand-ins for clients, and a home of its own."""
+    """A bash in a git repository, with `teams`, programs that stand for clients, and a home of its own."""
 
     def __init__(self, home: Path, *stand_ins: Path, **variables: str) -> None:
         bin_directory = home / "bin"
@@ -85,7 +87,7 @@ class Shell:
         assert self.run(REPOSITORY) == ("", 0)
 
     def run(self, command: str) -> tuple[str, int]:
-        """The output of a command, and its exit status."""
+        """Return the output of a command, and its exit status."""
         assert self._process.stdin and self._process.stdout
         self._process.stdin.write(f"{command}\n__status=$?; echo; echo __end__ $__status; (exit $__status)\n")
         self._process.stdin.flush()
@@ -96,7 +98,7 @@ class Shell:
         return "\n".join(lines).strip("\n"), status
 
     def close(self) -> None:
-        """End the shell, and what it left running."""
+        """End the shell and all processes that it left running."""
         if self._process.poll() is None:
             self.run(_END)
         assert self._process.stdin and self._process.stdout

@@ -1,6 +1,6 @@
-"""What can be counted about English: sentences out of a text, and their faults.
+"""Checks of English that can be counted: the sentences of a text, and their faults.
 
-The words that are not the field's are listed here alone; `sources` gives the texts of the program.
+The list of private words is here alone. `sources` provides the texts of the program.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _VALUES = {"N": "1", "SECONDS": "1"}
 
 
 def of_markdown(page: str) -> Iterator[str]:
-    """The texts of a page: paragraphs, items and cells, without what is code."""
+    """Return the texts of a page: paragraphs, items and cells, without code."""
     plain = _CODE.sub("CODE", _FENCE.sub("", _COMMENT.sub("", page)))
     plain = _LINK.sub(r"\1", plain)
     for block in re.split(r"\n\s*\n", plain):
@@ -57,7 +57,9 @@ def sentences(texts: Iterable[str]) -> list[str]:
 
 
 def faults(texts: Iterable[str]) -> list[str]:
-    """The sentences that are too long, private or, if there are too many, that begin with a bare relative."""
+    """Return the sentences that are too long, have private words or, if there are too many, begin with a bare
+    relative.
+    """
     every = sentences(texts)
     found = [f"more than {MOST_WORDS} words: {each}" for each in every if len(each.split()) > MOST_WORDS]
     for each in every:
@@ -69,7 +71,7 @@ def faults(texts: Iterable[str]) -> list[str]:
 
 
 def next_commands(text: str) -> Iterator[list[str]]:
-    """The words of each command that a `next:` line shows, with values for what is in capitals; up to an ellipsis."""
+    """Return the words of each command that a `next:` line shows, with values for the capitals, up to an ellipsis."""
     for line in _NEXT.findall(text):
         if "<<" in line or line.startswith("…"):
             continue

@@ -1,4 +1,4 @@
-"""The texts of the program as people and agents read them, from its declarations and its source."""
+"""The texts of the program that people and agents read, from its declarations and its source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_OURS = (" is kept for you", ", kept for you, is ready: ", "task kept for ",
 
 
 def help_texts() -> Iterator[str]:
-    """Help and the manual page: docstrings, options and exit statuses."""
+    """Return help and the manual page: docstrings, options and exit statuses."""
     for command in commands.every().values():
         paragraphs, refusals = guide.parts_of_help(command)
         yield from paragraphs
@@ -41,7 +41,7 @@ def setting_texts() -> Iterator[str]:
 
 
 def error_texts() -> Iterator[str]:
-    """The message and the hint of each error, with CODE for what is filled in."""
+    """Return the message and the hint of each error, with CODE for the parts that are filled in."""
     kinds = set(errors.kinds())
     for tree in _trees().values():
         for node in ast.walk(tree):
@@ -50,7 +50,9 @@ def error_texts() -> Iterator[str]:
 
 
 def other_texts() -> Iterator[str]:
-    """Answers, notices, reminders and instructions: every other text with a blank in the rooms that show any."""
+    """Return answers, notices, reminders and instructions: every other text with a blank, from the packages that show
+    any.
+    """
     kinds = set(errors.kinds())
     for path, tree in _trees().items():
         if path.relative_to(PROGRAM).parts[0] in SHOWN and path.name not in ("commands.py", "old_notices.py"):

@@ -1,4 +1,4 @@
-"""Every command that the documentation shows does what the page says."""
+"""Every command in the documentation does what the page says."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MOST_LINES_OF_A_PARAGRAPH = 5
     "page", [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in RUN]
 )
 def test_a_page_is_true(page: str, tmp_path: Path) -> None:
-    """Transcripts (`console`) line by line, scripts (`bash`) by their exit status, all in one shell."""
+    """Transcripts (`console`) are compared line by line, scripts (`bash`) by their exit status, all in one shell."""
     text = text_of(page)
     if missing := [command for command in LACKING if re.search(rf"^[$>] .*teams {command}\b", text, re.MULTILINE)]:
         pytest.skip(f"the extension that brings {missing[0]} is not here")
@@ -92,7 +92,7 @@ def test_generated_pages_are_as_the_program_declares() -> None:
 
 
 def test_a_page_is_short() -> None:
-    """And so are its paragraphs; it names nothing of the code."""
+    """Pages and paragraphs have bounds, and no page names modules or functions."""
     for page in PAGES:
         if page in GENERATED or page == "README.md":
             continue
@@ -109,7 +109,7 @@ def test_a_page_is_short() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    """Links to files of the project, and to headings of these."""
+    """Links to files of the project and to headings are followed."""
     links = [(page, link) for page in [*PAGES, *OTHERS] for link in LINK.findall(text_of(page))]
     for page, target in links:
         path, _, heading = target.partition("#")

@@ -58,7 +58,7 @@ def test_what_is_next_can_be_run() -> None:
 
 
 def test_what_answers_say_is_next_can_be_run() -> None:
-    """The steps after which an agent acts; every alternative is a command."""
+    """An agent runs the `next:` lines as they are; every alternative in them is a command."""
     found = [value for value in vars(steps).values() if isinstance(value, str) and value.startswith("teams ")]
     found += [steps.decide("plan-1"), steps.end("shutdown-1"), steps.review("task-1"), steps.outside("a", [], "bob")]
     found += [steps.propose("task-1"), steps.revise("plan-1", "task-1"), steps.complete("task-1"), steps.reply("msg-1")]
@@ -68,7 +68,7 @@ def test_what_answers_say_is_next_can_be_run() -> None:
 
 
 def test_a_line_of_the_changelog_is_one_that_a_user_can_act_on() -> None:
-    """It says what kind of change it is, and is short."""
+    """It is short and says which kind of change it is."""
     text = text_of("CHANGELOG.md")
     changes = text[text.index("\n## ") :]
     for line in filter(None, changes.splitlines()):

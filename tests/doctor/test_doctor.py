@@ -1,4 +1,4 @@
-"""`doctor` on files: each thing that can be wrong is found and named, and `--fix` mends it without losing anything."""
+"""`doctor` on files: it finds all that can be wrong, and `--fix` mends it without losing anything."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def findings(cli: Cli, *words: str, healthy: bool) -> list[dict[str, str]]:
-    """What doctor finds; its exit status is that of the worst."""
+    """What doctor finds; its exit status must be that of the worst finding."""
     answer = cli("doctor", *words, "--json")
     document = json.loads(answer.stdout)
     assert (answer.status, document["healthy"]) == (0 if healthy else 1, healthy), answer
@@ -55,7 +55,7 @@ def test_nothing_is_found_where_nothing_is_wrong(cli: Cli) -> None:
 
 
 def test_every_kind_of_record_is_looked_at() -> None:
-    """A new kind is not forgotten, neither here nor in the copy of a team."""
+    """Every kind of record is in the list from which `doctor` and `copy-team` work."""
     found = []
     for module in pkgutil.walk_packages(teams_cli.__path__, "teams_cli."):
         if not module.name.endswith("__main__"):
@@ -99,7 +99,7 @@ def test_damaged_files_are_named_and_put_aside_whole(cli: Cli) -> None:
 
 
 def test_a_team_whose_own_file_is_damaged_is_left_where_it_is(cli: Cli) -> None:
-    """Without it there is no team: only a person can say what it was."""
+    """Only a person can say what such a team was."""
     file = cli.root / "teams/alpha/team.json"
     file.write_bytes(b"[]")
     for words in ([], ["--fix"]):
@@ -108,9 +108,7 @@ def test_a_team_whose_own_file_is_damaged_is_left_where_it_is(cli: Cli) -> None:
 
 
 def test_what_a_crash_left_is_mended(cli: Cli) -> None:
-    """A file in `tmp`, once it is old; marks of tasks that are not so, each of which `claim-task --next` would look at;
-    a mark that is not there.
-    """
+    """Old temporary files, marks without a task and missing marks of tasks are found and mended."""
 
     def fixed() -> str:
         found = the_one(cli, healthy=True)
@@ -154,7 +152,7 @@ def test_who_holds_a_lock_is_named(cli: Cli) -> None:
 
 
 def test_blockers_that_never_end_are_named(cli: Cli) -> None:
-    """One that was cancelled; and as edits by hand can make them, a task that there is not, and a circle."""
+    """A cancelled blocker is a warning; a missing one or a circle, made by hand, is a problem."""
     add_tasks(cli, "third")
     cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
     cli.ok("update-task", "1", "--status", "cancelled", agent="human")
@@ -173,7 +171,7 @@ def test_blockers_that_never_end_are_named(cli: Cli) -> None:
 
 
 def test_a_claim_that_is_over_is_released(cli: Cli) -> None:
-    """As after the machine started anew: the clock of the claim is of another epoch, and past."""
+    """A claim from before the machine's restart is over, since its clock has started anew."""
     claims.claim(cli.store(), ALPHA, Caller("bob"), "1")
     file = cli.root / "tasks/alpha/task-1.json"
     document = json.loads(file.read_text())
@@ -211,7 +209,7 @@ def test_a_role_that_was_taken_away_is_found(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_a_client_whose_settings_say_another_root_is_named(cli: Cli, tmp_path: Path) -> None:
-    """Its teams are not those of the others; a root that is no whole path would be another in each directory."""
+    """A client with another data directory has other teams; a relative one would differ by directory."""
     home = tmp_path / "home"
     (home / ".claude").mkdir(parents=True)
     (home / ".codex").mkdir()

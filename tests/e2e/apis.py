@@ -1,4 +1,6 @@
-"""How the vendors' APIs put a conversation and an answer: what the model was shown, and the frames of its stream."""
+"""The APIs of the vendors: how a request shows the conversation to the model, and the frames in which an answer
+is streamed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ INPUT, CACHED, OUTPUT = 100, 30, 7
 
 
 class Use:
-    """A call of one of our MCP tools."""
+    """A call of a tool of the MCP server."""
 
     def __init__(self, tool: str, **arguments: Any) -> None:
         self.tool = tool
@@ -23,7 +25,7 @@ class Use:
 
 
 class Outside(str):
-    """A command that is to be run outside of the client's own sandbox, if it has one: it asks its person then."""
+    """A command that is to run outside the client's own sandbox, so that the client asks its person."""
 
 
 Call = str | Use
@@ -31,12 +33,16 @@ Call = str | Use
 
 
 class Api:
-    """One vendor's. `frames` gives the documents of a stream, and None where a held answer is held."""
+    """The API of one vendor; `frames` gives the documents of a stream, and None at the place where a held
+    answer pauses.
+    """
 
     comments = True
 
     def turns(self, body: dict[str, Any]) -> Turns:
-        """The role and the text of everything that the model was shown, in order; what tools said is `tool_result`."""
+        """The role and the text of all that the model was shown, in order; `tool_result` is the role of what
+        tools answered.
+        """
         raise NotImplementedError
 
     def tools(self, body: dict[str, Any]) -> set[str]:
@@ -44,22 +50,22 @@ class Api:
         return {tool.get("name", "") for tool in body.get("tools") or []}
 
     def call(self, body: dict[str, Any], call: Call) -> tuple[str, dict[str, Any]]:
-        """The name of the tool, as the client offers it, and its arguments."""
+        """The name of the tool as the client offers it, and the arguments."""
         if isinstance(call, str):
             return self.shell(body, call)
         offered = [name for name in self.tools(body) if name.endswith((f"team_{call.tool}", f"team__{call.tool}"))]
         return (offered or [call.tool])[0], call.arguments
 
     def shell(self, body: dict[str, Any], command: str) -> tuple[str, dict[str, Any]]:
-        """The name of the client's shell tool, and its arguments for that command."""
+        """The name of the client's shell tool, and its arguments for the command."""
         raise NotImplementedError
 
     def frames(self, body: dict[str, Any], text: str, call: Call | None) -> Frames:
-        """The answer as a stream: a call of a tool if there is one, else the text."""
+        """The answer as a stream: the call if there is one, else the text."""
         raise NotImplementedError
 
     def whole(self, body: dict[str, Any], text: str) -> dict[str, Any] | None:
-        """The answer in one document, if that was asked for."""
+        """The answer in one document if the request asks for that, else None."""
         return None
 
     def refusal(self) -> dict[str, Any]:
@@ -67,14 +73,14 @@ class Api:
         return {"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}
 
     def encode(self, frame: dict[str, Any]) -> bytes:
-        """One frame as it is sent."""
+        """The bytes in which a frame is sent."""
         return f"event: {frame['type']}\ndata: {json.dumps(frame)}\n\n".encode()
 
     ending = b""
 
 
 def of(path: str) -> Api | None:
-    """The API that serves that path; None if none does."""
+    """The API that serves the path, or None."""
     return next((api for part, api in _APIS.items() if part in path), None)
 
 
@@ -142,7 +148,7 @@ class Messages(Api):
 
 
 class Responses(Api):
-    """OpenAI's Responses API; tools of others are in namespaces, `mcp__team` and `brief`."""
+    """OpenAI's Responses API, where tools of MCP servers are in namespaces, such as `brief` in `mcp__team`."""
 
     def turns(self, body: dict[str, Any]) -> Turns:
         for item in body.get("input", []):
@@ -238,7 +244,7 @@ class Contents(Api):
 
 
 class Chat(Api):
-    """OpenAI's older Chat Completions API, which many others have as well."""
+    """OpenAI's older Chat Completions API, which other vendors offer, too."""
 
     ending = b"data: [DONE]\n\n"
 

@@ -1,4 +1,5 @@
-"""Real clients, pinned, with a home of their own and a scripted model on loopback; skipped unless they are named.
+"""Pinned real clients, each with its own home directory and a scripted model on loopback; tests without their
+client are skipped.
 
 `eval "$(tests/e2e/install.sh)"` installs them and sets TEAMS_E2E_CLAUDE, TEAMS_E2E_CODEX, and so on.
 """
@@ -76,12 +77,12 @@ _OPENCODE_OFFLINE = [
 
 
 def every_client_and(*more: str) -> pytest.MarkDecorator:
-    """All clients, and some harnesses that are none: a client over the Agent Client Protocol."""
+    """All clients, and *more* harnesses, such as a client over the Agent Client Protocol."""
     return pytest.mark.parametrize("office", (*CLIENTS, *more), indirect=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep what needs a real client out of the default run."""
+    """Mark the tests that need a real client, so that the default run leaves them out."""
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.client)
@@ -94,7 +95,7 @@ def _opencode_config(url: str) -> dict[str, Any]:
 
 
 class Office:
-    """A team with a leader, one real client as the harness, and its model."""
+    """A team with a leader, a real client as its harness, and the client's model."""
 
     def __init__(self, top: Path, wanted: str, model: Model) -> None:
         self.top = top
@@ -120,7 +121,7 @@ class Office:
         self.cli.ok("set", "harness", harness, agent="lea")
 
     def environ(self, **more: str) -> dict[str, str]:
-        """An environment made from nothing: what a client inherits is what is in here."""
+        """The whole environment of a client; nothing is inherited from the tests."""
         return {
             "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin",
             "PYTHONPATH": os.getcwd(),
@@ -148,7 +149,7 @@ class Office:
         }
 
     def start(self, prompt: str, agent: str = "ann", **environ: str) -> subprocess.Popen[str]:
-        """`teams run-agent`, by the leader; not waited for."""
+        """Start `teams run-agent` as the leader, without waiting for it."""
         if self.client in HOOKS_INSTALLED:
             self.say("install", self.client)
         words = [*COMMAND, "run-agent", prompt, "--agent-id", agent, "--json"]
@@ -165,13 +166,13 @@ class Office:
         return process
 
     def end(self, process: subprocess.Popen[str], status: int = 0) -> Any:
-        """Wait for it; its document."""
+        """Wait for the process, and return the JSON that it printed."""
         stdout, stderr = process.communicate(timeout=240)
         assert process.returncode == status, (process.returncode, stdout, stderr, self.logs())
         return json.loads(stdout)
 
     def close(self) -> None:
-        """End the team, and what a test that failed did not wait for."""
+        """End the team, and the processes that a failed test did not wait for."""
         self.cli("close-team", "--force", agent="lea")
         for process in self.started:
             if process.returncode is None:
@@ -183,7 +184,7 @@ class Office:
         return self.end(self.start(prompt, agent, **environ))
 
     def say(self, *words: str, agent: str = "lea", patience: float = 240.0) -> Any:
-        """A command, as the leader runs it."""
+        """What a command prints, run as the leader or as *agent*."""
         done = subprocess.run(
             [*COMMAND, *words, "--json"],
             env=self.environ(TEAMS_AGENT_ID=agent),
@@ -205,7 +206,7 @@ class Office:
         until(lambda: states() == [state], lambda: f"{agent} is {states()}, not {state}\n{self.logs()}", patience)
 
     def logs(self) -> str:
-        """What the clients and keepers printed, for whoever reads of a failure."""
+        """What the clients and supervisors printed, for the report of a failure."""
         found = sorted((self.cli.root / "logs").rglob("*"))
         return "\n".join(
             f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}" for path in found if path.is_file()
@@ -214,7 +215,7 @@ class Office:
 
 @pytest.fixture(params=CLIENTS[:3])
 def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
-    """A team whose agents are real clients: of three kinds in turn, of all where a test is marked `every_client`."""
+    """A team with a real client: one of three, or of all in tests that are marked `every_client`."""
     client = request.param
     if not os.access(BINARIES[client.removesuffix(OVER_ACP)], os.X_OK):
         pytest.skip(f"{VARIABLES[client.removesuffix(OVER_ACP)]} names no {client}: see what tests/e2e/install.sh said")
@@ -227,7 +228,7 @@ def office(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Office]:
 
 @pytest.fixture
 def desk(office: Office) -> Iterator[Any]:
-    """The terminals in front of which people sit."""
+    """The terminals at which people use the client."""
     from tests.e2e.sitting import Desk
 
     made = Desk(office)

@@ -1,7 +1,8 @@
-"""A model server on loopback that says what a script tells it to, as the vendors' APIs would; no network.
+"""A model server on loopback that answers by a script in the form of the vendors' APIs, without a network.
 
-A conversation is known by a word in its first user turn, `[alpha]`. Each of its requests gets the next step of that
-word's script. What a client sends besides (titles, probes) gets "ok" and is not counted.
+A conversation is known by a word in its first user turn, such as `[alpha]`. Each request of the conversation
+gets the next step of that word's script. Other requests of a client (for titles, or probes) get "ok" and are
+not counted.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tests.e2e.apis import Api, Frames, Use
 
 
 class Say:
-    """A final answer; a *held* one is begun, and ended when the test says so."""
+    """A final answer; a *held* one is begun, and ends when the test calls `release`."""
 
     def __init__(self, text: str, held: bool = False) -> None:
         self.text = text
@@ -32,18 +33,18 @@ class Run:
 
 
 class Hang:
-    """An answer that never ends: the client is to be interrupted."""
+    """An answer that never ends, so that the client has to be interrupted."""
 
 
 class Refuse:
-    """An error that no retry helps against."""
+    """An error after which a retry does not help."""
 
 
 Step = Say | Run | Use | Hang | Refuse
 
 
 class Request:
-    """What a client sent: *turns* are the role and text of everything that the model was shown, in order."""
+    """A request of a client; *turns* are the role and the text of all that the model was shown, in order."""
 
     def __init__(self, api: Api, body: dict[str, Any]) -> None:
         self.body = body
@@ -52,11 +53,11 @@ class Request:
 
     @property
     def text(self) -> str:
-        """All that the model was shown, but for the system prompt."""
+        """All that the model was shown, except for the system prompt."""
         return "\n".join(text for _, text in self.turns)
 
     def since(self, earlier: Request) -> str:
-        """What is shown here and was not in an earlier request of the same conversation."""
+        """What the model is shown here but was not shown in the earlier request of the conversation."""
         return "\n".join(text for _, text in self.turns[len(earlier.turns) :])
 
     def said_by_user(self) -> list[str]:
@@ -65,7 +66,9 @@ class Request:
 
 
 class Model:
-    """The server: `scripts` holds the steps still to be taken, `requests` what was sent, by conversation."""
+    """The server, with the steps still to take (`scripts`) and the requests so far (`requests`) of each
+    conversation.
+    """
 
     def __init__(self) -> None:
         self.scripts: dict[str, list[Step]] = {}
@@ -85,12 +88,12 @@ class Model:
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def script(self, word: str, *steps: Step) -> None:
-        """Have the conversation that begins with *word* go so."""
+        """Answer the conversation that begins with *word* by these steps."""
         self.scripts[word] = list(steps)
         self.requests[word] = []
 
     def answer(self, word: str, text: str) -> None:
-        """Answer so whatever ends with a user turn that has *word* in it, in whichever conversation."""
+        """Answer *text* to any request whose last user turn has *word* in it, in whichever conversation."""
         self.asides[word] = text
         self.requests[word] = []
 
@@ -103,7 +106,7 @@ class Model:
         self.released.set()
 
     def step(self, request: Request) -> Step:
-        """What to answer, by the conversation that the request belongs to."""
+        """The next step of the conversation that the request belongs to."""
         with self.lock:
             for word, text in self.asides.items():
                 if word in (request.said_by_user() or [""])[-1]:
@@ -118,7 +121,7 @@ class Model:
             return self.scripts[word].pop(0) if self.scripts[word] else Say(f"{word} has nothing more to say")
 
     def wait_for(self, word: str, count: int, patience: float = 120.0) -> Request:
-        """Block until a conversation made so many requests; the last of these."""
+        """Wait until the conversation has made *count* requests, and return the last of them."""
         give_up = time.monotonic() + patience
         while len(self.requests[word]) < count:
             assert time.monotonic() < give_up, f"{word} made {len(self.requests[word])} of {count} requests"
@@ -138,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_HEAD(self) -> None:
         self.send_response(200)
@@ -185,7 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _hold(self, api: Api, step: Step) -> None:
-        """Wait before the end of an answer, as long as its step says."""
+        """Pause before the end of an answer for as long as its step says."""
         held = isinstance(step, Say) and step.held
         if not held and not isinstance(step, Hang):
             return

@@ -1,4 +1,4 @@
-"""Real clients in pseudo-terminals, which a person sits in front of: tmux gives the terminal and shows the screen."""
+"""Real clients at terminals, as a person uses them; tmux provides the terminals and shows their screens."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _WORDS = {"claude": ["--permission-mode", "default"], "gemini": ["--skip-trust"]
 
 
 class Desk:
-    """The terminals of one test: a tmux server of its own."""
+    """The terminals of one test, in a tmux server of its own."""
 
     def __init__(self, office: Office) -> None:
         if not TMUX:
@@ -61,7 +61,7 @@ class Desk:
         prepare(office)
 
     def tmux(self, *words: str) -> str:
-        """One command of tmux; what it printed."""
+        """What a command of tmux prints."""
         done = self._tmux(*words)
         assert done.returncode == 0, done
         return done.stdout
@@ -75,17 +75,17 @@ class Desk:
         return subprocess.run([TMUX, "-S", self.place, *words], capture_output=True, text=True, env=environ)
 
     def start(self, name: str, *words: str, **environ: str) -> Seat:
-        """Start the office's client in a terminal of that name, as its person does: with a team, and no name."""
+        """Start the client in a terminal as its person does: with a team, and without a name."""
         return self.run(name, self.office.client, *_WORDS.get(self.office.client, []), *words, **environ)
 
     def open(self, name: str, *words: str, options: Iterable[str] = (), **environ: str) -> Seat:
-        """Start it by `teams open` with these words, and with these options of its own."""
+        """Start the client by `teams open` with *words*, and with *options* for the client itself."""
         own = [*_WORDS.get(self.office.client, []), *options]
         given = ["--", *own] if own else []
         return self.run(name, "teams", "open", self.office.client, *words, *given, **environ)
 
     def run(self, name: str, *words: str, **environ: str) -> Seat:
-        """Start any program in a terminal of that name."""
+        """Start any program in a terminal with the name."""
         variables = self.office.environ(TERM="xterm-256color", LANG="C.UTF-8", **environ)
         said = [f"{key}={value}" for key, value in variables.items() if value]
         size = ["-x", "140", "-y", "45"]
@@ -94,7 +94,7 @@ class Desk:
 
     @property
     def screen(self) -> str:
-        """Nothing: nobody looks."""
+        """An empty screen, since nobody looks at one."""
         return ""
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class Desk:
 
 
 def left_over(office: Office) -> list[int]:
-    """The processes of the office's clients that are there, daemons among them."""
+    """The processes of the office's clients that still run, daemons included."""
     home = f"HOME={office.home}".encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/environ"):
@@ -130,11 +130,11 @@ class Seat:
 
     @property
     def pid(self) -> int:
-        """The process that was started in it."""
+        """The process that was started in the terminal."""
         return int(self.desk.tmux("list-panes", "-t", f"={self.name}:", "-F", "#{pane_pid}"))
 
     def ends(self) -> None:
-        """Block until what was started in it has ended."""
+        """Wait until the process in the terminal has ended."""
         there = ["has-session", "-t", f"={self.name}"]
         until(lambda: not self.desk.says(*there), lambda: self.screen)
 
@@ -143,13 +143,13 @@ class Seat:
         until(lambda: text in self.screen, lambda: f"no {text!r} in\n{self.screen}", patience)
 
     def ready(self) -> Seat:
-        """Block until the client has its prompt."""
+        """Wait until the client shows its prompt."""
         self.wait_for(_PROMPTS[self.desk.office.client], TO_START)
         time.sleep(1)  # it draws its prompt before it reads keys
         return self
 
     def type(self, text: str) -> None:
-        """Type it, without Enter."""
+        """Type *text* without Enter."""
         self.desk.tmux("send-keys", "-t", f"={self.name}:", "-l", text)
         time.sleep(0.4)
 
@@ -158,14 +158,16 @@ class Seat:
         self.desk.tmux("send-keys", "-t", f"={self.name}:", key)
 
     def say(self, text: str) -> None:
-        """Type it, and press Enter when it is shown: some take an Enter that comes with a text for a part of it."""
+        """Type *text*, and press Enter once it is shown: some clients take an Enter that comes at once for a
+        part of it.
+        """
         self.type(text)
         self.wait_for(text, TO_START)
         self.press("Enter")
 
 
 def prepare(office: Office) -> None:
-    """What the client asks its person when it is first started is answered."""
+    """Answer in advance what the client asks its person at its first start."""
     if office.client in _READY:
         path, document = _READY[office.client](office)
         path.write_text(json.dumps(document))
@@ -175,7 +177,7 @@ def prepare(office: Office) -> None:
 
 
 def without_tmux(office: Office) -> str:
-    """A PATH on which all is that is on the office's, but tmux."""
+    """A PATH with all programs of the office except tmux."""
     place = office.top / "programs"
     place.mkdir()
     for directory in ("/usr/local/bin", "/usr/bin", "/bin"):
@@ -185,20 +187,20 @@ def without_tmux(office: Office) -> str:
 
 
 def install(office: Office) -> None:
-    """Our hooks are in the client's settings, and trusted."""
+    """Install the hooks in the client's settings, and have the client trust them."""
     office.say("install", office.client)
     if office.client == "codex":
         trust(office)
 
 
 def row_of(office: Office, name: str) -> dict[str, Any]:
-    """What `list-agents` says of a member; nothing if there is none."""
+    """The row of a member in `list-agents`; empty if there is none."""
     rows = json.loads(office.say("list-agents"))["agents"]
     return next((row for row in rows if row["name"] == name), {})
 
 
 def wait_for_state(office: Office, name: str, state: str, patience: float = PATIENCE) -> dict[str, Any]:
-    """Block until the member's terminal is in that state; its row."""
+    """Wait until the member's terminal is in the state, and return the member's row."""
     until(
         lambda: row_of(office, name).get("terminal", {}).get("state") == state,
         lambda: f"{name} is not {state}: {row_of(office, name)}\n{office.logs()}",
@@ -208,20 +210,20 @@ def wait_for_state(office: Office, name: str, state: str, patience: float = PATI
 
 
 def seats(*clients: str, beside: Iterable[str] = ()) -> pytest.MarkDecorator:
-    """Which clients a test is for; those *beside* among the slower proofs."""
+    """The clients that a test is for; those *beside* are tested with the slow tests."""
     slower = [pytest.param(client, marks=pytest.mark.slow) for client in beside]
     return pytest.mark.parametrize("office", [*clients, *slower], indirect=True)
 
 
 def seated(office: Office, desk: Desk, name: str = "one", *words: str, **environ: str) -> Seat:
-    """The client in front of its person, at its prompt; in our wrapper if nothing else can wake it."""
+    """The client at its prompt, in the wrapper of `teams open` if it can't be woken otherwise."""
     if office.client in WOKEN_NATIVELY:
         return desk.start(name, *words, **environ).ready()
     return desk.open(name, options=words, **environ).ready()
 
 
 def begun(office: Office, desk: Desk, *words: str) -> Seat:
-    """The client that its person said something to, idle again."""
+    """The client after its first turn, idle again."""
     install(office)
     office.model.script("[me]", Say("hello"), *[Say("on it")] * 15)
     seat = seated(office, desk, "one", *words)
@@ -232,14 +234,16 @@ def begun(office: Office, desk: Desk, *words: str) -> Seat:
 
 
 def opened_again(office: Office, desk: Desk) -> Seat:
-    """The client that is gone, opened in its session by the name of its agent."""
+    """A client that ended, opened in its session by the name of its agent."""
     again = back_in_session(office, desk.open("again", "--resume", NAME))
     wait_for_state(office, NAME, "idle", TO_START)
     return again
 
 
 def back_in_session(office: Office, seat: Seat) -> Seat:
-    """The client that goes on with a session: OpenCode asks for nothing then; Codex joins with its next turn."""
+    """A client that goes on with a session: OpenCode shows no prompt then, and Codex joins only with its next
+    turn.
+    """
     if office.client != "opencode":
         seat.ready()
     if office.client == "codex":
@@ -253,7 +257,7 @@ def history_of(office: Office) -> str:
 
 
 def wait_for_mail(office: Office, seat: Seat | Desk, text: str, word: str = "[me]") -> None:
-    """Block until the model was shown it. A client that just started may be long about its first turn."""
+    """Wait until the model was shown *text*; the first turn of a client that just started may take long."""
 
     def why() -> str:
         return f"no {text}\n{seat.screen}\n{office.logs()}"
@@ -262,7 +266,7 @@ def wait_for_mail(office: Office, seat: Seat | Desk, text: str, word: str = "[me
 
 
 def processes_of(office: Office, text: str) -> list[int]:
-    """The processes of ours that serve the office and have that in their command line."""
+    """The processes of `teams` for the office that have *text* in their command line."""
     return [pid for pid, line in workflow_runs.processes_of(office.cli.root).items() if text in line]
 
 

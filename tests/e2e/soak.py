@@ -1,7 +1,9 @@
-"""Clients at their prompts, written to for an hour: `python -m tests.e2e.soak [--minutes 60] [--messages 200]`.
+"""Clients at their prompts get messages for an hour: `python -m tests.e2e.soak [--minutes 60] [--messages
+200]`.
 
-The real ones that `eval "$(tests/e2e/install.sh)"` names, against a scripted model. At the end every message was shown
-to its model once, no process of ours is left, and the memory of those that stay is what it was. Exits with 1 if not.
+Needs real clients, as `eval "$(tests/e2e/install.sh)"` names them; the model is scripted. In the end every
+message must have been shown to its model once, no process of `teams` may be left, and the processes that stay
+beside clients may not have grown. Exits with 1 otherwise.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def main() -> None:
 
 
 def sit_down(office: Office, desk: Desk, client: str) -> None:
-    """Have a person start the client, and say one thing to it."""
+    """Start the client in a terminal, and have it take one turn."""
     office.client = client
     with suppress(FileExistsError):
         (office.bin / client).symlink_to(BINARIES[client])
@@ -68,7 +70,7 @@ def sit_down(office: Office, desk: Desk, client: str) -> None:
 
 
 def soak(office: Office, clients: list[str], seconds: float, count: int) -> list[str]:
-    """Write to one after the other, evenly over the time; what was wrong."""
+    """Write to the clients one after the other, evenly over the time, and return what was wrong."""
     before: dict[str, int] = {}
     began = time.monotonic()
     to = [clients[number % len(clients)] for number in range(count)]
@@ -90,7 +92,7 @@ def soak(office: Office, clients: list[str], seconds: float, count: int) -> list
 
 
 def unread(office: Office, name: str, number: int) -> list[str]:
-    """What is wrong with how that message reached its client's model: it is to stand in the conversation once."""
+    """What is wrong with the delivery of the message, which must be in its conversation once."""
     times = office.model.requests[word(name)][-1].text.count(f"| note {number}.")
     (to,) = json.loads(office.say("show-message", f"msg-{number + 1}"))["reach"]
     if (times, to["state"]) in ((1, "shown"), (1, "read"), (1, "handled")):
@@ -99,7 +101,7 @@ def unread(office: Office, name: str, number: int) -> list[str]:
 
 
 def memory(office: Office) -> dict[str, int]:
-    """What the largest of those that stay takes, in KiB, and how many there are."""
+    """The size of the largest process of each kind that stays, in KiB, and their number."""
     found = {}
     for what in STAY:
         sizes = [resident(pid) for pid in processes_of(office, what)]
@@ -113,7 +115,7 @@ def grown(before: dict[str, int], after: dict[str, int]) -> list[str]:
 
 
 def resident(pid: int) -> int:
-    """The memory that the process has to itself or shares, in KiB."""
+    """The resident memory of the process in KiB."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -122,7 +124,7 @@ def resident(pid: int) -> int:
 
 
 def left(office: Office) -> list[str]:
-    """What of ours is still there a moment after the clients are gone and the team is closed."""
+    """The processes of `teams` that are still there after the clients ended and the team was closed."""
     office.cli("close-team", "--force", agent="lea")
     with suppress(AssertionError):
         until(lambda: not any(processes_of(office, what) for what in STAY), str, 30)
@@ -130,7 +132,7 @@ def left(office: Office) -> list[str]:
 
 
 def word(client: str) -> str:
-    """By what the model knows its conversation."""
+    """The word by which the model knows the conversation of the client."""
     return f"[{client}]"
 
 

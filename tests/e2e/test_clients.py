@@ -1,4 +1,4 @@
-"""What the models of real clients are shown when they work in a team: seen in the requests, whatever they answer."""
+"""What the models of real clients are shown while they work in a team, seen in their requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.model import Hang, Run, Say
 
 @every_client_and("opencode-acp", "qwen-acp")
 def test_a_failure_of_the_model_is_a_failure_of_the_agent(office: Office) -> None:
-    """Clients say so in different ways, one of them with exit status 0."""
+    """Clients report a failing model in different ways; one exits with status 0."""
     office.model.refuse("[ann]")
     document = office.end(office.start("[ann] try"), status=1)
     assert document["outcome"] == "failed" and document["failure"]
@@ -46,8 +46,8 @@ def test_spawned_from_a_tool_call_the_outputs_resume_the_caller_with_a_batch(off
 
 @every_client
 def test_a_stop_with_unread_mail_is_refused(office: Office) -> None:
-    """The mail is the next turn of the same process; who has no hook for it, or would run the two answers
-    together, is resumed.
+    """The mail is the next turn of the same process. A client that has no hook for that, or would join both
+    answers, is resumed instead.
     """
     office.model.script("[ann]", Say("first answer", held=True), Say("second answer"))
     process = office.start("[ann] work")
@@ -75,7 +75,9 @@ def test_a_message_resumes_an_idle_agent_with_its_history(office: Office) -> Non
 
 @every_client_and("gemini-acp", "opencode-acp", "qwen-acp")
 def test_an_interjection_stops_the_turn_and_is_the_next_one(office: Office) -> None:
-    """In the middle of an answer, and in the middle of a tool call, there as a message where these end turns."""
+    """An answer and a tool call are interrupted; the latter by a message, as the team's setting `delivery`
+    says.
+    """
     office.say("create-task", "never done")
     office.model.script("[ann]", Hang(), Run("teams wait --task 1 --timeout 300"), Say("as you wish"))
     process = office.start("[ann] work")

@@ -1,4 +1,4 @@
-"""`doctor --client --turn` with real clients: it says that a hook fired when one did, and not when none did."""
+"""`doctor --client --turn` with real clients tells whether a hook fired."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.cli import COMMAND
 
 
 def test_doctor_sees_whether_hooks_fire(office: Office) -> None:
-    """Codex skips hooks that nobody trusted, and says nothing of it; doctor does."""
+    """Doctor also notices that Codex silently skips hooks that nobody trusted."""
     office.model.script("ready", *[Say("ready")] * 10)
     assert fired(office) is False
     office.say("install", office.client)
@@ -41,7 +41,7 @@ def fired(office: Office) -> bool:
 
 
 def trust(office: Office) -> None:
-    """Trust all hooks, as the client's user does by /hooks."""
+    """Trust all hooks, as a person does with `/hooks`."""
     server = subprocess.Popen(
         [BINARIES["codex"], "app-server"],
         env=office.environ(),

@@ -1,4 +1,4 @@
-"""A session of one's own, which no keeper waits for: its turn does not end while what it spawned is at work."""
+"""The turn of a session without a supervisor does not end while agents that it spawned are at work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real clients that use the tools of our MCP server, as agents that `teams` starts have it with them."""
+"""Real clients that `teams` starts use the tools of its MCP server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_an_agent_has_the_tools_of_its_role_and_uses_them(office: Office) -> Non
 
 @every_mcp_client
 def test_an_agent_spawns_another_through_a_tool(office: Office) -> None:
-    """The other has all that its client needs to reach its model, though clients keep their keys from servers."""
+    """The spawned agent can reach its model, though clients do not pass their keys on to MCP servers."""
     said = {"prompt": "[ben] count the files", "agent_id": "ben"}
     office.model.script("[ann]", Use("more_tools", name="spawn", arguments=said), Say("waiting"), Say("done"))
     office.model.script("[ben]", Run("teams announce counting"), Use("more_tools", name="list_agents"), Say("7 files"))

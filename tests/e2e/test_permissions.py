@@ -1,4 +1,6 @@
-"""What real clients do at each level of permissions: seen in what their tools did, and what the person was asked."""
+"""What real clients do at each level of permissions, seen in the effects of their tools and the questions to
+the person.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ SECOND = 'python3 -c \'open("second", "w")\''
 
 @every_client
 def test_at_edit_an_agent_works_in_the_team_and_nowhere_else(office: Office) -> None:
-    """It can't have others do for it, either, what it may not do."""
+    """An agent at `edit` can't have another agent do what it may not do itself."""
     office.model.script(
         "[ann]",
         Run("teams announce 'here I am'"),
@@ -40,7 +42,7 @@ def test_at_edit_an_agent_works_in_the_team_and_nowhere_else(office: Office) -> 
 
 
 def test_the_sandbox_of_codex_ends_at_its_directory(office: Office) -> None:
-    """But for /tmp and the teams; and whoever was spawned in it works outside of it, at the same level."""
+    """An agent that was spawned in the sandbox runs outside of it, but at the same level."""
     if office.client != "codex":
         pytest.skip("it has no sandbox of its own")
     office.model.script(
@@ -74,7 +76,7 @@ def test_at_ask_the_person_is_asked_and_what_is_said_is_done(office: Office) -> 
 
 
 def answered(office: Office, process: subprocess.Popen[str], *answers: str) -> list[str]:
-    """What the person was asked until the process ended, and gave these answers to."""
+    """The questions that the person got until the process ended, and answered with *answers*."""
     asked: list[str] = []
     while process.poll() is None:
         for question in json.loads(office.say("get-questions", "--open")):

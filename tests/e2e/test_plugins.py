@@ -1,4 +1,4 @@
-"""Our plugin, taken in by real clients' own commands."""
+"""The plugin of `teams`, installed by the commands of real clients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN_LATER = ("codex", "qwen")
 
 @pytest.mark.parametrize("office", TURNS, indirect=True)
 def test_a_session_with_the_plugin_has_hooks_tools_and_the_skill(office: Office) -> None:
-    """And what is left of it in the settings afterwards is what was there, byte for byte."""
+    """After the plugin was uninstalled, the settings are what they were, byte for byte."""
     settings = settings_of(office)
     before = settings.read_bytes()
     office.say("install", office.client, "--plugin")
@@ -50,7 +50,7 @@ def test_a_session_with_the_plugin_has_hooks_tools_and_the_skill(office: Office)
 
 
 def settings_of(office: Office) -> Path:
-    """The client's settings, with something of its user's in them."""
+    """The client's settings, with an entry of the user's own."""
     if office.client == "codex":
         config = office.home / ".codex/config.toml"
         config.write_text(config.read_text().replace("plugins = false", "plugins = true   # mine"))

@@ -1,4 +1,4 @@
-"""The example sessions of the IAM and MassGen documents, word by word, between agents in real clients."""
+"""The example sessions of the IAM and MassGen documents, word for word, between agents in real clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LISTEN = Use("more_tools", name="read_messages", arguments={"wait": 100})
 
 @every_mcp_client
 def test_two_agents_of_iam_ask_and_answer(office: Office) -> None:
-    """Ids count in the team, so the question is the third message where the document has the first of an inbox.
+    """Messages are numbered in the team, so the question is the third one, where the document numbers by inbox.
 
     The backend works until the frontend has asked.
     """

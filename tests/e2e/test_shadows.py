@@ -1,4 +1,4 @@
-"""Questions to real clients: the copy answers from the history, the agent works on undisturbed."""
+"""A question to a real client is answered by a copy of its session, and does not disturb the agent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.cli import ALPHA
 
 @every_client
 def test_a_shadow_answers_while_its_agent_is_held_in_a_tool_call(office: Office) -> None:
-    """The agent's own next request is as it would have been, but for the note of what was said in its name."""
+    """The agent's next request differs only by the note of what its copy answered."""
     office.say("set", "broadcast", "agents")
     office.say("create-task", "the gate")
     office.model.script("[ann]", Run("teams wait --task 1 --timeout 40"), Say("done"))
@@ -56,7 +56,9 @@ def test_a_shadow_of_an_idle_agent_leaves_its_session_as_it_is(office: Office) -
 
 
 def kept_by_client(office: Office) -> dict[str, bytes]:
-    """The files that hold the conversation; opencode has a database instead, of which it exports the session."""
+    """The files that hold the conversation; OpenCode has a database instead, and exports the session from
+    it.
+    """
     if office.client == "opencode":
         words = [str(office.bin / "opencode"), "export", session_of(office)]
         done = subprocess.run(words, env=office.environ(), cwd=office.work, capture_output=True, timeout=60)
@@ -66,6 +68,6 @@ def kept_by_client(office: Office) -> dict[str, bytes]:
 
 
 def session_of(office: Office) -> str:
-    """The session id that the client made up for ann."""
+    """The id of ann's session, which the client chose."""
     line = (office.cli.root / "logs" / ALPHA / "ann.1.out").read_text().splitlines()[0]
     return str(json.loads(line)["sessionID"])

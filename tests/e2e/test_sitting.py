@@ -1,4 +1,4 @@
-"""Clients that a person sits in front of, as members: joined from inside, seen, and woken by mail."""
+"""Clients at terminals as members of a team: they join by themselves, are listed, and are woken by mail."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_the_tools_of_a_client_that_sits_there_know_who_it_is(office: Office, de
 
 @seats("claude", beside=("codex", "opencode", "qwen", "gemini"))
 def test_uninstalling_leaves_nothing(office: Office, desk: Desk) -> None:
-    """Nobody waits beside the client that runs, nor after its next turn; nothing of ours is in its settings, and the
-    next one joins nothing.
+    """After uninstalling, no hook waits beside the running client, its settings have nothing of `teams`, and a
+    new client joins no team.
     """
     files = [Path(file["path"]) for file in json.loads(office.say("install", office.client, "--print"))["files"]]
     seat = begun(office, desk)
@@ -91,14 +91,14 @@ def test_uninstalling_leaves_nothing(office: Office, desk: Desk) -> None:
 
 
 def ours_in(path: Path) -> bool:
-    """Whether the settings of a client have something of ours."""
+    """Whether the settings of a client have anything of `teams`."""
     data = path.read_bytes() if path.exists() else b""
     return any(word in data for word in (b"teams_cli", b"(teams", b"hooks.json:"))
 
 
 @seats("claude", "codex", "gemini", beside=("opencode", "qwen"))
 def test_doctor_sees_mail_wake_the_client(office: Office, desk: Desk) -> None:
-    """With the settings that it has, whatever they are: opened as `teams open` does."""
+    """Doctor opens the client as `teams open` does, with the settings that the client has."""
     install(office)
     for word in ("ready", "woken"):
         office.model.script(word, *[Say(word)] * 9)
@@ -109,7 +109,9 @@ def test_doctor_sees_mail_wake_the_client(office: Office, desk: Desk) -> None:
 
 @seats("claude", "codex", "opencode", "qwen", beside=("gemini",))
 def test_an_agent_is_taken_over_into_a_terminal_and_given_back(office: Office, desk: Desk) -> None:
-    """Its person sits in its session, is told of its mail there, and leaves: its next mail resumes it by itself."""
+    """The person gets the agent's mail in its session; after the person has left, the next mail resumes the
+    agent.
+    """
     office.model.script("[ann]", Say("begun"), *[Say("on it")] * 6)
     office.run("[ann] begin")
     seat = desk.open("one", "--resume", "ann")
@@ -131,7 +133,9 @@ def test_an_agent_is_taken_over_into_a_terminal_and_given_back(office: Office, d
 
 @every_client
 def test_a_detached_client_is_woken_and_shown(office: Office, desk: Desk) -> None:
-    """Where no tmux is: somebody attaches and says something, leaves, comes back, and sees what mail woke it for."""
+    """Without tmux, a person can attach, detach and attach again, and then sees the turn for which mail woke
+    the client.
+    """
     if office.client == "gemini":
         install(office)
     office.model.script("[me]", Say("hello there"), Say("so it is red"))
@@ -155,7 +159,7 @@ def test_a_detached_client_is_woken_and_shown(office: Office, desk: Desk) -> Non
 
 
 def wait_for_seat(office: Office, seat: Seat, name: str) -> None:
-    """Block until the client that resumes a session has joined. Codex says nothing of itself before its first turn."""
+    """Wait until the client that resumes a session has joined, which Codex does only in its first turn."""
     if office.client == "codex":
         seat.ready().say("go on")
     wait_for_state(office, name, "idle", TO_START)
@@ -184,7 +188,9 @@ STAYS = "python3 -c 'import time; time.sleep(900)'"
 @pytest.mark.parametrize("step", [Run(STAYS), Hang()], ids=["in a command", "in an answer"])
 @seats("opencode", beside=("codex", "claude", f"claude{NEWEST}", f"opencode{NEWEST}"))
 def test_interjecting_ends_what_the_client_does(office: Office, desk: Desk, step: Step) -> None:
-    """Its next turn has the mail; what its person was typing stays. What becomes of a command is its own matter."""
+    """The next turn has the mail, and what the person was typing stays. Whether a running command ends is up to
+    the client.
+    """
     install(office)
     office.model.script("[me]", step, *[Say("on it")] * 6)
     allowing = ["--allowedTools", "Bash(python3:*)"] if office.client == "claude" else ALLOWING.get(office.client, [])
@@ -202,7 +208,7 @@ def test_interjecting_ends_what_the_client_does(office: Office, desk: Desk, step
 
 
 def interject(office: Office, text: str) -> None:
-    """Have the leader interrupt the client, as soon as what hears it is there."""
+    """Have the leader interrupt the client, once the process that listens for that is there."""
     refused = []
 
     def is_done() -> bool:

@@ -1,4 +1,4 @@
-"""Each client once, pinned and newest: it starts in a team, gets mail, uses its tools, and ends with its answer."""
+"""Each client, pinned and newest, starts in a team, gets mail, uses its tools, and ends with its answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_start_mail_tool_and_end(office: Office) -> None:
 
 @pytest.mark.parametrize("office", ["copilot"], indirect=True)
 def test_one_without_hooks_gets_its_mail_in_the_next_turn(office: Office) -> None:
-    """Its session goes on; of commands only ours is run."""
+    """Copilot CLI goes on with its session, and may run only the commands of `teams`."""
     office.say("create-task", "count the files")
     office.model.script("[ann]", Run("teams claim-task 1"), Run("touch made"), Say("begun"), Say("goes on"))
     assert office.run("[ann] work")["output"] == "begun"

@@ -1,4 +1,4 @@
-"""What a client starts inside itself, OpenCode's sub-sessions and Claude's subagents, as agents of the team."""
+"""OpenCode's sub-sessions and Claude Code's subagents are agents of the team."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ TOOL = {"opencode": ("task", "general"), "claude": ("Agent", "general-purpose")}
 
 @pytest.mark.parametrize("office", [*TOOL, *(f"{client}{NEWEST}" for client in TOOL)], indirect=True)
 def test_a_subagent_is_an_agent_while_it_works(office: Office) -> None:
-    """It joins under the next alias, its parent's child; is written to and told; and leaves with its answer kept."""
+    """A subagent joins under the next alias, gets messages, and leaves when it has answered; its answer is
+    kept.
+    """
     tool, kind = TOOL[office.client]
     call = Use(tool, description="count files", prompt="[sub] count the files", subagent_type=kind)
     office.model.script("[ann]", call, Say("done"), Say("done"))  # the newest Claude Code waits for it in a later turn
@@ -40,7 +42,9 @@ def test_a_subagent_is_an_agent_while_it_works(office: Office) -> None:
 
 @pytest.mark.parametrize("office", [*TOOL, *(f"{client}{NEWEST}" for client in TOOL)], indirect=True)
 def test_a_subagent_speaks_as_itself_through_the_tools(office: Office) -> None:
-    """So it broadcasts, answers mail and spawns; what it spawned is waited for, or goes to its parent."""
+    """A subagent broadcasts, answers mail and spawns as itself; the output of what it spawned goes to it or to
+    its parent.
+    """
     tool, kind = TOOL[office.client]
     office.model.script(
         "[ann]",

@@ -1,7 +1,7 @@
-"""The table of the clients that people sit in front of: each is woken, and loses nothing, whatever comes between.
+"""Every client at a terminal is woken by mail, and loses no message whatever comes between.
 
-Some of it is tried with two of them by default; the rest, and their newest versions, is among the slower proofs:
-`python -m pytest -m "" tests/e2e/test_table.py`.
+Two clients are tested by default; the others, and the newest versions, are tested with the slow tests: `python
+-m pytest -m "" tests/e2e/test_table.py`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ TYPED_FOR = ("gemini", f"gemini{NEWEST}")
 
 @seats(*WOKEN_NATIVELY, *(f"{client}{NEWEST}" for client in WOKEN_NATIVELY))
 def test_an_idle_client_is_woken_and_reads_its_mail(office: Office, desk: Desk) -> None:
-    """It joined by itself at its start; what its person was typing stays; the mail is in the turn it is woken to. While
-    it works there, nobody says that it is idle.
+    """The mail is in the turn for which the client is woken, and what its person was typing stays. The client
+    is not called idle during that turn.
     """
     seat = begun(office, desk)
     office.model.scripts["[me]"] = [Say("so it is red", held=True)] * 15
@@ -70,7 +70,7 @@ def test_an_idle_client_is_woken_and_reads_its_mail(office: Office, desk: Desk) 
 
 @seats(beside=TYPED_FOR)
 def test_nothing_is_typed_into_a_line_that_is_half_typed(office: Office, desk: Desk) -> None:
-    """It stays as it is; when its person ends it, the mail comes with it."""
+    """The wrapper leaves a half-typed line alone; when the person sends the line, the mail comes with it."""
     seat = begun(office, desk)
     seat.type("half a line")
     office.say("send-message", NAME, "the build is red")

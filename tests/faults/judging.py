@@ -1,4 +1,4 @@
-"""What a store holds, without times and chance, so that two states can be compared."""
+"""The content of a store without times and chance, so that two states can be compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ State = dict[str, Any]
 
 
 def state(*roots: Path) -> State:
-    """All that is in the teams of these roots. Messages are told by what they say: their order may differ."""
+    """Return everything in the teams of these roots. Messages are identified by their text, because their order may
+    differ.
+    """
     found: State = {}
     for root in roots:
         config_file = root / "config.json"
@@ -44,7 +46,7 @@ def state(*roots: Path) -> State:
 
 
 def of_store(store: Store) -> State:
-    """All that is in the teams of one store."""
+    """Return everything in the teams of one store."""
     return {f"{team}: {key}": value for team in store.teams() for key, value in _team(store, team).items()}
 
 
@@ -75,14 +77,14 @@ def _text(message: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value without what time or chance decide; of a time, whether there is one."""
+    """Return the value without parts that time or chance decide. Of a time, only whether there is one is kept."""
     if isinstance(value, dict):
         return {key: _plain(found) for key, found in value.items() if key not in _CHANCE and not key.endswith("At")}
     return [_plain(found) for found in value] if isinstance(value, list) else value
 
 
 def owing(root: Path) -> list[str]:
-    """The records that owe a notice."""
+    """Return the records that owe a notice."""
     store = FileStore(str(root))
     found = []
     for team in store.teams():
@@ -94,12 +96,12 @@ def owing(root: Path) -> list[str]:
 
 
 def ill(root: Path) -> list[str]:
-    """What the doctor finds to be wrong; a mark too many is nothing wrong."""
+    """Return the findings of the doctor. A mark too many is no fault."""
     found = doctor.examine(FileStore(str(root)), config.load(str(root), {}))
     return [row["what"] for row in found if row["level"] == "problem" or "not in the index" in row["what"]]
 
 
 def difference(one: State, other: State, but: Collection[str] = ()) -> str:
-    """Where two states differ, in words, *but* for what has these keys."""
+    """Describe the differences between two states, *but* for the fields with these keys."""
     keys = [key for key in {**one, **other} if one.get(key) != other.get(key) and key.rpartition(": ")[2] not in but]
     return "\n".join(f"  {key}: {one.get(key)}\n     instead of {other.get(key)}" for key in keys)

@@ -1,4 +1,4 @@
-"""A laboratory for faults: commands run in forks of this process, in which a call to the system fails or is the last.
+"""Commands in forks of this process, in which one system call fails or is the last.
 
 Calls are counted from the first that touches the root, so that the same command makes the same calls each time.
 """
@@ -36,8 +36,8 @@ _WRONG = dict.fromkeys(("create", "mkdir", "write", "rename", "replace"), errno.
 
 
 class Fault(NamedTuple):
-    """What befalls the *nth* call: `kill` ends the process in front of it, `error` has it fail, `errors` that and all
-    of its kind that come for a path. 0 is none.
+    """What happens at the *nth* call, 0 for never: `kill` ends the process before it, `error` makes it fail, `errors`
+    also fails all later calls of its kind for a path.
     """
 
     what: str
@@ -48,7 +48,7 @@ NONE = Fault("")
 
 
 class Answer(NamedTuple):
-    """What became of a command: its exit status, -9 if it was killed; what it said, and the calls that it made."""
+    """The outcome of a command: its exit status (-9 if it was killed), its output, and the calls that it made."""
 
     status: int
     said: str
@@ -56,8 +56,8 @@ class Answer(NamedTuple):
 
 
 def changes(calls: list[str]) -> list[int]:
-    """The numbers of the calls that change something. A file is created, written and renamed to its place: the last of
-    these stands for all, since nobody looks at it before.
+    """Return the numbers of the calls that change something. A file is created, written and renamed into place; only
+    the rename counts, since nobody reads the file before.
     """
     changing = [(nth, call) for nth, call in enumerate(calls, start=1) if call in CHANGING]
     following = [call for _, call in changing[1:]] + [""]
@@ -66,7 +66,7 @@ def changes(calls: list[str]) -> list[int]:
 
 
 def warm() -> None:
-    """Import all that commands need, so that a fork has it: it would be read anew in each."""
+    """Import all modules that commands need, so that not every fork has to."""
     for module in pkgutil.walk_packages(teams_cli.__path__, "teams_cli."):
         if not any(word in module.name for word in ("extensions.http", "extensions.mcp", "postgres", "__main__")):
             importlib.import_module(module.name)
@@ -75,7 +75,7 @@ def warm() -> None:
 
 
 class _Calls:
-    """Counts the calls to the system, and strikes at one."""
+    """Counts the system calls, and strikes at one."""
 
     def __init__(self, root: str, fault: Fault, starts: bool) -> None:
         self.root, self.fault, self.starts = root, fault, starts
@@ -94,7 +94,7 @@ class _Calls:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The process ends."""
+        """The process ends within the block."""
 
     def _counted(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
@@ -114,8 +114,8 @@ class _Calls:
         return call
 
     def _counts(self, arguments: tuple[Any, ...]) -> bool:
-        """Whether it is about the root, or, once a call was, about an open file that is none of the standard ones, nor
-        a pipe to a program that is run: no disk fails there.
+        """Whether the call concerns the root. After the first such call, open files count, too, except standard ones
+        and pipes to programs, since no disk fails there.
         """
         about = arguments[0] if arguments else None
         if isinstance(about, subprocess.Popen):
@@ -128,7 +128,7 @@ class _Calls:
 
 
 def _writes(arguments: tuple[Any, ...]) -> bool:
-    """Whether a file is opened to write to it, by flags or by a mode."""
+    """Whether a file is opened for writing, by flags or by a mode."""
     how = arguments[1] if len(arguments) > 1 else "r"
     return bool(set(how) & set("wax+")) if isinstance(how, str) else bool(how & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
 
@@ -142,8 +142,10 @@ def command(
     program: Callable[[list[str]], int] = run,
     directory: str = "..",
 ) -> Answer:
-    """Run a command as the agent, in the team alpha, with that fault at what is called in the root, or in *about*.
-    Of another *program* the calls are counted with which it starts others. The directory is seen from the root.
+    """Run a command as the agent, in the team alpha, with the fault at a call that concerns the root or a path in
+    *about*.
+
+    With another *program*, the calls that start further programs are counted. *directory* is relative to the root.
     """
     said, result = os.memfd_create("said"), os.memfd_create("result")
     pid = os.fork()
@@ -170,7 +172,7 @@ def _content(descriptor: int) -> bytes:
 
 
 def _surround(root: str, agent: str, said: int, directory: str) -> None:
-    """Give this process the environment of a command, and the place for what it says."""
+    """Give this process the environment of a command, and a file for its output."""
     signal.alarm(PATIENCE)
     for name in [name for name in os.environ if name.startswith(("TEAMS_", "OPENCODE_", "JANUS_"))]:
         del os.environ[name]

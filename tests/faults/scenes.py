@@ -1,4 +1,4 @@
-"""A scene for every command that changes something: what there is before, who gives it, and with what words."""
+"""A scene for every command that changes something: the state before, the caller, and the words of the command."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ LEA, BOB, MIA, MAX = Caller("lea"), Caller("bob"), Caller("mia"), Caller("max")
 
 
 class Scene(NamedTuple):
-    """The command, by whom, and what is prepared for it; TOP is where the root is. What has a key in *later* may be
-    written down by whoever comes next: a claim of one that is no member is over, messages that were answered are
-    handled, and who joined or completed a task, and was told that what is next can't be looked at, takes it with the
-    repeat.
+    """A command with its caller and what is prepared for it. TOP stands for the parent directory of the root.
+
+    Changes to the keys in *later* may be made by the next command: the claim of an agent that is no member expires,
+    answered messages become handled, and an agent that joined or completed a task, but could not be shown the next one,
+    gets it when it repeats the command.
     """
 
     agent: str
@@ -42,7 +43,7 @@ class Scene(NamedTuple):
         return self.words.partition(" ")[0]
 
     def typed(self, top: str) -> list[str]:
-        """The words as they are typed where the root is in the directory *top*."""
+        """Return the words of the command for a root in the directory *top*."""
         return self.words.replace("TOP", top).split()
 
 
@@ -111,7 +112,7 @@ def left(store: Store) -> None:
 
 
 def idle(store: Store, state: str = "done") -> None:
-    """An agent that was started, and rests."""
+    """Make an agent that was started and is idle."""
     joining.join(store, ALPHA, Caller("kid"), started_by="lea")
     now = rfc3339(store.now())
     kid = Session(
@@ -138,7 +139,7 @@ def paused(store: Store) -> None:
 
 
 def working(store: Store) -> None:
-    """An agent whose keeper is this process."""
+    """Make an agent whose keeper is this process."""
     idle(store)
     kid = store.get(ALPHA, SESSION, "kid")[0].kept_by(os.getpid(), store.host).having(state="running", outcome=None)
     update(store, ALPHA, SESSION, "kid", lambda found: kid)
@@ -150,14 +151,14 @@ def damaged(store: Store) -> None:
 
 
 def roster(store: Store) -> None:
-    """Beside the root; nobody in it is started."""
+    """Write a roster beside the root, whose agents are not started."""
     said = f"name: {ALPHA}\nmembers: [{{name: new, role: team-member}}]\nrules: [be short]\npages: {{api: text}}\n"
     said += "tasks: [{id: t, title: three}]\n"
     Path(store.root).with_name("roster.yaml").write_text(said)
 
 
 def listed(store: Store) -> None:
-    """A file with tasks, beside the root."""
+    """Write a file with tasks beside the root."""
     said = "- {id: a, title: three, for: bob}\n- {id: b, title: four, blockedBy: [a]}\n"
     Path(store.root).with_name("list.yaml").write_text(said)
 
@@ -247,7 +248,7 @@ ELSEWHERE = {
 
 
 def prepared(root: Path, scene: Scene) -> Cli:
-    """A team with a leader, three members, a task manager among them, two tasks, and what the scene wants."""
+    """Make a team with a leader, three members (one of them a task-manager), two tasks, and what the scene needs."""
     cli = make_team(root, "bob", "mia", "max", roles={"max": "task-manager"})
     add_tasks(cli, "one", "two")
     store = FileStore(str(root))

@@ -1,7 +1,7 @@
-"""An error and a kill at every changing call of every command that changes something, and what is true afterwards.
+"""An error and a kill at every changing call of every command that changes something, and the state afterwards.
 
-What was acknowledged is made; what was refused is not, unless it says that it does not know; what was broken off is
-made wholly once it is repeated; each notice is sent, once; the doctor finds nothing.
+An acknowledged change is there. A refused one is not, unless the refusal says that the outcome is unknown. An
+interrupted one is completed when the command is repeated. Each notice is sent once, and the doctor finds nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MEMORY = "/dev/shm"
 
 
 def test_no_command_that_changes_something_is_left_out() -> None:
-    """A new one needs a scene, or a word on where else it is tried."""
+    """A new command needs a scene, or a reason why it is tested elsewhere."""
     changing = {command.name for command in commands.every().values() if not command.reads}
     missing = {name for name, extension in extensions.BROUGHT_BY.items() if extension not in extensions.every()}
     assert changing - {scene.command for scene in SCENES.values()} == set(ELSEWHERE) - missing
 
 
 class Stage:
-    """A scene that can be played again and again, and what comes of it without a fault."""
+    """A scene that can be played again and again, and its outcome without a fault."""
 
     def __init__(self, top: Path, scene: Scene) -> None:
         warm()
@@ -55,7 +55,7 @@ class Stage:
         return command(self.root, self.scene.agent, self.scene.typed(str(self.root.parent)), fault)
 
     def settle(self) -> None:
-        """Have whoever comes next send what is owed."""
+        """Run a command that sends the notices which are still owed."""
         if (self.root / "teams/alpha").exists():
             command(self.root, "max", ["whoami"])
 
@@ -66,7 +66,7 @@ class Stage:
 
 
 def judged(stage: Stage, fault: Fault) -> str:
-    """What is wrong once the command was played with the fault; empty if nothing is."""
+    """Return what is wrong after the command was played with the fault; "" if nothing is."""
     changing = stage.plain.calls[fault.nth - 1] in CHANGING
     answer = stage.play(fault)
     wrong = _of_answer(stage, answer)
@@ -104,7 +104,7 @@ def _of_answer(stage: Stage, answer: Answer) -> str:
 
 
 def tried(stage: Stage, faults: list[Fault]) -> list[str]:
-    """What each fault did wrong."""
+    """Return what each fault broke."""
     found = []
     for fault in faults:
         stage.set_up()
@@ -114,8 +114,8 @@ def tried(stage: Stage, faults: list[Fault]) -> list[str]:
 
 
 def every(calls: list[str]) -> list[Fault]:
-    """A kill and an error at each call that changes something, and an error at the first call of each other name: at
-    those a kill leaves what the last change left.
+    """Return the faults to try: a kill and an error at each call that changes something, and an error at the first call
+    of each other name. A kill at those leaves the same state as a kill at the last change.
     """
     first = {call: nth for nth, call in reversed(list(enumerate(calls, start=1)))}
     tried = changes(calls)
@@ -124,7 +124,7 @@ def every(calls: list[str]) -> list[Fault]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Path]:
-    """A directory in memory, if there is such a thing: what the disk keeps is not the question here."""
+    """Provide a directory, in memory if possible, because these tests are not about the disk."""
     if not os.access(_MEMORY, os.W_OK):
         yield tmp_path
         return

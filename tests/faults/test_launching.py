@@ -1,4 +1,6 @@
-"""Whoever starts an agent is killed at any call: its name can be used again, or it runs; its caller is told once."""
+"""A command that starts an agent is killed at any call: the agent runs or its name can be used again, and its caller is
+notified once.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ EXISTS = 11
 
 
 def over(cli: Cli) -> Session | None:
-    """The session of the agent once it has ended and its keeper is gone."""
+    """Return the session of the agent once it has ended and its keeper is gone."""
     found = ending.current(cli.store(), ALPHA, "kid")
     return found if found and found.ended and not found.keeper_lives else None
 

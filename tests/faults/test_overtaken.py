@@ -1,4 +1,4 @@
-"""Every change with another writer who is first: what decides the change runs again, and changes nothing by itself."""
+"""Every change loses a race against another writer: its decision is made again, and nothing else is changed by it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAKERS = {"a new team", "mending", "removing"}
 
 
 class Overtaken(FileStore):
-    """In it each record was changed meanwhile, the first time that somebody replaces it."""
+    """A store in which each record is changed meanwhile, the first time that somebody replaces it."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)

@@ -1,4 +1,4 @@
-"""A kill and an error at every call of the commands that tell news: what was not said is told by the next that asks."""
+"""A kill and an error at every call of the commands that show news: what was not shown is shown by the next command."""
 
 from __future__ import annotations
 

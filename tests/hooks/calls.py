@@ -9,7 +9,7 @@ from tests.support.cli import Cli
 
 
 def hook(cli: Cli, event: str, client: str = "claude", agent: str = "bob", **more: Any) -> Any:
-    """What the client is answered; None for nothing. It always goes on. Names in capitals are variables."""
+    """What a hook of bob's answers, or None; the hook must succeed. Names in capitals are variables."""
     environ = {name: more.pop(name) for name in list(more) if name.isupper()}
     given = json.dumps({"session_id": "s", "hook_event_name": event, **more}).encode()
     answer = cli("hook", client, agent=agent, stdin=given, **environ)

@@ -1,4 +1,4 @@
-"""A team of lea, bob and mia, and the hooks that their clients run."""
+"""A team of lea, bob and mia, whose clients run hooks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLUGIN = Path(__file__).parents[2] / "teams_cli/clients/known/opencode.js"
 
 @pytest.fixture
 def in_opencode(cli: Cli, tmp_path: Path) -> Callable[[str], Any]:
-    """Run a script of node that has the plugin of OpenCode as its first argument; the JSON that it prints."""
+    """A function that runs a script of node on OpenCode's plugin, and returns the JSON it printed."""
 
     def run(script: str) -> Any:
         (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())

@@ -1,4 +1,4 @@
-"""Attention at every call of a model, where the client lets us add to it; else reminders, of few words."""
+"""What hooks add to each call of a model where the client allows it, and short reminders elsewhere."""
 
 from __future__ import annotations
 

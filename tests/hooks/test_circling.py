@@ -1,4 +1,4 @@
-"""Agents that loop: their leader hears of it, once, and of nobody who gets on."""
+"""Agents that loop: the leader hears of it once, and never of an agent that makes progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDS = 4
 
 @pytest.fixture
 def cli(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """A team whose bob has a task, in a checkout that was committed long ago."""
+    """A team in which bob has a task, in a checkout whose only commit is old."""
     for who in ("COMMITTER", "AUTHOR"):
         monkeypatch.setenv(f"GIT_{who}_DATE", f"{LONG_AGO} +0000")
     monkeypatch.chdir(make_repository(tmp_path / "work", {"file": "x"}))
@@ -28,7 +28,7 @@ def cli(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
 
 
 def call(cli: Cli, *commands: str) -> None:
-    """Tool calls of bob's client, whose answers are others each time."""
+    """Report tool calls of bob's client whose results differ each time."""
     for number in range(ROUNDS):
         tools = [
             {"tool_name": "Bash", "tool_input": {"command": command}, "tool_response": {"stdout": f"{place} {number}"}}

@@ -1,4 +1,4 @@
-"""Hooks: what a client is told between its model calls, once, in its own words; and that it is never in its way."""
+"""Hooks: they tell a model what is new, once and in its client's format, and never get in the way."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_client_is_spoken_to_in_its_words(cli: Cli) -> None:
 
 
 def test_clients_that_run_the_hooks_of_claude_are_known_by_what_they_say(cli: Cli) -> None:
-    """As Copilot CLI 1.0.102, Qwen Code 0.24.4 and Claude Code 2.1.332 say it; none but Claude is held up."""
+    """Copilot CLI and Qwen Code are answered in their own format, and their turns are not held up."""
     copilot = {"session_id": "s", "timestamp": "2026-11-28T09:31:59.279Z", "cwd": "/w", "prompt": "hi"}
     qwen = {**copilot, "transcript_path": "/h/.qwen/projects/w/chats/s.jsonl", "permission_mode": "yolo"}
     claude = {"session_id": "s", "cwd": "/w", "permission_mode": "default", "tool_input": {"timestamp": "now"}}
@@ -76,7 +76,7 @@ def test_at_the_start_it_is_said_who_is_there(cli: Cli) -> None:
 
 
 def test_what_is_not_for_the_agent_says_nothing(cli: Cli) -> None:
-    """A subagent of the client, a shadow, another event, somebody else's mail, nobody, no member, no team."""
+    """A hook says nothing to subagents, copies, others, strangers, other teams, or at other events."""
     cli.ok("send-message", "bob", "hi", agent="lea")
     assert hook(cli, "PostToolBatch", agent_id="a1", agent_type="Explore") is None
     assert hook(cli, "PostToolBatch", TEAMS_SHADOW="1") is None
@@ -103,7 +103,7 @@ def test_long_mail_comes_in_pieces_and_none_is_lost(cli: Cli) -> None:
 
 
 def test_a_stop_is_refused_a_few_times_in_a_row_at_most(cli: Cli) -> None:
-    """Some clients give up after eight and end with an empty answer; what is left the keeper brings."""
+    """Some clients give up after eight refusals and end with an empty answer."""
     refused = 0
     for active in [False] + [True] * 10:
         cli.ok("send-message", "bob", "and another thing", agent="lea")
@@ -113,9 +113,7 @@ def test_a_stop_is_refused_a_few_times_in_a_row_at_most(cli: Cli) -> None:
 
 
 def test_agents_at_work_hold_the_end_of_a_turn(cli: Cli, tmp_path: Path) -> None:
-    """For an agent that nobody keeps, until their results come; an older plugin of OpenCode, whose client would stand
-    still, is refused a few times. The keeper of one that `teams` started waits for its spawns itself.
-    """
+    """A turn ends after the agents that it started; if a client can't wait, it is refused a few times."""
     assert hook(cli, "Stop", stop_hook_active=False) is None
     script = f"until test -e {tmp_path}/go; do sleep 0.02; done; echo kid"
     child = cli.ok("spawn", script, agent="bob")["agent"]
@@ -200,7 +198,7 @@ def test_a_damaged_message_hides_no_other(cli: Cli) -> None:
 
 
 def test_a_closed_pipe_leaves_the_mail_unread(cli: Cli) -> None:
-    """Marked as read is only what was written out: shown twice is better than never."""
+    """A message is marked as read only if it was written out: twice is better than never."""
     cli.ok("send-message", "bob", "hi", agent="lea")
     with open("/dev/full", "w") as full:
         given = json.dumps({"hook_event_name": "PostToolUse"}).encode()
@@ -211,7 +209,7 @@ def test_a_closed_pipe_leaves_the_mail_unread(cli: Cli) -> None:
 
 
 def test_wrong_usage_is_never_a_2(cli: Cli) -> None:
-    """To clients 2 means: stop."""
+    """Wrong usage of a hook exits with 1, because a 2 tells clients to stop."""
     for words in [[], ["emacs"], ["claude", "codex"], ["claude", "--nonsense"], ["--root"]]:
         answer = cli("hook", *words, agent="bob", stdin=b"{}")
         assert answer.status == 1 and answer.stdout == "" and answer.stderr.startswith("usage:")
@@ -260,7 +258,7 @@ def test_with_nothing_to_say_nothing_is_imported(cli: Cli) -> None:
 
 
 def test_the_only_open_team_need_not_be_named(cli: Cli) -> None:
-    """A closed team beside it is not meant, here as at the command line; a damaged one may be."""
+    """A closed team does not count, but a damaged one does, as it may be open."""
     cli.ok("spawn-team", "old", agent="lea")
     cli.ok("send-message", "bob", "hi", agent="lea")
     assert hook(cli, "PostToolBatch", TEAMS_TEAM="") is None

@@ -1,4 +1,4 @@
-"""Clients below the client of a member: they are not that member, whatever they inherit."""
+"""A client that runs below the client of a member is not that member, whatever it inherits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def hook(client: str, event: str, session: str, **more: str) -> list[object]:
 
 
 def run(cli: Cli, directory: Path, agent: str, steps: list[object]) -> list[str]:
-    """Run a client that takes these steps; what came of each."""
+    """Run a client that takes these steps, and return what each step printed."""
     environ = cli.environ(agent, None if agent else "")
     done = subprocess.run(
         ["claude", json.dumps(steps)], env=environ, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT

@@ -1,4 +1,4 @@
-"""The plugin of OpenCode in its form for version 2, in a stub of that version's plugin host."""
+"""The plugin of OpenCode for its version 2, in a stub of that version's plugin host."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [NEEDS_PROC, pytest.mark.skipif(not shutil.which("node"), reason="t
 
 @contextmanager
 def playing(cli: Cli, tmp_path: Path, words: list[str]) -> Iterator[Iterator[Any]]:
-    """The stub as the server of a terminal, in the team, and under no name; the documents that it prints."""
+    """Run the stub as the server of a terminal in the team, and return the documents that it prints."""
     (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
     program(tmp_path / "bin/teams", f"PYTHONPATH={os.getcwd()} {TEAMS}")
     server = json.dumps(["node", str(HOST), str(tmp_path / "plugin.mjs"), *words])
@@ -49,7 +49,7 @@ def playing(cli: Cli, tmp_path: Path, words: list[str]) -> Iterator[Iterator[Any
 
 @pytest.mark.slow
 def test_a_session_with_a_server_of_its_own_is_a_member_and_is_woken(cli: Cli, tmp_path: Path) -> None:
-    """With its tools, its mail in prompts and results, the session inside it, and the end of its turn."""
+    """The session has our tools, is shown its mail, and has a child session that is a member."""
     with playing(cli, tmp_path, PRIVATE) as said:
         begun = next(said)
         assert begun["codemode"] is False and begun["prompted"] == "go"
@@ -71,7 +71,7 @@ def test_a_session_with_a_server_of_its_own_is_a_member_and_is_woken(cli: Cli, t
 
 
 def test_in_a_server_of_all_terminals_the_plugin_does_nothing(cli: Cli, tmp_path: Path) -> None:
-    """Its environment is that of whoever started it first."""
+    """Such a server has the environment of whoever started it first."""
     with playing(cli, tmp_path, SHARED) as said:
         assert list(said) == [{"hooks": {"session": {}, "tool": {}}}]
     assert {row["name"] for row in cli.ok("list-agents", agent="lea")["agents"]} == {"lea", "bob", "mia"}

@@ -1,4 +1,4 @@
-"""Agents inside a client: members of their own from their start to their end, as children of the client's agent."""
+"""Agents inside a client are members from their start to their end, as children of the client's agent."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ process.exit(0)
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")
 def test_a_session_inside_opencode_is_an_agent(cli: Cli, in_opencode: Callable[[str], Any]) -> None:
-    """From its creation until it is idle, in the plugin as OpenCode calls it."""
+    """A child session in OpenCode is a member from its creation until it is idle."""
     greeted, result = in_opencode(DRIVER)
     assert "You are agentA in team alpha" in greeted and result == "listing"
     team = json.loads((cli.root / "teams/alpha/team.json").read_text())

@@ -1,4 +1,4 @@
-"""Shutdowns: asked of a member, answered by it alone, and then it is over."""
+"""Shutdowns: requested of a member, who alone approves or rejects the request."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
 
 
 def test_several_are_asked_to_shut_down_at_once_or_none(cli: Cli) -> None:
-    """Words alone are the reason of a refusal. A leader is not shut down, and who is asked to does not become one."""
+    """The leader can't be asked, and a member that is asked can't become the leader."""
     assert cli.refused("request-shutdown", "bob", "lea", agent="lea") == (2, "invalid_value")
     assert cli.refused("request-shutdown", "bob", "nobody", agent="lea") == (10, "agent_not_found")
     assert [each["id"] for each in cli.ok("request-shutdown", "bob,mia", agent="lea")] == ["shutdown-1", "shutdown-2"]

@@ -1,4 +1,4 @@
-"""The events of notices: programs read what happened from fields, and from the sentences of older versions alone."""
+"""Events of notices: programs read them from fields, and from sentences only in notices of older versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handling without chores: what only informs is done with by reading, what was asked for by doing it."""
+"""Handling without chores: reading handles what only informs, and doing what was asked handles that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.support.cli import TIMEOUT, Cli, add_tasks, complete
 
 
 def read(cli: Cli, agent: str = "bob", *words: str) -> list[tuple[str, bool]]:
-    """The texts of the messages that the agent is shown, and whether it read each before."""
+    """The texts of the messages that the agent is shown, each with whether the agent read it before."""
     found = cli.ok("read-messages", *words, agent=agent)
     return [(message["message"], "readBefore" in message) for message in found]
 
@@ -86,7 +86,7 @@ def test_to_the_owners_of_tasks(cli: Cli) -> None:
 
 
 def test_replying_to_the_message_answers_the_question(cli: Cli) -> None:
-    """The asker has the answer where it waits for it, and no message beside."""
+    """The asker gets the answer where it waits, and no message besides."""
     cli.ok("set", "broadcast", "agents", agent="lea")
     asking = cli.start("ask-others", "which port?", "--to", "bob", "--json", agent="lea")
     cli.ok("wait", "--message", "--timeout", str(TIMEOUT), agent="bob")
@@ -98,7 +98,7 @@ def test_replying_to_the_message_answers_the_question(cli: Cli) -> None:
 
 
 def test_what_needs_no_answer_does_not_stay_open(cli: Cli) -> None:
-    """What all were told, orders that were carried out, and what is about a task that is over; a request stays."""
+    """Broadcasts, orders that were carried out and mail on completed tasks do not stay open; questions do."""
     add_tasks(cli, "one", "two")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("broadcast-message", "commit often", agent="lea")

@@ -1,4 +1,4 @@
-"""Inboxes: a message is shown until it is handled, by whoever it is to, once."""
+"""Inboxes: a message is shown to each recipient until that recipient has handled it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def team(team: Store) -> Store:
 
 
 def shown(store: Store, caller: Caller = BOB, peek: bool = False, **selection: Any) -> list[dict[str, Any]]:
-    """What the caller reads; nothing may be damaged."""
+    """The messages that the caller reads, none of which may be damaged."""
     problems: list[TeamsError] = []
     found = reading.read(store, ALPHA, caller, Selection(**selection), problems, None if peek else at_once)
     assert problems == []
@@ -47,7 +47,7 @@ def say(store: Store, *texts: str, to: str = "bob", sender: Caller = LEA) -> lis
 
 
 def test_a_message_is_shown_until_it_is_handled(team: Store) -> None:
-    """By each for oneself."""
+    """Each recipient of a broadcast handles it separately."""
     say(team, "a", "b", "c")
     for _ in range(3):
         assert numbers(team) == [1, 2, 3]
@@ -63,7 +63,7 @@ def test_a_message_is_shown_until_it_is_handled(team: Store) -> None:
 
 
 def test_reading_marks_and_peeking_does_not(team: Store, clock: FakeClock) -> None:
-    """The time of the first reading stays."""
+    """A message keeps the time at which it was read first."""
     say(team, "a")
     assert "readAt" not in shown(team, peek=True)[0]
     assert inboxes.unread(team, ALPHA, "bob") == [1]
@@ -117,7 +117,7 @@ def test_a_reply_goes_to_the_sender_once(team: Store) -> None:
 
 
 def test_a_damaged_message_is_named_and_not_passed_over(cli: Cli) -> None:
-    """The others are shown; once it is repaired it is shown too."""
+    """Other messages are shown, and so is the damaged one once it is repaired."""
     for text in ("a", "b", "c"):
         cli.ok("send-message", "bob", text, agent="lea")
     (file,) = (cli.root / "teams/alpha/messages/0").glob("2.bob.*.json")
@@ -134,7 +134,7 @@ def test_a_damaged_message_is_named_and_not_passed_over(cli: Cli) -> None:
 
 
 def test_waiting_in_another_process(cli: Cli) -> None:
-    """`--wait` gives what is new at once, else what comes, and ends with 14 when nothing does."""
+    """`--wait` shows new messages at once, else the next that comes, and exits with 14 if none comes."""
     waiting = cli.start("read-messages", "--wait", "60", agent="bob")
     until_asleep(waiting)
     cli.ok("send-message", "bob", "wake", agent="lea")
@@ -171,7 +171,7 @@ def test_more_mail_than_an_inbox_holds_is_left_in_the_log(cli: Cli) -> None:
 
 
 def test_what_was_looked_at_is_marked_as_read_and_nothing_else(team: Store) -> None:
-    """What was done since is kept."""
+    """Marking messages as read changes nothing that was done since they were looked up."""
     say(team, "a", "b", "handled")
     mailbox = inboxes.Mailbox(team, ALPHA, "bob")
     reading.handle(team, ALPHA, BOB, ["3"])

@@ -1,4 +1,4 @@
-"""Messages: who gets what, told once and never changed."""
+"""Messages: who gets them, and how they are told; they never change."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_no_kind_of_line_break_leaves_a_line_unmarked(team: Store) -> None:
 
 
 def test_mail_to_a_name_that_is_expected_is_kept_until_it_joins(cli: Cli) -> None:
-    """Of a role that nobody has, or an agent in the configuration; a name that nobody knows is refused."""
+    """The name of a role can be written to until an agent with another name has the role."""
     cli.ok("define-role", "reviewer", "--extends", "team-member", agent="lea")
     said = cli("send-message", "bob", "reviewer", "look at main", agent="lea").stdout
     assert said.startswith("msg-1: sent to bob, reviewer\nkept until reviewer joins\n")

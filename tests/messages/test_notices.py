@@ -1,4 +1,4 @@
-"""Notices that changes owe: each arrives once, whatever cuts the change off."""
+"""Notices that a change owes arrive once, even if the change is cut off by a kill or by a power cut."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def _release(store):
 
 
 def _completed(task):
-    """The task as it is once its completion is stored, and nobody was told of it."""
+    """The task after its completion was stored, when nobody has been told of it."""
     told = Owed(to="lea", message="completed by bob", uid="completed")
     return owing(task.having(status="completed"), told)
 
 
 def _in_progress(root):
-    """A team of which bob has a task in progress; another's view of it."""
+    """Make a team in which bob has a task in progress, and return another store of it, in a tuple."""
     store = FileStore(str(root))
     joining.spawn_team(store, ALPHA, LEA)
     joining.join(store, ALPHA, BOB)
@@ -111,9 +111,7 @@ def test_a_change_wakes_who_waits_before_what_it_owes_is_sent(tmp_path):
 
 
 def _cut_after_kills(prepare, change, go_on, before):
-    """Kill who makes the change before each of its steps, and have another *go_on* with what was prepared; check what
-    power cuts may leave from then on of the task, which had the label *before*. How many steps there are, and one.
-    """
+    """Kill *change* before each step, *go_on*, check what power cuts may leave, and count the steps."""
     with fresh_places() as places:
         for step in itertools.count(1):
             top = next(places)
@@ -130,7 +128,7 @@ def _cut_after_kills(prepare, change, go_on, before):
 
 
 def _check_after_power_cuts(found, places, before, what):
-    """What the leader heard of is so; the task is found by the label that it had *before*, if it has that again."""
+    """Check that lea has heard nothing untrue, and that a task with the label *before* is found by it."""
     for said, tree in found.values():
         place = next(places)
         put(tree, place)
@@ -143,9 +141,7 @@ def _check_after_power_cuts(found, places, before, what):
 
 
 def _check(store, done):
-    """What was answered for is there, what is owed for it is sent by whoever comes next, and never twice. Of marks, a
-    power cut may leave any: `teams doctor --fix` mends them.
-    """
+    """Check that an answered change is kept, its notice sent once, and the marks mended by `--fix`."""
     for _ in store.examine(kinds.ALL, fix=True):
         pass
     task = tasks.get(store, ALPHA, "1")

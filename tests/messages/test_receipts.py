@@ -1,4 +1,4 @@
-"""What a sender is told of its messages: how far they got, and which were not acknowledged in time."""
+"""What senders are told of their messages: how far they got, and which were not acknowledged in time."""
 
 from __future__ import annotations
 

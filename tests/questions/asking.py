@@ -1,4 +1,4 @@
-"""How questions are asked here, and what is made of the answers."""
+"""Asking questions, and sorting the answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ wait_for = until
 
 
 def team_that_answers(directory: Path) -> Cli:
-    """lea leads; bob asks; ann, cid and dot answer by command; questions to agents are on."""
+    """A team with questions on, where ann, cid and dot answer by a command."""
     made = make_team(directory / "root", "bob")
     for name in ("ann", "cid", "dot"):
         joining.join(made.store(), ALPHA, Caller(name), answer=f"echo {name} says $(jq -r .question)")

@@ -1,4 +1,4 @@
-"""A team in which questions are asked."""
+"""The team in which questions are asked, and the person's terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cli(tmp_path: Path) -> Cli:
 
 @pytest.fixture
 def person(cli: Cli) -> Iterator[Terminal]:
-    """The person at `teams human`."""
+    """A terminal in which the person runs `teams human`."""
     made = Terminal(cli, "human", agent="")
     yield made
     os.kill(made.pid, signal.SIGINT)

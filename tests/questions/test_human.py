@@ -1,4 +1,4 @@
-"""Asking the person: one question at a time, on a console, from any shell, or where something else runs."""
+"""Questions to the person: one at a time, at a console, in any shell, or at another command's terminal."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from tests.support.terminal import Terminal
 
 
 def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Terminal) -> None:
-    """First come, first served; who was waiting when another was answered has that answer, and the human is not asked,
-    unless it asks for something else then.
-    """
+    """A question that waited while another was answered ends with that answer, and may be asked again."""
     cli.ok("set", "broadcast", "human", agent="lea")
     first = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
     person.sees("BROADCAST FROM BOB")
@@ -43,7 +41,7 @@ def test_the_human_is_asked_one_question_at_a_time(cli: Cli, person: Terminal) -
 
 
 def test_the_time_of_a_question_runs_from_when_it_is_shown(cli: Cli) -> None:
-    """Behind another it waits until that one's time is over, and then its own; the console shows all of it."""
+    """A question that waits for another still has its whole time afterwards."""
     ask(cli, "which colour?", "--human", "--no-wait")
     ask(cli, "which size?", "--human", "--no-wait", "--timeout", "77", agent="ann")
     first, second = (parse_rfc3339(row["expiresAt"]) for row in cli.ok("get-questions"))
@@ -54,7 +52,9 @@ def test_the_time_of_a_question_runs_from_when_it_is_shown(cli: Cli) -> None:
 
 
 def test_a_question_gives_way_when_its_asker_is_killed(cli: Cli, person: Terminal) -> None:
-    """Though the person is looking at it; it is put again, when nobody waits for another."""
+    """A question without its asker gives way, even if the person sees it, and comes again later. What was typed
+    before does not answer the next one.
+    """
     gone = cli.start("ask-others", "which colour?", "--human", agent="bob")
     person.sees("which colour?")
     asking = cli.start("ask-others", "which size?", "--human", "--json", agent="ann")
@@ -100,7 +100,7 @@ def test_old_prompts_are_told_that_nothing_is_to_be_done(cli: Cli) -> None:
 
 
 def test_the_human_is_asked_alone(cli: Cli) -> None:
-    """Whoever names others besides is not left waiting for them, nor is the human asked in their place."""
+    """A question can't go to the person and to agents, or to agents if only the person may be asked."""
     for words in (["--to", "human", "--to", "ann"], ["--human", "--to", "ann"]):
         assert cli.refused("ask-others", "why?", *words, agent="bob") == (2, "invalid_value")
     cli.ok("set", "broadcast", "human", agent="lea")
@@ -137,7 +137,7 @@ def test_the_console_of_a_secure_team_asks_for_the_token_of_the_human(tmp_path: 
 
 
 def test_a_question_waits_for_nobody_that_has_left(tmp_path: Path) -> None:
-    """What was answered until then is there; as long as one is left that was asked, it waits."""
+    """The asker gets the answers so far when the last one who has not answered leaves."""
     cli = make_team(tmp_path / "root", "bob", "ann")
     cli.ok("set", "broadcast", "agents", agent="lea")
     words = ("ask-others", "which?", "--to", "bob", "--to", "ann", "--timeout", "1000", "--json")

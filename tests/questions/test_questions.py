@@ -1,4 +1,4 @@
-"""Asking others: who is asked, who answers, what the asker gets."""
+"""Questions to agents: who is asked, who answers, and what the asker gets."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def collectors(cli: Cli) -> list[int]:
 
 @pytest.mark.slow
 def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
-    """The asker, its shadows' keeper and the console are killed; the question ends with its time, the next works."""
+    """After a kill of asker and collector the question times out, and after one of the console another may answer."""
     joining.join(cli.store(), ALPHA, Caller("slow"), answer="sleep 30")
     asking = cli.start("ask-others", "why?", "--to", "slow", "--timeout", "2", agent="bob")
     wait_for(lambda: cli.ok("get-questions", "--open"))

@@ -1,4 +1,4 @@
-"""The table of field types checks what is written, and what is read, also where it carries our checksum."""
+"""The table of field types checks what is written and read, even if a record has a valid checksum."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DOCUMENTS = st.recursive(
 
 
 def test_every_declared_type_is_known() -> None:
-    """One that is not makes each of its records slow to read."""
+    """A type that is not in the table would make its records slow to read."""
     assert [name for kind in kinds.ALL for name in field_types.unknown_types(kind.record)] == []
 
 
@@ -43,7 +43,7 @@ def test_every_declared_type_is_known() -> None:
 @settings(max_examples=500)
 @given(data=st.data())
 def test_what_fits_is_valid(data: st.DataObject) -> None:
-    """The quick look lets nothing pass that the whole one refuses, but what is missing."""
+    """The quick check passes nothing that the full check refuses, except missing fields."""
     kind = data.draw(st.sampled_from(kinds.ALL))
     name = data.draw(st.sampled_from(list(kind.record.fields)))
     key, value = kind.record.fields[name][0], data.draw(DOCUMENTS)
@@ -56,7 +56,7 @@ def test_what_fits_is_valid(data: st.DataObject) -> None:
 
 
 def forge(path: Path, **values: Any) -> None:
-    """Write the file with other values in it, and the checksum that fits them."""
+    """Replace values in the file, and give it the checksum that fits them."""
     document = {**json.loads(path.read_bytes()), **values}
     document.pop("checksum")
     body = json.dumps(document, indent=2, ensure_ascii=False).encode()[:-2]

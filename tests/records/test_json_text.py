@@ -1,4 +1,4 @@
-"""JSON by the interpreter's own parts is what `json` makes of it; so is that of the library in their place."""
+"""Our JSON functions do what `json` does, with the interpreter's own parts and without them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FINITE = st.recursive(
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal, of the same types, and NaN like NaN."""
+    """Whether both are equal and of the same type; NaN equals NaN here."""
     return json.dumps(one) == json.dumps(other) and type(one) is type(other)
 
 
@@ -84,7 +84,7 @@ def test_refuses_numbers_that_are_none_and_what_is_no_json() -> None:
 
 
 def by_library() -> Any:
-    """The module as it is where the interpreter has no parts of its own."""
+    """The module as it is if the interpreter has no parts of its own."""
     source = json_text.__loader__.get_source(json_text.__name__)  # type: ignore[union-attr]
     found: dict[str, Any] = {"__name__": "json_text_by_library"}
     exec(source.replace("from _json import", "from _no_such_json import"), found)

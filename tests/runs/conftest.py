@@ -1,4 +1,4 @@
-"""Where runs are tried."""
+"""An empty data directory, for tests of runs."""
 
 from __future__ import annotations
 

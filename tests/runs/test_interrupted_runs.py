@@ -1,4 +1,4 @@
-"""Runs that are interrupted, or whose processes are killed: nothing is left behind, and they are resumed."""
+"""Runs that are interrupted, or whose processes are killed, leave nothing behind and can be resumed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ tasks:
 
 
 class Started:
-    """A run of the slow workflow that has come to its slow task."""
+    """A run of the slow workflow that has reached its slow task."""
 
     def __init__(self, cli: Cli, tmp_path: Path) -> None:
         self.cli = cli
@@ -55,7 +55,7 @@ class Started:
         return int(json.loads(place.read_text())["pid"])
 
     def end(self) -> tuple[int, str]:
-        """Wait for its end; the exit status, and what it said on standard error."""
+        """Wait for the run to end, and return its exit status and its standard error."""
         _, err = self.process.communicate(timeout=LIMIT)
         assert b"Traceback" not in err, err.decode()
         return self.process.returncode, err.decode()

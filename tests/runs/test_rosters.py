@@ -1,4 +1,4 @@
-"""`teams up` and `teams down`: the team that a repository says, made, resumed and ended."""
+"""`teams up` and `teams down`: making, resuming and ending the team that a repository describes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ tasks:
 
 
 class Checkout:
-    """A repository with a roster, and a root."""
+    """A repository with a roster, and an empty data directory."""
 
     def __init__(self, top: Path) -> None:
         self.cli = Cli(top / "root", team="web")
@@ -42,7 +42,7 @@ class Checkout:
         (self.path / "below").mkdir()
 
     def run(self, *words: str, agent: str = "") -> tuple[int, Any]:
-        """Run a command below the top; its status, and its document or refusal."""
+        """Run a command below the top of the repository; its status, and its document or refusal."""
         with contextlib.chdir(self.path / "below"):
             done = self.cli(*words, "--json", agent=agent, team="")
         return done.status, json.loads(done.stdout or done.stderr.splitlines()[-1])
@@ -59,7 +59,7 @@ def states(document: dict[str, Any]) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_a_team_is_made_resumed_and_ended(checkout: Checkout) -> None:
-    """Repeating adds nothing; what the team made of it since stays."""
+    """A repeated `teams up` adds nothing, and keeps what the members have changed since."""
     cli = checkout.cli
     status, made = checkout.run("up")
     assert status == 0 and (made["team"], made["leader"], made["created"]) == ("web", "ann", True)
@@ -102,7 +102,7 @@ def test_two_at_once_make_one_team(checkout: Checkout) -> None:
 
 
 def test_a_workflow_may_say_the_tasks(checkout: Checkout) -> None:
-    """A task that was added to it since is created the next time, behind what it waits for."""
+    """The next `teams up` creates a task that was added to the workflow, with its blockers."""
     workflow = checkout.path / "release.md"
     (checkout.path / "teams.yaml").write_text("name: web\nworkflow: release.md\n")
     workflow.write_text("---\nname: r\ntasks:\n- {id: a, title: A, run: 'true'}\n---\n")

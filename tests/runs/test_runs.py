@@ -1,4 +1,4 @@
-"""Runs, through the command: what workers do, what is reported, what is refused."""
+"""Runs of workflows: what workers do, what is reported, and what is refused."""
 
 from __future__ import annotations
 

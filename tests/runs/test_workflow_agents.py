@@ -1,4 +1,4 @@
-"""The shipped workflows carried out by agents with a harness instead of workers: the same files, the same ends."""
+"""Workflows whose tasks are done by agents with a client instead of workers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ OWN = {"CLAUDE_CONFIG_DIR": "/c", "CODEX_HOME": "/x", "SOME_API_KEY": "k", "CLAU
 
 
 def test_agents_inherit_the_same_from_a_run_as_from_a_person(cli: Cli, tmp_path: Path) -> None:
-    """What their profile keeps: the settings of the user's clients, and nobody's identity."""
+    """Agents inherit the keys and client settings that their profile keeps, and nobody's identity."""
     seen = tmp_path / "seen"
     keep = ["*_API_KEY", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_OAUTH_TOKEN", "CODEX_HOME"]
     shown = ["sh", "-c", f'env > {seen}-$TEAMS_TEAM; exec "$0" "$@"']
@@ -77,7 +77,7 @@ def test_agents_inherit_the_same_from_a_run_as_from_a_person(cli: Cli, tmp_path:
 
 
 def scripted(cli: Cli, name: str, script: str, **more: object) -> None:
-    """A harness of that name, the client of which is a shell script; its prompt is on standard input."""
+    """Configure a harness *name* whose client is a shell script that gets the prompt on standard input."""
     path = cli.root / "config.json"
     config = json.loads(path.read_text())
     config["harness"][name] = {"start": ["sh", "-c", script], "resume": ["sh", "-c", script], "input": "prompt", **more}
@@ -135,7 +135,7 @@ def test_a_leader_without_a_verdict_fails_the_run(cli: Cli, tmp_path: Path) -> N
 
 
 def test_a_task_that_is_given_back_again_and_again_fails(cli: Cli, tmp_path: Path) -> None:
-    """After as many attempts as the workflow has, with the reason; the run ends by itself."""
+    """A task that was released at each of its attempts fails with the last reason, and the run ends."""
     script = f"""
 cat >/dev/null
 task=$({TEAMS} claim-task --next --json) || exit 0
@@ -162,7 +162,7 @@ def test_a_client_that_is_not_there_changes_nothing(cli: Cli, tmp_path: Path) ->
 
 
 def test_several_harnesses_models_places_and_settings_in_one_run(cli: Cli, tmp_path: Path) -> None:
-    """Workers do what has a command, agents with a model the rest; each in its place, with its model."""
+    """Workers do tasks with a command, agents the others, each in its directory and with its model."""
     repository = make_repository(tmp_path / "repo", {"sub/a.txt": "a\n"})
     note = f'echo "$0 $PWD" >>{tmp_path}/seen;'
     start = ["sh", "-c", note + CLAIMING.replace("SUM", "echo fine"), "{model}"]

@@ -1,4 +1,4 @@
-"""What tests of the store of files share."""
+"""Fixtures for the tests of the store of files."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Where `file_store` has its files."""
+    """Return the directory of `file_store`."""
     return tmp_path / "root"
 
 
 @pytest.fixture
 def used_store(file_store: FileStore) -> FileStore:
-    """A store of files in which a team has a task and an inbox."""
+    """Provide a store of files in which a team has a task and an inbox."""
     make_team(file_store)
     file_store.create("alpha", TASK, None, Task(title="t"))
     file_store.create("alpha", INBOX, "bob", Inbox(agent="bob"))

@@ -1,8 +1,8 @@
-"""A model of what a disk may hold after the power failed, kept beside the real one by listening to the system calls.
+"""A model of what a disk may hold after a power cut. It follows the system calls, beside the real disk.
 
-As LevelDB's fault injection does it: what was not brought to the disk by fsync may be lost. The content of a file that
-was not synced may be gone, cut in half or whole; each change of a directory that was not synced may be there or not,
-in any combination. A rename is one change. Nothing is assumed of a file system that POSIX does not promise.
+As in LevelDB's fault injection, whatever fsync did not bring to the disk may be lost. The content of a file that was
+not synced may be missing, cut in half or whole. Each change of a directory that was not synced may be there or not, in
+any combination. A rename is one change. Nothing is assumed of a file system that POSIX does not promise.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Tree = dict[str, Any]
 
 
 class Killed(BaseException):
-    """The process ends here; not even its clean-up runs."""
+    """Ends the process at this point, without running its clean-up."""
 
 
 class File:
@@ -30,7 +30,7 @@ class File:
         self.written = self.synced = content
 
     def after_crash(self, part: str) -> bytes:
-        """What is left, if of what was not synced the *part* "none", "half" or "all" is."""
+        """Return what is left, where *part* of what was not synced survives: "none", "half" or "all"."""
         if self.written == self.synced or part == "all":
             return self.written
         if len(self.written) == len(self.synced) and part == "half":  # written over: any bytes of it may be there
@@ -50,7 +50,7 @@ Change = list[tuple[Directory, str, "File | Directory | None"]]
 
 
 class Disk:
-    """The files below *top* as the processes see them, and as they are on the disk for sure."""
+    """The files below *top*, as processes see them and as they are on the disk for sure."""
 
     def __init__(self, top: Path) -> None:
         self.top = str(top)
@@ -65,7 +65,7 @@ class Disk:
         return node
 
     def load(self, tree: Tree, into: Directory | None = None) -> None:
-        """Take what is in *tree* for durable."""
+        """Regard everything in *tree* as durable."""
         into = into or self.root
         for name, found in tree.items():
             node = File(found) if isinstance(found, bytes) else Directory()
@@ -94,7 +94,7 @@ class Disk:
                 _set(parent.synced, name, child)
 
     def crash_states(self) -> Iterator[tuple[str, Tree]]:
-        """What the power cut may leave now, each with a word on what was kept."""
+        """Yield what a power cut may leave now, each with a phrase that says what survived."""
         pending = self.pending
         choices = [("nothing", []), ("everything", pending)]
         choices += [(f"only {_said(change)}", [change]) for change in pending]
@@ -105,7 +105,7 @@ class Disk:
                 yield f"{said} kept, of file contents {part}", self._tree(self.root, kept, part)
 
     def worst(self) -> Tree:
-        """What is left when all is lost that may be lost."""
+        """Return what is left if everything is lost that can be lost."""
         return self._tree(self.root, [], "none")
 
     def _tree(self, directory: Directory, kept: list[Change], part: str) -> Tree:
@@ -141,9 +141,9 @@ _ENTRIES: dict[str, Callable[..., list[tuple[str, File | Directory | None]]]] = 
 
 
 class Recorder:
-    """Listens to the system calls that change what is below the disk's top, and ends the process before one of them.
+    """Listens to the system calls that change files below the disk's top, and can end the process before one of them.
 
-    Within `with`, fsync costs nothing: the model remembers what was synced. *told* is called after each call.
+    Within `with`, fsync takes no time: the model remembers what was synced. *told* is called after each call.
     """
 
     def __init__(self, disk: Disk, told: Callable[[str], None] | None = None, kill_before: int = 0) -> None:
@@ -174,7 +174,7 @@ class Recorder:
             setattr(os, name, function)
 
     def revive(self) -> None:
-        """Go on as another process, for which the killed one left its files but neither locks nor open ones."""
+        """Continue as another process, which finds the files of the killed one, but none of its locks or open files."""
         for descriptor in list(self._open):
             self._close(descriptor)
         self.dead, self.kill_before = False, 0
@@ -189,7 +189,7 @@ class Recorder:
         return isinstance(path, str) and f"{path}/".startswith(f"{self.disk.top}/")
 
     def _changing(self, name: str, real: Callable[..., None]) -> Callable[..., None]:
-        """A call that changes entries of directories, listened to."""
+        """Wrap a system call that changes entries of directories."""
 
         def call(*arguments: Any) -> None:
             if not self._ours(arguments[0]):
@@ -243,14 +243,14 @@ class Recorder:
 
 
 def durable(top: Path) -> Disk:
-    """A disk on which all that is below *top* is for sure."""
+    """Return a disk on which everything below *top* is there for sure."""
     disk = Disk(top)
     disk.load(taken(top))
     return disk
 
 
 def collecting(recorder: Recorder) -> dict[str, tuple[str, Tree]]:
-    """What a power cut may leave from now on, as long as the recorder listens, each with a word on when."""
+    """Collect all states that a power cut could leave from now on, each with a phrase that says when."""
     found: dict[str, tuple[str, Tree]] = {}
 
     def collect(call: str) -> None:
@@ -263,7 +263,7 @@ def collecting(recorder: Recorder) -> dict[str, tuple[str, Tree]]:
 
 
 def power_cuts(disk: Disk, root: Path, changes: Sequence[Callable[[FileStore], Any]]) -> list[tuple[int, str, Tree]]:
-    """Make all changes; every state that a power cut may leave on the way, behind the number of changes done."""
+    """Make all changes; yield each state that a power cut may leave meanwhile, after the number of changes done."""
     states: list[tuple[int, str, Tree]] = []
     with Recorder(disk) as recorder:
         store = FileStore(str(root))
@@ -276,7 +276,7 @@ def power_cuts(disk: Disk, root: Path, changes: Sequence[Callable[[FileStore], A
 
 
 def _essence(tree: Tree) -> Tree:
-    """The tree without what nobody reads: files that were being written."""
+    """Return the tree without the files that were being written, which nobody reads."""
     return {
         name: found if isinstance(found, bytes) else _essence(found) for name, found in tree.items() if name != "tmp"
     }
@@ -284,13 +284,13 @@ def _essence(tree: Tree) -> Tree:
 
 @contextmanager
 def fresh_places() -> Iterator[Iterator[Path]]:
-    """Fresh directories, one after another; in memory where that can be, since the disk is a model here."""
+    """Yield new directories, in memory if possible, because the disk is a model."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as top:
         yield (made for number in itertools.count() if not (made := Path(top, str(number))).mkdir())
 
 
 def put(tree: Tree, top: Path) -> None:
-    """Make the files of *tree* below *top*."""
+    """Write the files of *tree* below *top*."""
     for name, found in tree.items():
         if isinstance(found, bytes):
             (top / name).write_bytes(found)
@@ -300,5 +300,5 @@ def put(tree: Tree, top: Path) -> None:
 
 
 def taken(top: Path) -> Tree:
-    """The tree of what is below *top*."""
+    """Return the tree of everything below *top*."""
     return {path.name: taken(path) if path.is_dir() else path.read_bytes() for path in sorted(top.iterdir())}

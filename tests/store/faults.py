@@ -1,4 +1,4 @@
-"""Errors of the operating system, raised at the Nth call: the disk is full, broken, or forbids."""
+"""Errors of the operating system at the Nth call: a full disk, a broken disk, a missing permission."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES, errno.EROFS, errno.EMFILE]
 
 
 class Fault:
-    """Within `with`, the call number *nth* to the operating system fails once; `happened` tells whether it did."""
+    """Within `with`, the *nth* system call fails once. `happened` has the name of the call that failed."""
 
     calls: tuple[str, ...] = ("mkdir", "open", "write", "fsync", "rename", "link", "unlink", "listdir", "read", "fstat")
 
@@ -40,13 +40,14 @@ class Fault:
         return call
 
     def strike(self) -> None:
-        """What happens at that call."""
+        """Raise the error at that call."""
         raise OSError(self.number, os.strerror(self.number))
 
 
 class Signal(Fault):
-    """Within `with`, the process is sent a signal in front of the call number *nth*: it stops there, or ends. What was
-    opened is read at once, so that to open it stands for that.
+    """Within `with`, the process gets a signal before the *nth* system call, which stops or ends it.
+
+    Opened files are read at once, so a signal before `open` also stands for one before the read.
     """
 
     calls = ("mkdir", "open", "write", "rename", "link", "unlink")

@@ -1,4 +1,4 @@
-"""A list of changes, what is seen after each, and what must hold when it was cut off somewhere."""
+"""A list of changes, the state after each, and what must hold after an interruption."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def stages(changes: Sequence[Change]) -> list[dict[str, Any]]:
-    """What is seen before the first change, after it, after the second …, by the engine that knows no crashes."""
+    """Return the state before the first change and after each change, by the engine that knows no crashes."""
     store = new_store()
     found = [seen(store)]
     for change in changes:
@@ -30,7 +30,9 @@ def stages(changes: Sequence[Change]) -> list[dict[str, Any]]:
 
 
 def check(root: Path, done: int, expected: list[dict[str, Any]], changes: Sequence[Change]) -> None:
-    """After a crash with *done* changes acknowledged: these are there, the next wholly or not, and work goes on."""
+    """Check the state after a crash: the *done* acknowledged changes are there, the next is there wholly or not at all,
+    and work goes on.
+    """
     store = FileStore(str(root), lock_timeout=0.5)
     state = seen(store)
     assert state in expected[done : done + 2]
@@ -54,7 +56,7 @@ def work_goes_on(store: Store) -> None:
 
 @contextmanager
 def cheap_fsync() -> Iterator[None]:
-    """Here nobody will pull the plug."""
+    """Replace fsync by nothing for the length of a `with` block."""
     real, os.fsync = os.fsync, lambda descriptor: None
     try:
         yield

@@ -1,4 +1,4 @@
-"""Small kinds of records, as the nouns of the domain declare theirs, and what makes a message and a team."""
+"""Small kinds of records, declared as those of the domain, and functions that make messages and teams."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def make_team(store: Store, name: str = "alpha") -> None:
 
 
 def chain(store: Store, *titles: str, team: str = "alpha") -> list[Task]:
-    """Create tasks in one go, each behind the one before."""
+    """Create tasks at once, each blocked by the one before."""
 
     def make(keys: list[str]) -> list[Task]:
         behind = [[], *([key] for key in keys)]
@@ -93,18 +93,18 @@ def close_team(store: Store, state: str = "closed") -> None:
 
 
 def send(store: Store, to: str, text: str, uid: str | None = None, team: str = "alpha") -> Message:
-    """Append a message to one agent; the message as stored."""
+    """Append a message to one agent; return the stored message."""
     return store.append(team, MESSAGE, [to], Message(from_="ann", to=to, message=text), uid)[0]
 
 
 def broadcast(store: Store, to: list[str], text: str, uid: str | None = None, team: str = "alpha") -> Message:
-    """Append a message to several agents; the message as stored."""
+    """Append a message to several agents; return the stored message."""
     draft = Message(from_="ann", to="all", message=text, recipients=to)
     return store.append(team, MESSAGE, to, draft, uid)[0]
 
 
 def texts(store: Store, agent: str | None, after: int = 0, limit: int = 0, team: str = "alpha") -> list[str]:
-    """The texts that the agent reads; nothing may be damaged."""
+    """Return the texts that the agent reads. Nothing may be damaged."""
     problems: list[Exception] = []
     found = [message.message for message in store.read(team, MESSAGE, agent, after, problems, limit)]
     assert problems == []
@@ -112,7 +112,7 @@ def texts(store: Store, agent: str | None, after: int = 0, limit: int = 0, team:
 
 
 def titles(store: Store, team: str = "alpha") -> dict[str, str]:
-    """The titles of all tasks, by id in order; nothing may be damaged."""
+    """Return the titles of all tasks by id, in order. Nothing may be damaged."""
     problems: list[Exception] = []
     found = {task.id: task.title for task, _ in store.scan(team, TASK, problems)}
     assert problems == []
@@ -120,7 +120,7 @@ def titles(store: Store, team: str = "alpha") -> dict[str, str]:
 
 
 def seen(store: Store) -> dict[str, Any]:
-    """Everything that the store holds of two teams; nothing of it may be damaged."""
+    """Return everything that the store has of two teams. Nothing may be damaged."""
     problems: list[Exception] = []
     found: dict[str, Any] = {}
     for team in ("alpha", "beta"):

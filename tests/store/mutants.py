@@ -1,9 +1,10 @@
-"""Show that the tests have teeth: take one safeguard out of a copy of the package, and see that a test fails.
+"""Show that the tests notice missing safeguards: take one out of a copy of the package, and see a test fail.
 
-    python -m tests.store.mutants [--all] [NAME ...]
+python -m tests.store.mutants [--all] [NAME ...]
 
-tries a quarter of them, another with each commit; all with `--all`; else those whose names contain one of the words.
-Ends with 1 if a mutant survives, or if what catches it fails without it too. Each is tried on a copy, never here.
+This tries a quarter of the mutants, another quarter with each commit; with `--all` all of them; else those whose names
+contain one of the words. It exits with 1 if a mutant survives, or if the tests that should catch it fail without it.
+Each mutant is tried on a copy.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def main(words: list[str]) -> int:
 
 
 def chosen(words: list[str]) -> list[Mutant]:
-    """All mutants, those whose names contain one of the words, or the quarter whose turn it is with this commit."""
+    """Return all mutants, those whose names contain one of the words, or the quarter that belongs to this commit."""
     if "--all" in words:
         return MUTANTS
     if words:
@@ -55,7 +56,7 @@ def chosen(words: list[str]) -> list[Mutant]:
 
 
 def _is_caught(mutant: Mutant) -> bool:
-    """Whether a test fails with the mutant, and does not fail without it; print which."""
+    """Whether a test fails with the mutant and passes without it. Print which test."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as place:
         copy = copied(Path(place))
@@ -69,7 +70,7 @@ def _is_caught(mutant: Mutant) -> bool:
 
 
 def copied(place: Path) -> Path:
-    """A fresh copy of the package, its workflows and its tests."""
+    """Make a fresh copy of the package, its workflows and its tests."""
     copy = place / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__")
@@ -86,7 +87,7 @@ def target(mutant: Mutant, copy: Path) -> Path:
 
 
 def apply(mutant: Mutant, copy: Path) -> str:
-    """Change the file; the text that it had."""
+    """Change the file; return its earlier text."""
     path = target(mutant, copy)
     text = path.read_text()
     assert text.count(mutant.old) == 1, f"{mutant.name}: the text to replace is {text.count(mutant.old)} times there"
@@ -95,7 +96,7 @@ def apply(mutant: Mutant, copy: Path) -> str:
 
 
 def failing_test(copy: Path, tests: str) -> str:
-    """The name of the first test that fails on the copy; empty if all pass."""
+    """Return the name of the first test that fails on the copy; "" if all pass."""
     run = subprocess.run(
         [
             sys.executable,

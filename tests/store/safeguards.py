@@ -1,4 +1,4 @@
-"""The safeguards of the package: how each is taken out, and which tests ought to notice. `mutants.py` tries them."""
+"""The safeguards of the package: how to take out each, and the tests that should notice. `mutants.py` tries them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ SCHEMA = "../extensions/postgres/schema.sql"
 
 
 class Mutant(NamedTuple):
-    """A safeguard taken out: in *module* the text *old*, which must be there once, becomes *new*. A module is below
-    `teams_cli/store`, or where its path says.
+    """A safeguard to take out: in *module*, the text *old*, which must be there once, becomes *new*. A module is below
+    `teams_cli/store` unless its path says otherwise.
     """
 
     name: str

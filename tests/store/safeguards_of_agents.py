@@ -1,4 +1,4 @@
-"""The safeguards of what starts, keeps, lands and tells of the work of agents, and of clients; see `safeguards`."""
+"""The safeguards of starting, keeping, landing and reporting the work of agents, and of clients; see `safeguards`."""
 
 from __future__ import annotations
 

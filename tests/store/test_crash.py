@@ -1,4 +1,6 @@
-"""A power cut or a kill at every step of every change: what was acknowledged is there, the rest wholly or not."""
+"""A power cut or a kill at every step of every change: acknowledged changes survive, others are there wholly or not at
+all.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ def start_task(store):
 
 
 def say_again(store):
-    """What a client does that lost the answer: nothing new, but it must be durable when it is confirmed."""
+    """Send a message a second time, as a client does that lost the answer. It must be durable when it is confirmed."""
     send(store, "bob", "hello", uid="one")
 
 
@@ -52,7 +54,7 @@ def places():
 @pytest.mark.slow
 @pytest.mark.parametrize(("depth", "changes"), [("root", CHANGES), ("not/there/root", CHANGES[:3])])
 def test_after_a_power_cut_at_any_moment(places, depth, changes):
-    """Also before the root and the directories above it were there."""
+    """This includes moments before the root and the directories above it existed."""
     top = next(places)
     expected = stages(changes)
     states = power_cuts(Disk(top), top / depth, changes)
@@ -65,7 +67,7 @@ def test_after_a_power_cut_at_any_moment(places, depth, changes):
 
 
 def test_after_a_power_cut_a_task_is_found_by_the_label_that_it_had(places):
-    """Its mark goes once the change can't be taken back."""
+    """The mark of a label is removed only when the change can't be lost any more."""
     top = next(places)
     store = FileStore(str(top / "root"))
     make_team(store)
@@ -104,9 +106,8 @@ def test_after_a_power_cut_while_the_log_begins_a_new_directory(places):
 
 @pytest.mark.slow
 def test_after_a_kill_at_any_step_and_then_a_power_cut(places):
-    """The next process repeats the change; when it is answered, not even a power cut may take that back.
-
-    So who finds a file or directory that another made must not take it for durable.
+    """The next process repeats the change. Once it is answered, even a power cut may not undo it. So a process must not
+    regard a file or directory of another process as durable.
     """
     expected = stages(CHANGES)
     for step in itertools.count(1):
@@ -134,7 +135,7 @@ def test_after_a_kill_at_any_step_and_then_a_power_cut(places):
 
 
 def until_killed(root, changes):
-    """Make the changes; how many were done when the process was killed."""
+    """Make the changes; return how many were done when the process was killed."""
     done = 0
     try:
         store = FileStore(str(root))
@@ -147,7 +148,7 @@ def until_killed(root, changes):
 
 
 def repeat(store, change):
-    """As a client does that knows not whether it was done: a named thing may be there already."""
+    """Repeat a change without knowing whether it was done. A thing with a name may exist already."""
     try:
         change(store)
     except AlreadyExists as there:

@@ -1,4 +1,4 @@
-"""The files of a team and of a task as the OpenCode Teams document prints them: another program may have made them."""
+"""The files of a team and of a task as the OpenCode Teams document prints them. Another program may have made them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_members_without_a_role_are_members(cli: Cli) -> None:
 
 
 def test_a_task_with_a_name_is_read_and_worked_on(cli: Cli) -> None:
-    """Beside numbered ones, also in one change with these."""
+    """It can be changed together with numbered tasks."""
     assert cli.ok("show-task", "task-abc123")["title"] == "Security Review"
     assert cli.ok("create-task", "Fix it", "--blocked-by", "task-abc123", agent="agent-1")["id"] == "task-1"
     assert "task-abc123" in cli("get-tasks").stdout

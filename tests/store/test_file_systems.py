@@ -1,4 +1,4 @@
-"""A root on a file system of the network is refused: locks there do not exclude other machines."""
+"""A root on a network file system is refused, because locks there do not exclude other machines."""
 
 from __future__ import annotations
 

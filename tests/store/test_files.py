@@ -50,7 +50,7 @@ def start(task):
 
 
 def before_second_lock(root, act):
-    """A store that acts before it takes its second lock: that in which it removes marks."""
+    """Return a store that calls *act* before it takes its second lock, in which it removes marks."""
     taken = []
 
     class Late(LOCK):
@@ -74,7 +74,7 @@ def test_a_mark_stays_when_the_record_was_changed_back_before_it_is_removed(stor
 
 
 def test_a_task_whose_writer_was_killed_before_it_removed_a_mark_wakes_who_waits(store, root):
-    """By either label, though nobody ever removes one."""
+    """Both labels wake, even if nobody ever removes a mark."""
     store.create("alpha", TASK, None, Task(title="u", status="in_progress"))
     watch, other = store.watch("alpha", ["task:in_progress"]), store.watch("alpha", ["task:completed"])
     if watch.slow or other.slow:
@@ -168,7 +168,7 @@ def test_what_has_no_mark_or_several_is_marked_anew(file_store, root):
 )
 @pytest.mark.parametrize("directory", CHANGES)
 def test_each_call_to_the_system_fails_in_turn(store, root, directory, error):
-    """Refused with a path in it and nothing changed, or not known and then there or not; a retry succeeds."""
+    """The change is refused with a path and leaves nothing, or is of unknown outcome. A retry succeeds."""
     unknown = not_removed = 0
     update(store, "alpha", TASK, "task-1", lambda task: task.having(title="first"))  # so that it has seen all
     time.sleep(0.05)  # what is older than this is not opened again, so that each change makes the same calls
@@ -195,7 +195,7 @@ def test_each_call_to_the_system_fails_in_turn(store, root, directory, error):
 
 @contextmanager
 def held(path):
-    """Another process holds the lock: flock does not distinguish it from another open file."""
+    """Hold the lock in this process. flock treats another open file like another process."""
     with open(path, "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -220,7 +220,7 @@ def test_a_lock_that_is_held_means_busy_and_no_change(store, root, directory):
 
 @pytest.mark.parametrize("directory", ["tasks/alpha", "teams/alpha/messages", "teams/alpha/inboxes"])
 def test_a_team_is_closed_when_nobody_changes_anything_in_it(store, root, directory):
-    """Who has a lock has looked at the team, and may be about to write."""
+    """A process that has a lock has read the team's state, and may be about to write."""
     for change in CHANGES.values():
         change(store)
     store.lock_timeout = 0.05

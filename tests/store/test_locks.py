@@ -1,4 +1,4 @@
-"""The two ways of locking: each excludes the other, and neither outlives who holds it."""
+"""The two ways of locking exclude each other, and a lock ends with the process that holds it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ with ways[sys.argv[1]](directory, 5):
 
 @contextmanager
 def holder(*words: str) -> Iterator[subprocess.Popen[str]]:
-    """Another process that holds the lock."""
+    """Return another process that holds the lock."""
     with subprocess.Popen([sys.executable, "-c", HOLD, *words], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stdout.readline() == "held\n"
         yield process
@@ -55,7 +55,7 @@ def refused(way: str, directory: Path) -> str:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_it_is_held_against_both_ways_until_its_holder_is_killed(way: str, how: int, tmp_path: Path) -> None:
-    """A holder that is stopped has it still."""
+    """A process that is stopped keeps its lock."""
     with holder(way, str(tmp_path)) as process:
         for stopped in (False, True):
             if stopped:
@@ -99,7 +99,7 @@ def test_what_is_no_lock_file_is_refused(way: str, what: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_directory_that_is_moved_away_while_it_is_locked_guards_nothing(way: str, tmp_path: Path) -> None:
-    """As a team that is removed, and made again under the same name: the lock is that of the new one."""
+    """A team that was removed and made again under its name has a lock of its own."""
     with holder(way, str(tmp_path / "place"), "moved"):
         assert (tmp_path / "place-moved").exists()
         for other in WAYS:

@@ -1,4 +1,4 @@
-"""A number that was given is given no other time, whatever is deleted, put aside or brought back."""
+"""A number is given only once, whatever is deleted, put aside or restored."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ GIVERS = {
 
 
 def give(cli: Cli, what: str, count: int = 1) -> list[int]:
-    """Have the next numbers of their kind given; these."""
+    """Have the next *count* numbers of the kind given; return them."""
     _, agent, *words, text = GIVERS[what]
     made = [cli.ok(*words, f"{text} {time.monotonic_ns()}", agent=agent) for _ in range(count)]
     return [int(str(each["id"]).rpartition("-")[2]) for each in made]
 
 
 def newest(cli: Cli, what: str) -> Path:
-    """The file of the record with the highest number."""
+    """Return the file of the record with the highest number."""
     paths = (cli.root / GIVERS[what][0]).glob("*.json")
     return max(paths, key=lambda path: int(path.name.partition(".")[0].rpartition("-")[2]))
 
@@ -42,7 +42,7 @@ def put_aside(cli: Cli, what: str) -> None:
 
 
 def new(cli: Cli) -> list[str]:
-    """The messages that bob had not read."""
+    """Return the messages that bob has not read."""
     return [m["message"] for m in cli.ok("read-messages", agent="bob") if not m.get("readBefore")]
 
 
@@ -58,8 +58,8 @@ def cli(tmp_path: Path) -> Cli:
 
 @pytest.mark.parametrize("what", ["task", "message"])
 def test_no_number_is_given_again(cli: Cli, what: str) -> None:
-    """Nor one of an older version, which noted none, or of one that was killed before it noted it: also where it has a
-    digit more than the last that was noted, and so a name before that.
+    """This includes numbers that an older version gave without a note, and one whose process was killed before the
+    note. Such a number may have a digit more than the last noted one, and so a name that sorts before it.
     """
     place = cli.root / GIVERS[what][0]
     for number in (1, 2):
@@ -90,7 +90,7 @@ def test_a_copy_goes_on_behind_what_was_given(cli: Cli) -> None:
 
 
 def test_who_read_a_message_that_was_put_aside_reads_the_next(cli: Cli) -> None:
-    """As when the newest is damaged after it was acknowledged."""
+    """A message is put aside if it is damaged after it was acknowledged."""
     sent(cli, "one")
     cli.ok("ack", "1", agent="bob")
     put_aside(cli, "message")
@@ -100,7 +100,7 @@ def test_who_read_a_message_that_was_put_aside_reads_the_next(cli: Cli) -> None:
 
 @pytest.mark.parametrize("mender", ["doctor", "reader"])
 def test_an_inbox_that_read_further_than_the_log_goes_is_reported(cli: Cli, mender: str) -> None:
-    """And what it has read is given to no other message."""
+    """The numbers that the inbox has as read are given to no other message."""
     sent(cli, "one", "two")
     cli.ok("ack", "1", "2", agent="bob")
     shutil.rmtree(cli.root / "teams/alpha/messages")
@@ -116,7 +116,7 @@ def test_an_inbox_that_read_further_than_the_log_goes_is_reported(cli: Cli, mend
 
 
 def forge(cli: Cli, **fields: object) -> None:
-    """Write into bob's inbox by hand."""
+    """Edit bob's inbox by hand."""
     inbox = cli.root / "teams/alpha/inboxes/bob.json"
     said = {key: value for key, value in json.loads(inbox.read_text()).items() if key != "checksum"}
     inbox.write_text(json.dumps({**said, **fields}))
@@ -125,7 +125,7 @@ def forge(cli: Cli, **fields: object) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("field", "number"), [("open", 3), ("handled", 2_000_000)])
 def test_no_message_is_hidden_by_a_number_that_was_called_handled_beforehand(cli: Cli, field: str, number: int) -> None:
-    """What is not given yet nobody has read: it is reported, and given to nobody any more, or taken out."""
+    """Nobody can have read a number that was not given yet. It is reported, and is never given, or is removed."""
     sent(cli, "one")
     cli.ok("read-messages", agent="bob")
     then = "2030-01-01T00:00:00.000Z"
@@ -139,7 +139,7 @@ def test_no_message_is_hidden_by_a_number_that_was_called_handled_beforehand(cli
 
 @pytest.mark.parametrize(("mender", "forged"), [("doctor", 5000), ("reader", 10**12 - 1), ("reader", 5 * 10**15)])
 def test_no_forged_inbox_loses_a_message_or_takes_the_numbers_of_all(cli: Cli, mender: str, forged: int) -> None:
-    """Neither one that came before it was noticed, nor one that comes then."""
+    """This holds for messages before and after somebody notices."""
     sent(cli, "one")
     cli.ok("read-messages", agent="bob")
     forge(cli, upTo=forged)
@@ -154,7 +154,7 @@ def test_no_forged_inbox_loses_a_message_or_takes_the_numbers_of_all(cli: Cli, m
 
 
 def test_what_a_listing_passed_over_is_found(cli: Cli) -> None:
-    """A directory that is read while messages arrive may show a later one and not an earlier."""
+    """A directory that is listed while messages arrive may show a later message without an earlier one."""
     sent(cli, "one", "two")
     passed_over = ["1.bob."]
 
@@ -172,7 +172,7 @@ def test_what_a_listing_passed_over_is_found(cli: Cli) -> None:
 
 
 def test_a_glance_tells_what_is_noted(cli: Cli) -> None:
-    """Where nothing is, as versions before wrote no note, it takes a look."""
+    """Without a note, as older versions left it, a glance looks closer."""
     store = FileStore(str(cli.root))
 
     def glances(*after: int) -> list[int | None]:

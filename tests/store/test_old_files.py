@@ -1,4 +1,4 @@
-"""Files that versions 0.1 and 0.2 wrote, in `tests/fixtures`: they are read as they are, and worked on, for ever."""
+"""Files that versions 0.1 and 0.2 wrote, in `tests/fixtures`. They are read and changed for ever."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def test_they_tell_what_they_told(cli: Cli) -> None:
-    """Nothing in them is damaged, and tokens are asked for where the team has any."""
+    """Nothing in them is damaged, and a team with tokens asks for them."""
     assert len(cli("history", "--json").json) == 37
     tasks = {row["id"]: row for row in cli("get-tasks", "--json").json}
     assert [tasks[f"task-{n}"]["status"] for n in (1, 3, 4, 5, 6)] == [
@@ -66,7 +66,7 @@ def test_work_goes_on_in_them(cli: Cli) -> None:
 
 
 def test_what_a_newer_version_added_stays(cli: Cli) -> None:
-    """A field that this version does not know is written back, in a file of the first version as well."""
+    """An unknown field is written back, also in a file of the first version."""
     path = cli.root / "tasks" / "atlas" / "task-3.json"
     path.write_text(path.read_text().replace('"title"', '"ofTheFuture": {"a": [1]}, "title"'))
     assert cli("update-task", "3", "--priority", "high", agent="lead").status == 0
@@ -74,7 +74,7 @@ def test_what_a_newer_version_added_stays(cli: Cli) -> None:
 
 
 def test_what_version_0_2_packed_and_marked_by_the_thousand_is_read_and_changed(tmp_path: Path) -> None:
-    """Messages of a closed team are packed, and marks of tasks from a thousand on are in directories of their own."""
+    """Messages of a closed team are packed, and marks of tasks from 1000 on are in directories of their own."""
     shutil.copytree(OLD.parent / "0.2", tmp_path / "root")
     (tmp_path / "root").chmod(0o700)
     cli = Cli(tmp_path / "root", "bob", "atlas")
@@ -95,6 +95,6 @@ def test_what_version_0_2_packed_and_marked_by_the_thousand_is_read_and_changed(
 
 
 def wrong(cli: Cli) -> list[str]:
-    """What the doctor finds, except that the claim is over by now."""
+    """Return the findings of the doctor, without that of the expired claim."""
     found = [finding["what"] for finding in cli("doctor", "--json").json["findings"]]
     return [what for what in found if "claim" not in what]

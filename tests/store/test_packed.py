@@ -1,4 +1,4 @@
-"""Messages of a closed team that version 0.2 put into one file: they are read as before, and worked on."""
+"""Messages of a closed team that version 0.2 put into one file. They are read and changed as before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG = "teams/alpha/messages"
 
 
 def pack(directory: Path) -> None:
-    """Put the messages of a directory into one file, as version 0.2 did, with those that are packed already."""
+    """Put the messages of a directory into one file as version 0.2 did, together with those that are packed already."""
     for name, text in packed(directory).items():
         (directory / name).write_text(text)
     files = sorted(directory.glob("*.*.*.json"), key=lambda path: int(path.name.partition(".")[0]))
@@ -29,7 +29,7 @@ def pack(directory: Path) -> None:
 
 
 def packed(directory: Path) -> dict[str, str]:
-    """What is packed there, by the names of the files."""
+    """Return the packed messages by the names of their files."""
     path = directory / "packed.json"
     parts = path.read_text().split('\n"')[1:] if path.exists() else []
     named = [part.partition('"\n') for part in parts]
@@ -44,7 +44,7 @@ def pack_all(root: Path) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> FileStore:
-    """A team with messages to one and to several, in two directories."""
+    """Provide a team with messages to one agent and to several, in two directories."""
     store = FileStore(str(tmp_path))
     make_team(store)
     for n in range(1, 5):
@@ -57,7 +57,7 @@ def store(tmp_path: Path) -> FileStore:
 
 
 def all_of(store: FileStore) -> object:
-    """What every way to read the log says."""
+    """Return the messages by every way to read the log."""
     return (
         seen(store),
         texts(store, "bob"),
@@ -81,7 +81,7 @@ def test_all_is_read_as_before_and_goes_on(store: FileStore, tmp_path: Path) -> 
 
 
 def test_what_was_listed_before_is_found_behind(store: FileStore, tmp_path: Path) -> None:
-    """An older version may pack them between the listing and the reading."""
+    """An older version may pack messages between the listing and the reading."""
     for read in (lambda: store.envelopes(ALPHA, MESSAGE, 999), lambda: store.pack(ALPHA, MESSAGE)):
         for text in ("to several", "in any order"):  # one of them is read behind the first
             broadcast(store, ["bob", "cid"], text)

@@ -1,7 +1,7 @@
-"""Eight real processes at once: no change is lost, none is made twice, and no reader sees a half.
+"""Eight real processes at once: no change is lost, none is made twice, and no reader sees half of one.
 
-A process lives so much longer than the moments that matter that the races would be missed by chance alone. So each
-process dawdles a random while in front of the system calls between which another could slip in.
+Since a process runs much longer than the critical moments, chance alone would rarely find a race. So each process waits
+a random time before the system calls between which another process could act.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def dawdle(module, name):
 
 
 def begin(barrier):
-    """In each process: know the others, and dawdle."""
+    """Prepare each process: it knows the barrier, and waits before system calls."""
     global _together
     _together = barrier
     for name in ("rename", "open", "listdir", "write"):
@@ -52,7 +52,7 @@ def begin(barrier):
 
 @pytest.fixture(scope="module")
 def together():
-    """Run a job in all processes at once; what each returned."""
+    """Run a job in all processes at once; return the results."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(PROCESSES, begin, [context.Barrier(PROCESSES)]) as pool:
         yield lambda job, place, *more: pool.starmap(
@@ -64,8 +64,8 @@ def together():
 
 @pytest.fixture(params=["files", "both", "postgres"])
 def place(request, tmp_path):
-    """The root and the address of an empty store, of every engine that processes can share, and how it locks: as this
-    platform does, as others do, or each process in another way.
+    """Provide the root and the address of an empty store, for every engine that processes can share and each way of
+    locking: this platform's, the other one, and a different one in each process.
     """
     return str(tmp_path / "root"), new_address() if request.param == "postgres" else "files", request.param
 
@@ -100,7 +100,7 @@ def test_no_update_is_lost(together, place, store):
 
 
 def count_or_watch(place, number, times):
-    """Half of the processes change a record, half read it; what the readers saw, in order."""
+    """Change a record in half of the processes, and read it in the others; return what the readers saw, in order."""
     if number % 2:
         count_up(place, number, times)
         return []
@@ -132,7 +132,7 @@ def test_no_number_is_given_twice(together, place, store):
 
 
 def first_to(create, names):
-    """The names that this process was the first to create something under."""
+    """Return the names under which this process was the first to create something."""
     won = []
     for name in names:
         try:
@@ -154,7 +154,7 @@ def create_inboxes(place, number, names):
 
 
 def test_of_several_that_make_one_team_or_record_in_a_new_root_one_wins(together, place):
-    """Names of teams that differ only in case are one."""
+    """Names of teams that differ only in case are the same."""
     names = [f"name{n}" for n in range(10)]
     won = together(make_teams, place, names)
     assert sorted(name for mine in won for name in mine) == names
@@ -169,7 +169,7 @@ def test_of_several_that_make_one_team_or_record_in_a_new_root_one_wins(together
 
 
 def send_or_read_on(place, number, times):
-    """Half of the processes send, half read on from the last message they saw."""
+    """Send in half of the processes; in the others, read on from the last message that they saw."""
     store = opened(place)
     if number % 2:
         return [send(store, f"agent{number}", f"{number}/{n}").number for n in range(times)]
@@ -181,7 +181,7 @@ def send_or_read_on(place, number, times):
 
 
 def test_no_message_is_lost_or_numbered_twice_or_passed_by_a_cursor(together, place, store):
-    """Numbers are the order of commitment: none appears behind one that was seen."""
+    """Numbers are in the order of commitment: none appears below one that was seen."""
     results = together(send_or_read_on, place, 50)
     everything = list(range(1, PROCESSES // 2 * 50 + 1))
     assert sorted(n for mine in results[1::2] for n in mine) == everything

@@ -44,7 +44,9 @@ COMMANDS = [
 
 
 def test_no_everyday_command_reads_a_file_twice(tmp_path: Path) -> None:
-    """Except what it wrote itself: the times of such a file can't tell yet whether another process wrote it, too."""
+    """It may read its own file again, because the times of the file can't show yet whether another process wrote it,
+    too.
+    """
     team = make_team(tmp_path / "root", "bob", roles={"bob": "task-manager"})
     for options in ([], ["--check", "true"], [], []):
         team.ok("create-task", "do it", *options, agent="lea")

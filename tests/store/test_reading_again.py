@@ -1,4 +1,4 @@
-"""A store that has read a message before reads it as if it had not: what is in the file now counts."""
+"""A store that has read a message before reads it again: the present content of the file counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for a change in files: what tells of it, and what looks for it where nothing does."""
+"""Waiting for a change in files: how it is announced, and how it is found without an announcement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def polling(store, why=""):
 
 
 def test_without_inotify_the_watch_looks_again_and_again(store):
-    """128 instances a user are a usual limit."""
+    """Many systems allow a user 128 instances."""
     watch = polling(store)
     assert not watch.wait(0.03)
     for change in ("tasks/alpha", "teams/alpha/messages", "teams/alpha/inboxes"):
@@ -36,7 +36,7 @@ def test_without_inotify_the_watch_looks_again_and_again(store):
 
 @pytest.mark.slow
 def test_a_change_that_left_the_same_time_as_the_one_before_is_seen(store, root):
-    """The clocks of most files go on by some milliseconds, of some by a second."""
+    """The times of most file systems have steps of some milliseconds, of some of a second."""
     watch = polling(store)
     send(store, "bob", "first")
     assert watch.wait(60)
@@ -78,7 +78,7 @@ def test_who_waits_again_looks_through_no_directory(store):
 
 
 class _NoMoreWatches:
-    """What the C library says when the user has as many watches as the system allows."""
+    """The C library of a user who has as many watches as the system allows."""
 
     def inotify_add_watch(self, descriptor: int, path: bytes, mask: int) -> int:
         return -1

@@ -8,7 +8,9 @@ from pathlib import Path
 
 
 def snapshot(top: Path) -> dict[str, object]:
-    """What is at every path below *top*: bytes, a link's target, or the type. Lock files hold nothing: left out."""
+    """Return what is at every path below *top*: bytes, the target of a link, or the type. Lock files, which are empty,
+    are left out.
+    """
     found: dict[str, object] = {}
     for directory, names, files in os.walk(top):
         for name in [*names, *files]:

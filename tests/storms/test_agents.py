@@ -24,7 +24,7 @@ MANY = 20
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    """A team of the leader lea and the member bob; afterwards nothing of it runs."""
+    """A team with the leader lea and the member bob, whose processes are ended after the test."""
     made = team_of_agents(tmp_path, "bob")
     yield made
     end_all(made.root)
@@ -42,7 +42,7 @@ def test_many_spawned_at_once_by_one_that_is_no_agent_of_ours(cli: Cli) -> None:
 
 
 def test_many_spawned_at_once_by_an_agent(cli: Cli) -> None:
-    """It gets every output, in turns of its own, before it is done; so `run-agent` ends after all of them."""
+    """An agent gets every output in its own turns before it is done, so `run-agent` ends after all of them."""
     prompt = f"""
         cat >>$D/given; echo >>$D/given
         test $TEAMS_RESUME || for n in $(seq {MANY}); do $T spawn "echo from $n" >&2 & done; wait
@@ -60,10 +60,10 @@ def test_many_spawned_at_once_by_an_agent(cli: Cli) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_killing_at_random(cli: Cli, seed: int) -> None:
-    """Keepers, clients, what they started and commands that start or write, each with kill -9, at any moment.
+    """Supervisors, clients, their processes and running commands are killed with SIGKILL at random moments.
 
-    Afterwards: a command ends in time, no process is left, every agent is done, and of every generation that ended
-    its caller was told exactly once: the output, or a failure.
+    Afterwards every command ends, no process is left, every agent is done, and for each generation that ended
+    its caller was told of the output or the failure once.
     """
     dice = random.Random(seed)
     prompt = """
@@ -112,7 +112,7 @@ def _idle(cli: Cli, dice: random.Random) -> list[str]:
 
 
 def _settles(cli: Cli) -> None:
-    """After the last kill: everything comes to its end without any help but that of the next command."""
+    """Check that after the last kill everything ends with no more help than the next command."""
 
     def all_done() -> bool:
         rows = cli.ok("list-agents")["agents"]

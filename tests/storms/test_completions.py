@@ -1,7 +1,7 @@
-"""False completions: agents that call done what is not.
+"""False completions: agents that call a task completed without doing it.
 
-Each agent has a worktree and a task with a check or a review, does not do it, and calls it done in a way of its own. An
-honest one stands at the end: what is done and committed is accepted.
+Each agent has a worktree and a task with a check or a review, and tries to pass in its own way. At the end an
+honest agent does the task and commits it, and is accepted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LIES = {
 
 
 def planted(place: Path) -> dict[str, str]:
-    """What became of the task of each, by what its agent did; at the end of the honest one's."""
+    """The final status of each agent's task, by what the agent did."""
     cli = make_team(place / "root", "bob", "mia")
     main = repository(place)
     found = {}
@@ -58,7 +58,7 @@ def planted(place: Path) -> dict[str, str]:
 
 
 def repository(place: Path) -> Path:
-    """A repository in which nothing passes the check."""
+    """A repository in which the check fails."""
     main = place / "main"
     main.mkdir()
     (main / "check.sh").write_text("test -e done\n")
@@ -68,7 +68,7 @@ def repository(place: Path) -> Path:
 
 
 def environ(cli: Cli | None) -> dict[str, str]:
-    """The environment of an agent, with `teams` in its path and a name for git."""
+    """The environment of an agent, with `teams` on its PATH and an identity for git."""
     who = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {**(cli.environ() if cli else os.environ), **who, "PATH": path}

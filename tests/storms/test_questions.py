@@ -1,4 +1,4 @@
-"""Many questions at once: every answer is accounted for, and shadows answer side by side."""
+"""Shadows answer in parallel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many real processes at once on one team: who was promised something has it, and nobody else."""
+"""Many processes work on one team at once, and each gets what it was promised, and nobody else does."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ for n in range(times):
 
 
 def workers(cli: Cli, jobs: dict[str, tuple[str, int]]) -> dict[str, list[str]]:
-    """Run one long-lived process a name, all starting together; the lines that each printed."""
+    """Run a long-lived process for each name, all starting together, and return the lines that each printed."""
     running = {
         name: subprocess.Popen(
             [sys.executable, "-c", WORKER + code, str(cli.root), name, "", str(times)],
@@ -80,7 +80,7 @@ def workers(cli: Cli, jobs: dict[str, tuple[str, int]]) -> dict[str, list[str]]:
 
 
 def one_shots(started: list[Any]) -> list[tuple[int, str, str]]:
-    """Wait for commands that were started at once; status, standard output and standard error of each."""
+    """Wait for commands that were started at once; the status, standard output and standard error of each."""
     found = []
     for process in started:
         out, err = process.communicate(timeout=TIMEOUT)
@@ -110,7 +110,9 @@ def test_twelve_spawn_one_team_and_thirty_join_it(tmp_path: Path) -> None:
 
 
 def test_twelve_claim_one_task(tmp_path: Path) -> None:
-    """One wins; the others are told who. The winner may ask again, even many times at once: it is one claim."""
+    """One agent gets the task, and the others are told who has it. The owner may repeat the claim, also several
+    times at once.
+    """
     names = [f"a{n}" for n in range(12)]
     cli = make_team(tmp_path / "root", *names)
     add_tasks(cli, "t")
@@ -189,7 +191,9 @@ def test_circles_closed_from_both_sides(tmp_path: Path) -> None:
 
 
 def test_everything_at_once(tmp_path: Path) -> None:
-    """Sending, claiming, joining and leaving together; what each was told is there afterwards."""
+    """Messages, broadcasts and claims that were acknowledged while members joined and left are there afterwards. All
+    recipients that a broadcast lists have it, and all members who stay are among them.
+    """
     senders, claimers, movers = [f"a{n}" for n in range(3)], [f"c{n}" for n in range(3)], ["m1", "m2"]
     cli = make_team(tmp_path / "root", "bob", *senders, *claimers)
     add_tasks(cli, *(f"t{n}" for n in range(150)))

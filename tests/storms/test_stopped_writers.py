@@ -1,6 +1,6 @@
-"""Writers that stand still at any call to the system while the team is closed, copied or handed over, and then go on.
+"""Writers that pause at any system call while the team is closed, copied or handed over, and then go on.
 
-What is acknowledged is where the team is; what comes too late is refused.
+An acknowledged write is where the team is, and a write that comes too late is refused.
 """
 
 from __future__ import annotations
@@ -47,14 +47,16 @@ ACKNOWLEDGED, REFUSED = 0, 7
 
 
 def content(root: Path) -> dict[str, bytes]:
-    """What the team consists of, without its history and what is noted in passing."""
+    """The files of the team, except for its record and its history."""
     places = [root / "teams" / ALPHA, root / "tasks" / ALPHA]
     files = [path for place in places for path in place.rglob("*.json") if path.name != "team.json"]
     return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
 def begun(root: Path, change: Callable[[FileStore], Any], nth: int, number: int) -> tuple[int, str]:
-    """A process that makes the change and gets a signal at its *nth* call; and what became of it."""
+    """Start a process that makes the change and gets the signal at its *nth* call; returns its id, and whether
+    it was stopped, killed or done.
+    """
     pid = os.fork()
     if pid == 0:
         status = 99
@@ -71,7 +73,7 @@ def begun(root: Path, change: Callable[[FileStore], Any], nth: int, number: int)
 
 
 def gone_on(pid: int) -> int:
-    """Let the stopped process go on; its answer."""
+    """Let the stopped process go on, and return its exit status."""
     os.kill(pid, signal.SIGCONT)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
@@ -156,7 +158,7 @@ def test_who_stands_still_or_dies_while_it_closes_leaves_the_team_in_one_piece(
 
 
 def sent_meanwhile(root: Path) -> set[str]:
-    """What another could send while the first stands still."""
+    """The message that another agent could send while the first process is stopped."""
     try:
         return {messages.send(FileStore(str(root), lock_timeout=0.05), ALPHA, LEA, "bob", "meanwhile").message}
     except TeamsError:

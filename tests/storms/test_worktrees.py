@@ -1,4 +1,4 @@
-"""States of repositories times what is done to worktrees: see `worktrees`."""
+"""Random states of repositories, and commands on their worktrees: see `worktrees`."""
 
 from pathlib import Path
 

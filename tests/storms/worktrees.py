@@ -1,11 +1,13 @@
-"""Nothing that an agent made is lost: `python -m tests.storms.worktrees --cases 2000 [--kill]` prints what was.
+"""Nothing that an agent made is lost: `python -m tests.storms.worktrees --cases 2000 [--kill]` prints what was
+lost.
 
-Each case is a repository of some layout, a worktree of an agent in some state (a few steps of many, on odd paths), a
-person at the checkout that it was made from, and one command. Every commit, staged blob and file that could be found
-before can be found afterwards: from a branch, the worktree, or a kept reference. Nothing is called merged that is not,
-and what the person has is as it was, but for files that a merge brings; so is what the agent has, where a merge is
-refused. What was removed can be restored as it was.
-With --kill the command is killed at a random call to the system, git included, and then repeated.
+Each case is a repository of some layout, an agent's worktree in some state (made by a few random steps, with
+odd paths), a person at the checkout from which the worktree was made, and one command. Every commit, staged
+blob and file that could be found before must be found afterwards: from a branch, the worktree, or a kept
+reference. Nothing may be called merged that is not. What the person has stays as it was, except for files that
+a merge brings; so does what the agent has, if a merge is refused. What was removed can be restored as it was.
+
+With --kill the command, git included, is killed at a random system call, and then repeated.
 """
 
 from __future__ import annotations
@@ -140,21 +142,21 @@ PROMISES = ("lost", "called merged", "the person's", "the agent's", "not restore
 
 
 def git(where: Path | str, *words: str, ok: bool = True) -> str:
-    """What git prints there; empty where it fails and need not be *ok*."""
+    """What git prints in *where*; empty if it fails and *ok* is False."""
     status, printed = run_git(where, {}, *words)
     assert not (ok and status), words
     return "" if status else printed
 
 
 def run_git(where: Path | str, variables: dict[str, str], *words: str) -> tuple[int, str]:
-    """The exit status of git there, and what it prints."""
+    """The exit status of git in *where*, and what it prints."""
     command = ["git", "-C", str(where), *words]
     done = subprocess.run(command, env=_environ(**variables), capture_output=True, timeout=TIMEOUT, check=False)
     return done.returncode, os.fsdecode(done.stdout)
 
 
 def objects_of(store: Path | str, *words: str) -> set[str]:
-    """The objects that these words of `rev-list` lead to in a store."""
+    """The objects that `rev-list` finds for *words* in a store."""
     variables = {"GIT_DIR": str(store), "GIT_WORK_TREE": str(store)}
     return set(run_git(store, variables, "rev-list", *words, "--objects", "--no-object-names")[1].split())
 
@@ -168,7 +170,7 @@ _homes: list[str] = []
 
 
 def make_home(place: Path) -> None:
-    """Have git find an identity in a home of its own."""
+    """Make a home directory in which git finds an identity."""
     place.mkdir(parents=True)
     _homes.append(str(place))
     said = '[user]\nname=n\nemail=e@example.org\n[init]\ndefaultBranch=main\n[protocol "file"]\nallow=always\n'
@@ -177,7 +179,7 @@ def make_home(place: Path) -> None:
 
 
 class Place:
-    """A directory with repository, root and agent of one layout, which is set up again for each case."""
+    """A directory with a repository of one layout, a root and an agent, which is set up again for each case."""
 
     def __init__(self, top: Path, layout: str, submodule: bool) -> None:
         self.top, self.layout, self.submodule = top, layout, submodule
@@ -240,7 +242,7 @@ class Place:
 
 
 class Case:
-    """One case: steps, a command, and what became of it."""
+    """One case: its steps, its command, and the broken promises."""
 
     def __init__(self, place: Place, seed: int) -> None:
         self.place, self.random = place, random.Random(seed)
@@ -268,13 +270,15 @@ class Case:
                 directories.remove(".git")
 
     def stores(self, top: Path) -> Iterator[Path]:
-        """Every store below, those of submodules and nested repositories included."""
+        """All stores below *top*, including those of submodules and nested repositories."""
         for place, directories, files in os.walk(top):
             if "HEAD" in files and "objects" in directories:
                 yield Path(place)
 
     def reachable(self) -> set[str]:
-        """All objects that a reference, a HEAD, an index or a stash of any store leads to; all files of worktrees."""
+        """All objects that a reference, HEAD, index or stash of any store leads to, and all files of
+        worktrees.
+        """
         found: set[str] = set()
         for store in self.stores(self.place.now):
             own = {"GIT_DIR": str(store), "GIT_WORK_TREE": str(store)}
@@ -291,7 +295,9 @@ class Case:
         return found
 
     def files(self, top: Path) -> dict[str, str]:
-        """The files below, but for stores and what the first commit ignores, each with its blob."""
+        """The files below *top*, each with its blob, without stores and the files that the first commit
+        ignores.
+        """
         found = {}
         for place, directories, files in os.walk(top):
             directories[:] = [name for name in directories if name != ".git"]
@@ -329,7 +335,7 @@ class Case:
         return common.startswith(str(self.tree)) or "/modules/" in common.replace(str(self.place.now / "super"), "")
 
     def person(self) -> tuple[Any, ...]:
-        """What the person has: files, index, what is unfinished."""
+        """What the person has: files, index, and an unfinished merge or rebase."""
         r = self.place.target
         if not r.is_dir():
             return ()
@@ -339,7 +345,7 @@ class Case:
         return self.files(r), status, unfinished, git(r, "rev-parse", "HEAD")
 
     def agents(self) -> tuple[Any, ...]:
-        """What the agent has: files, index, branches and where it stands."""
+        """What the agent has: files, index, HEAD and branches."""
         if not self.tree.is_dir():
             return ()
         asked = ["ls-files", "-s", "-z"], ["rev-parse", "HEAD"], ["symbolic-ref", "HEAD"], ["for-each-ref"]
@@ -354,7 +360,7 @@ class Case:
         self._step("person: ", self.place.target, PERSONS)
 
     def _step(self, who: str, where: Path, steps: dict[str, str]) -> None:
-        """Do one of the steps, unless what another left does not allow it."""
+        """Do one random step, unless an earlier step prevents it."""
         name, script = self.random.choice(list(steps.items()))
         given = {"X": self.name(), "Y": self.name(), "N": str(self.number), "SEED": str(self.random.randrange(30_000))}
         given |= {"INNER": self.random.choice(INNER), "NOW": str(self.place.now), "LAYOUT": self.place.layout}
@@ -473,7 +479,7 @@ def _json(text: bytes) -> Any:
 
 
 def storm(top: Path, cases: int, seed: int = 1, kill: bool = False) -> Counter[str]:
-    """Run cases by the seed, in places of their own for each worker; the number of times each promise was broken."""
+    """Run the cases, and return how often each promise was broken."""
     make_home(top / "home")
 
     def share(worker: int) -> list[str]:

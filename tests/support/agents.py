@@ -1,4 +1,4 @@
-"""Agents to test with: teams whose agents find `teams`, the lines they write, and what is left of their processes."""
+"""Teams with agents for tests: their script commands, their output files, and the processes that they leave behind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ SCRIPTED = {
 
 
 def team_of_agents(tmp_path: Path, *members: str, **roles: Any) -> Cli:
-    """A team whose agents have `$T` for `teams` and `$D` for a directory to write to, which is where they work too."""
+    """Return a team whose agents have the variables `$T` (the command `teams`) and `$D` (a directory to write to, in
+    which they also work).
+    """
     place = tmp_path / "work"
     place.mkdir()
     cli = make_team(tmp_path / "root", *members, **roles)
@@ -42,7 +44,7 @@ def team_of_agents(tmp_path: Path, *members: str, **roles: Any) -> Cli:
 
 
 def with_client(cli: Cli) -> Cli:
-    """The team with the harness `scripted` in the user's configuration."""
+    """Return the team with the harness `scripted` in the user's configuration."""
     (cli.root / "config.json").write_text(json.dumps({"harness": {"scripted": SCRIPTED}}))
     return cli
 
@@ -52,7 +54,7 @@ def place(cli: Cli) -> Path:
 
 
 def lines(cli: Cli, name: str) -> list[str]:
-    """The lines of a file in the agents' directory; none if there is no such file."""
+    """Return the lines of a file in the agents' directory; empty without such a file."""
     path = place(cli) / name
     return path.read_text().splitlines() if path.exists() else []
 
@@ -64,7 +66,9 @@ def session(cli: Cli, agent: str) -> Session:
 
 
 def ended(cli: Cli, agent: str, generation: int = 1) -> Session:
-    """The session once that generation of it, or a later one, is over, and its keeper gone."""
+    """Wait until the keeper of the agent is gone and its *generation*, or a later one, has ended. Return the
+    session.
+    """
 
     def over() -> Session | None:
         found = ending.current(cli.store(), ALPHA, agent)
@@ -77,7 +81,7 @@ def ended(cli: Cli, agent: str, generation: int = 1) -> Session:
 
 
 def outputs_to(cli: Cli, agent: str) -> list[tuple[str, str]]:
-    """From whom and what the outputs are that were ever sent to the agent, in order."""
+    """Return the senders and texts of all outputs that were ever sent to the agent, in order."""
     found = cli.store().read(ALPHA, messages.MESSAGE, agent, 0, [])
     return [(message.from_, message.message) for message in found if message.type == "output"]
 
@@ -87,7 +91,7 @@ def unread(cli: Cli, agent: str) -> list[int]:
 
 
 def marked(root: Path) -> dict[int, str]:
-    """All processes of agents of that root, clients and what they left, each with its mark."""
+    """Return all processes of agents of the root *root*, clients and what they left behind, each with its mark."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -101,17 +105,19 @@ def marked(root: Path) -> dict[int, str]:
 
 
 def keepers(root: Path) -> list[int]:
-    """The keepers of agents of that root."""
+    """Return the keepers of the agents of the root."""
     return running(root, "agents.keeper")
 
 
 def running(root: Path, program: str) -> list[int]:
-    """The processes of that root which run a module of ours in the background: `agents.keeper`."""
+    """Return the processes of the root that run the module *program* of ours in the background, such as
+    `agents.keeper`.
+    """
     return [pid for pid, line in processes_of(root).items() if f"teams_cli.{program}" in line]
 
 
 def end_all(root: Path) -> None:
-    """After a test: leave nothing of it behind, also when it failed."""
+    """End all processes of the root. Fixtures call this after a test, also if the test failed."""
     for pid in [*keepers(root), *marked(root)]:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -120,7 +126,7 @@ def end_all(root: Path) -> None:
 
 
 def run_agent(cli: Cli, prompt: str, *words: str, agent: str = "lea", status: int = 0) -> dict[str, Any]:
-    """Run an agent as the leader until all is done."""
+    """Run an agent as the leader, and wait until it has ended."""
     answer = cli("run-agent", prompt, "--cwd", str(place(cli)), "--json", *words, agent=agent)
     assert answer.status == status, answer
     found: dict[str, Any] = json.loads(answer.stdout)
@@ -128,34 +134,34 @@ def run_agent(cli: Cli, prompt: str, *words: str, agent: str = "lea", status: in
 
 
 def detach(cli: Cli, name: str, prompt: str, *words: str) -> None:
-    """Start an agent as the leader, and go on."""
+    """Start an agent as the leader, without waiting for it."""
     told = cli.ok("run-agent", prompt, "--agent-id", name, "--cwd", str(place(cli)), "--detach", *words, agent="lea")
     assert told["state"] == "starting"
 
 
 def is_busy(cli: Cli) -> None:
-    """Wait until the agent that was given BUSY is at it."""
+    """Wait until an agent carries out BUSY."""
     until((place(cli) / "ready").exists)
 
 
 def at_work(cli: Cli, name: str, prompt: str, *words: str) -> None:
-    """Start an agent as the leader, and go on once it is at BUSY."""
+    """Start an agent as the leader, and wait until it carries out BUSY."""
     detach(cli, name, prompt, *words)
     is_busy(cli)
 
 
 def statuses(started: list[Any]) -> list[int]:
-    """The exit statuses of commands that run side by side."""
+    """Return the exit statuses of commands that run at the same time, once they have ended."""
     for process in started:
         process.communicate(timeout=TIMEOUT)
     return [process.returncode for process in started]
 
 
 def go(cli: Cli) -> None:
-    """Let the agents go on that were given BUSY."""
+    """Let the agents continue that carry out BUSY."""
     (place(cli) / "go").touch()
 
 
 def agent_row(cli: Cli, name: str) -> dict[str, Any]:
-    """The agent as `list-agents` shows it."""
+    """Return the row of the agent from `list-agents`."""
     return next(row for row in cli.ok("list-agents")["agents"] if row["name"] == name)

@@ -1,4 +1,4 @@
-"""`teams` as a real process, as the shell of an agent runs it, and teams to run it on."""
+"""Running `teams` as a real process, as the shell of an agent runs it, and making teams for it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ALPHA = "alpha"
 
 
 def lapse(store: Store, key: str = "task-1", team: str = ALPHA) -> None:
-    """Have the lease of a task in progress be over, and the grace period in which its owner was asked."""
+    """End the lease of a task in progress, and also the grace period that follows the lease."""
     task, revision = store.get(team, tasks.TASK, key)
     store.replace(team, tasks.TASK, key, task.having(lease_until=0.5, grace_until=0.5), revision)
 
 
 class Answer:
-    """What one command said, and its exit status."""
+    """The output and the exit status of one command."""
 
     def __init__(self, words: tuple[str | bytes, ...], status: int, stdout: bytes, stderr: bytes) -> None:
         self.words = words
@@ -43,14 +43,14 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """The document on standard output, which must be all of it, on one line, in ASCII."""
+        """Return the document on standard output. The output must be one line of ASCII with nothing else."""
         assert self.status == 0, self
         assert self.stdout.isascii() and self.stdout.count("\n") == 1 and self.stdout.endswith("\n"), self
         return json.loads(self.stdout)
 
     @property
     def error(self) -> dict[str, str]:
-        """The one object on standard error with which `--json` refuses; nothing may be on standard output."""
+        """Return the object that `--json` writes to standard error for a refusal. Standard output must be empty."""
         assert self.stdout == "", self
         assert self.stderr.isascii() and self.stderr.count("\n") == 1, self
         document = json.loads(self.stderr)
@@ -72,7 +72,7 @@ class Cli:
         self.more = environ
 
     def environ(self, agent: str | None = None, team: str | None = None, **more: str) -> dict[str, str]:
-        """The environment of a call; a variable given as "" is not set."""
+        """Return the environment of a call, without the variables whose value would be ""."""
         said = {"TEAMS_HOME": str(self.root), "TEAMS_AGENT_ID": self.agent if agent is None else agent}
         said["TEAMS_TEAM"] = self.team if team is None else team
         return {key: value for key, value in {**os.environ, **said, **self.more, **more}.items() if value}
@@ -98,16 +98,16 @@ class Cli:
         return answer
 
     def ok(self, *words: str, agent: str | None = None, team: str | None = None, stdin: bytes | None = None) -> Any:
-        """Run a command that succeeds and has nothing to complain of; its JSON document."""
+        """Run a command that must succeed without warnings; return its JSON document."""
         answer = self(*words, "--json", agent=agent, team=team, stdin=stdin)
         assert answer.status == 0 and answer.stderr == "", answer
         return answer.json
 
     def refused(self, *words: str | bytes, agent: str | None = None, stdin: bytes | None = None) -> tuple[int, str]:
-        """Run a command that is refused and leaves every file as it was; its exit status and code.
+        """Run a command that must be refused and leave every file as it was; return its exit status and code.
 
-        Who waited in vain was seen, though, and who listens to a server on this machine may have begun meanwhile.
-        No other command may be at work: what it still writes would be taken for a change of this one.
+        Two changes are allowed: the presence of a caller that waited in vain, and of one that listens to a server on
+        this machine. No other command may run meanwhile, since its writes would count as those of this command.
         """
         before = but(tree(self.root), "watchers")
         answer = self(*words, "--json", agent=agent, stdin=stdin)
@@ -119,24 +119,24 @@ class Cli:
         return answer.status, error["code"]
 
     def start(self, *words: str, agent: str | None = None, team: str | None = None, **options: Any) -> Any:
-        """Start a command and don't wait for it."""
+        """Start a command without waiting for it."""
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
         return subprocess.Popen([*COMMAND, *words], env=self.environ(agent, team), **pipes)
 
     def store(self) -> Store:
-        """The store that the commands work on: files, unless the environment of the test names another."""
+        """Return the store that the commands use: files, unless the environment of the test names another."""
         return opening.open_store(str(self.root), os.environ.get("TEAMS_STORE") or FILES)
 
 
 def but(files: dict[str, bytes | str] | None, name: str) -> dict[str, bytes | str] | None:
-    """A tree without the directories of that name: `agents` has what is noted of each."""
+    """Return a tree without the directories called *name*, such as `agents`, which has the records of the agents."""
     if files is None:
         return None
     return {path: text for path, text in files.items() if name not in path.split(os.sep)}
 
 
 def tree(top: Path) -> dict[str, bytes | str] | None:
-    """Every path below *top* with its bytes (or what else it is); None when there is no *top*."""
+    """Return every path below *top* with its bytes, or with its type if it is no file; None if *top* does not exist."""
     if not os.path.lexists(top):
         return None
     found: dict[str, bytes | str] = {}
@@ -150,7 +150,7 @@ def tree(top: Path) -> dict[str, bytes | str] | None:
 
 
 def make_team(root: Path, *members: str, leader: str = "lea", roles: dict[str, str] | None = None) -> Cli:
-    """A team `alpha` with a leader and members, made without processes, and a way to run commands in it."""
+    """Make a team `alpha` with a leader and members, without processes, and return a `Cli` for it."""
     cli = Cli(root, team=ALPHA)
     store = cli.store()
     joining.spawn_team(store, ALPHA, Caller(leader))
@@ -160,26 +160,26 @@ def make_team(root: Path, *members: str, leader: str = "lea", roles: dict[str, s
 
 
 def add_tasks(cli: Cli, *titles: str, **fields: Any) -> None:
-    """Add tasks to the team, made without processes."""
+    """Add tasks to the team, without processes."""
     for title in titles:
         draft = Task(team_name=ALPHA, title=title, created_at="", **fields)
         tasks.create(cli.store(), ALPHA, Caller("lea"), draft)
 
 
 def in_progress(cli: Cli, agent: str, title: str) -> None:
-    """Add the first task of the team, and have the agent claim it."""
+    """Add the first task of the team, and claim it for the agent."""
     add_tasks(cli, title)
     cli.ok("claim-task", "1", agent=agent)
 
 
 def complete(cli: Cli, agent: str, task: str, *words: str) -> None:
-    """Have the agent claim the task and complete it."""
+    """Claim the task for the agent, and complete it."""
     cli.ok("claim-task", task, agent=agent)
     cli.ok("update-task", task, "--status", "completed", *words, agent=agent)
 
 
 def program(path: Path, text: str) -> Path:
-    """A program of that text, a script for the shell unless it says for what."""
+    """Write an executable file with the *text*, which is a shell script unless it begins with `#!`. Return its path."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(text if text.startswith("#!") else f"#!/bin/sh\n{text}")
     path.chmod(0o755)

@@ -1,4 +1,6 @@
-"""The process that forks for each command; see `tests.support.forks`. It loads little that the program does not."""
+"""The process that forks for each command; see `tests.support.forks`. It loads little that the program does not
+load.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import time
 
 
 def exactly(connection: socket.socket, size: int) -> bytes:
-    """So many bytes of what comes."""
+    """Return the next *size* bytes from the connection."""
     data = b""
     while len(data) < size:
         piece = connection.recv(size - len(data))
@@ -23,7 +25,9 @@ def exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def _serve(listener: socket.socket) -> list[str]:
-    """Fork for each request; in each child, the words of the command. Ends with who started it."""
+    """Fork for each request, and run its command in the child. Return when the process that started this one has
+    ended.
+    """
     children: dict[int, tuple[int, socket.socket]] = {}
     while True:
         ready = select.select([0, listener, *children], [], [])[0]
@@ -54,7 +58,7 @@ def _serve(listener: socket.socket) -> list[str]:
 
 
 def _become(descriptors: list[int], environ: dict[str, str], directory: str) -> None:
-    """Have the pipes, the environment and the directory of the command."""
+    """Take over the pipes, the environment and the directory of the command."""
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
@@ -65,7 +69,7 @@ def _become(descriptors: list[int], environ: dict[str, str], directory: str) -> 
 
 
 def main() -> None:
-    """Load the modules that the command line names, then be each command that is asked for."""
+    """Load the modules that the command line names, then fork for each requested command."""
     import importlib
 
     for name in sys.argv[2:]:

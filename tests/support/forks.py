@@ -1,9 +1,9 @@
 """Commands as forks of a process that has loaded the program.
 
-Most of what a short command takes is the start of the interpreter and the loading of modules, the same each time. Each
-command is a process of its own all the same, with its own arguments, environment, directory and pipes, and runs the
-program's own entry point. With TESTS_FRESH set every command starts from nothing, as it does where the environment says
-something to the interpreter, or the system has no handles of processes.
+A short command spends most of its time on starting the interpreter and loading modules, which is the same each time. A
+forked command is still a process of its own with its own arguments, environment, directory and pipes, and runs the
+program's own entry point. If TESTS_FRESH is set, every command is started afresh. So is a command whose environment has
+settings for the interpreter, and every command on a system without process handles.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _starting = threading.Lock()
 
 
 def run(words: Sequence[str], environ: Mapping[str, str], given: bytes, patience: float) -> tuple[int, bytes, bytes]:
-    """Run one command to its end: its exit status, and what it wrote. Raises `subprocess.TimeoutExpired`."""
+    """Run one command to its end; return its exit status and its output. Raises `subprocess.TimeoutExpired`."""
     loaded = (*LOADED, DATABASE) if environ.get("TEAMS_STORE", "").startswith("postgres") else tuple(LOADED)
     with _starting:  # two threads of a test that begins with both would start one each, and lose the first
         if loaded not in _servers:
@@ -57,7 +57,7 @@ def run(words: Sequence[str], environ: Mapping[str, str], given: bytes, patience
 
 
 def can_run(environ: Mapping[str, str], given: bytes) -> bool:
-    """Whether a fork does what a process would do that starts from nothing."""
+    """Whether a fork would do the same as a fresh process."""
     if "TESTS_FRESH" in os.environ or not hasattr(os, "pidfd_open") or len(given) > _PIPED:
         return False
     names = {name for name in {*environ, *os.environ} if name.startswith(_SAID_TO_THE_INTERPRETER)}
@@ -65,13 +65,13 @@ def can_run(environ: Mapping[str, str], given: bytes) -> bool:
 
 
 def end() -> None:
-    """End the processes that fork."""
+    """End the processes that fork for commands."""
     while _servers:
         _servers.popitem()[1].end()
 
 
 class Forks:
-    """A process that has loaded some modules and forks for each command; it ends with this one."""
+    """A process that has loaded some modules and forks for each command. It ends with this process."""
 
     def __init__(self, modules: Sequence[str]) -> None:
         self.directory = tempfile.mkdtemp(prefix="forks")
@@ -99,7 +99,7 @@ class Forks:
     def run(
         self, words: Sequence[str], environ: Mapping[str, str], given: bytes, patience: float
     ) -> tuple[int, bytes, bytes]:
-        """As `run` above."""
+        """See `run` above."""
         pipes = [os.pipe(), os.pipe(), os.pipe()]
         os.write(pipes[0][1], given)
         with socket.socket(socket.AF_UNIX) as connection:
@@ -117,7 +117,7 @@ class Forks:
 
 
 def _all_from(out: int, err: int, pid: int, words: Sequence[str], patience: float) -> tuple[bytes, bytes]:
-    """All that comes through two pipes until nobody holds them any more."""
+    """Return all output from two pipes, read until no process holds the pipes open."""
     said = {out: b"", err: b""}
     open_still, give_up = {out, err}, time.monotonic() + patience
     try:

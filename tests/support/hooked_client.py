@@ -1,12 +1,12 @@
-"""A client without a model that speaks the hook JSON: what it does is written in its first prompt.
+"""A client without a model that speaks the JSON of hooks. Its first prompt is a script:
 
     $ teams announce "on it"        a call of its shell tool
-    say the answer                  what the turn ends with
+    say the answer                  the last text of the turn
     ---                             the rest is for the next turn: after a refused stop, or when resumed
 
-Words: `--settings JSON` with hooks, `--session-id ID` or `--resume ID`. All that a model would have been shown is kept
-in `$HOOKED_CLIENT/<id>.jsonl`, one object with `role` and `text` a line. It prints `{"session_id", "result",
-"is_error"}`, and exits with 0 even after an interrupt, as a real one does.
+Options: `--settings JSON` with hooks, `--session-id ID` or `--resume ID`. Everything that a model would have been shown
+is kept in `$HOOKED_CLIENT/<id>.jsonl`, one object with `role` and `text` a line. The client prints `{"session_id",
+"result", "is_error"}`, and exits with 0 even after an interrupt, as real clients do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROFILE = {
 
 
 class Session:
-    """One session: its transcript, whose first prompt is the script."""
+    """A session with its transcript, whose first prompt is the script."""
 
     def __init__(self, key: str, hooks: dict[str, Any]) -> None:
         self.path = Path(os.environ[PLACE], f"{key}.jsonl")
@@ -43,12 +43,12 @@ class Session:
         self.hooks = hooks
 
     def note(self, role: str, text: str) -> None:
-        """Show the model something."""
+        """Show the model a text."""
         with self.path.open("a") as file:
             file.write(json.dumps({"role": role, "text": text}) + "\n")
 
     def hook(self, event: str, **more: Any) -> dict[str, Any]:
-        """Run the hooks of an event as the real client does; what they answered."""
+        """Run the hooks of an event as the real client does; return their answer."""
         given = json.dumps({"session_id": self.key, "cwd": os.getcwd(), "hook_event_name": event, **more})
         answer: dict[str, Any] = {}
         for hook in (hook for entry in self.hooks.get(event, []) for hook in entry["hooks"]):
@@ -61,7 +61,7 @@ class Session:
         return answer
 
     def run(self, prompt: str) -> str:
-        """One user turn, and those that refused stops make of it; the last answer."""
+        """Run a user turn, and the turns that refused stops add; return the last answer."""
         self.hook("SessionStart", source="startup")
         self.hook("UserPromptSubmit", prompt=prompt)
         self.note("user", prompt)
@@ -74,7 +74,7 @@ class Session:
         return ""  # as the real one, which gives up
 
     def turn(self) -> str:
-        """Do what the script says for this turn; the answer."""
+        """Carry out the script of this turn; return the answer."""
         sections = shown(self.path, "user")[0].split("\n---\n")
         number = len(shown(self.path, "assistant"))
         answer = "nothing more to say"
@@ -87,13 +87,13 @@ class Session:
         return answer
 
     def tool(self, command: str) -> None:
-        """A call of the shell tool, in a process group of its own as real ones have."""
+        """Call the shell tool, in a process group of its own as in real clients."""
         done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, start_new_session=True)
         self.note("tool", done.stdout + done.stderr)
         self.hook("PostToolBatch", tool_calls=[{"tool_name": "Bash", "tool_input": {"command": command}}])
 
     def interrupted(self, *_: object) -> None:
-        """End at once, without saying so by the exit status."""
+        """End at once, with exit status 0."""
         self.note("assistant", "")
         self.note("user", "[Request interrupted by user]")
         print(json.dumps({"session_id": self.key, "result": "", "is_error": True}), flush=True)
@@ -101,13 +101,13 @@ class Session:
 
 
 def shown(path: Path, role: str = "") -> list[str]:
-    """What the model was shown in a session, of one role or of all."""
+    """Return the texts that the model was shown in a session, of one role or of all."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     return [line["text"] for line in lines if role in ("", line["role"])]
 
 
 def main() -> None:
-    """Run one turn of a session, as the command line says."""
+    """Run one turn of a session, by the options of the command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--settings", type=json.loads, default={})
     parser.add_argument("--session-id")

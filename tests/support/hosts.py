@@ -1,4 +1,4 @@
-"""Machines for tests: each with processes, a name and a network of its own, and a cable to a server that can be cut."""
+"""Machines for tests: each has processes, a name and a network of its own, and a cable to a server that can be cut."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEEDED = ("ip", "unshare", "nsenter", "hostname")
 
 
 def missing() -> str:
-    """Why there can be no machines here; empty if there can."""
+    """Return why no machines can be made here; "" if they can."""
     if os.geteuid() != 0:
         return "making network namespaces takes root"
     if absent := [name for name in NEEDED if shutil.which(name) is None]:
@@ -31,7 +31,7 @@ def missing() -> str:
 
 
 class Machine:
-    """One machine: what it is called, and the place of its files."""
+    """A machine with its name and the directory of its files."""
 
     def __init__(self, name: str, top: Path) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class Machine:
         self.address = ""
 
     def ok(self, *words: str, agent: str = "", team: str = "") -> Any:
-        """Run a command of `teams` on it that succeeds; its JSON document."""
+        """Run a command of `teams` on this machine, which must succeed; return its JSON document."""
         inside = ["nsenter", "-t", str(self._first), "-p", "-m", "-u", "-n", "--wd=/", *COMMAND, *words, "--json"]
         said = {"TEAMS_HOME": str(self.root), "TEAMS_STORE": self.address, "TEAMS_AGENT_ID": agent, "TEAMS_TEAM": team}
         environ = {**os.environ, **{key: value for key, value in said.items() if value}}
@@ -70,15 +70,15 @@ class Machine:
         return json.loads(answer.stdout)
 
     def cut(self) -> None:
-        """Pull the cable."""
+        """Disconnect the cable."""
         _ip("link", "set", self.cable, "down")
 
     def mend(self) -> None:
-        """Plug the cable in again."""
+        """Connect the cable again."""
         _ip("link", "set", self.cable, "up")
 
     def die(self) -> None:
-        """End it with all its processes at once."""
+        """Kill all processes of the machine at once."""
         try:
             os.kill(self._first, signal.SIGKILL)
         except ProcessLookupError:
@@ -98,7 +98,7 @@ def _ip(*words: str) -> None:
 
 
 def serve(machines: list[Machine]) -> Postgres:
-    """A server that the machines reach over their cables, each by an address of its own."""
+    """Start a server that the machines reach over their cables, each by an address of its own."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     server = Postgres(listen=",".join(machine.here for machine in machines), port=port)

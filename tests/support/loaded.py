@@ -1,4 +1,4 @@
-"""What a command has loaded when it ends."""
+"""The modules that a command has loaded when it ends."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __main__.main()
 
 
 def loaded_by(words: Sequence[str], environ: dict[str, str], path: Sequence[str]) -> set[str]:
-    """The modules that the command loads, from the directories of *path* beside those of the interpreter; those of what
-    is installed there are not loaded at its start, as they may be otherwise.
+    """Return the modules that the command loads from the directories of *path* and from the interpreter's own.
+    Installed packages are hidden from it, because they may load modules at the start.
     """
     command = [sys.executable, "-S", "-c", _CODE, *words]
     environ = {**environ, "PYTHONPATH": os.pathsep.join(path)}

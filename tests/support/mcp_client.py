@@ -1,4 +1,4 @@
-"""MCP clients to test with: the official one over real pipes, and one that writes whatever bytes it is told to."""
+"""MCP clients for tests: the official one over real pipes, and one that writes any bytes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def until(ready: Callable[[], Any], what: str = "") -> Any:
 
 
 def within(test: Callable[[], Awaitable[None]]) -> None:
-    """Run an asynchronous test, to its end or that of the patience for it."""
+    """Run an asynchronous test to its end. It fails if it takes too long."""
     skip_without("mcp")
 
     async def bounded() -> None:
@@ -80,7 +80,7 @@ def within(test: Callable[[], Awaitable[None]]) -> None:
 
 
 class Line:
-    """A bare connection: lines out, lines in, each a JSON document."""
+    """A bare connection that sends and receives lines, each a JSON document."""
 
     def __init__(self, cli: Cli, agent: str, command: list[str] | None = None) -> None:
         skip_without("mcp")
@@ -99,7 +99,7 @@ class Line:
         self.process.stdin.flush()
 
     def send(self, method: str, params: dict[str, Any] | None = None) -> int:
-        """A request; its id."""
+        """Send a request; return its id."""
         self.number += 1
         document = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params or {}}
         self.write(json.dumps(document).encode() + b"\n")
@@ -109,21 +109,21 @@ class Line:
         self.write(json.dumps({"jsonrpc": "2.0", "method": method, "params": params or {}}).encode() + b"\n")
 
     def use(self, tool: str, **arguments: Any) -> int:
-        """A call of a tool; its id."""
+        """Call a tool; return the id of the request."""
         return self.send("tools/call", {"name": tool, "arguments": arguments})
 
     def ask(self, tool: str, **arguments: Any) -> Any:
-        """Call a tool; what it answers, where that is the next line."""
+        """Call a tool; return the answer, which must be the next line."""
         self.use(tool, **arguments)
         return self.read()["result"]["structuredContent"]
 
     def read(self) -> Any:
-        """The next line that the server says."""
+        """Return the next line from the server."""
         assert self.process.stdout
         return json.loads(self.process.stdout.readline())
 
     def hello(self, name: str = "line") -> Any:
-        """The handshake of a client of that name; what the server says of itself."""
+        """Make the handshake as a client called *name*; return the server's description of itself."""
         info = {"name": name, "version": "1"}
         self.send("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
         answer = self.read()
@@ -131,7 +131,7 @@ class Line:
         return answer["result"]
 
     def end(self) -> tuple[list[Any], str]:
-        """Close standard input; what the server still says, all of it JSON, and its standard error."""
+        """Close standard input; return the last lines of the server, which must be JSON, and its standard error."""
         out, err = self.process.communicate(timeout=TIMEOUT)
         return [json.loads(line) for line in out.splitlines()], err.decode()
 

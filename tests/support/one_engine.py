@@ -1,4 +1,6 @@
-"""The default engine for tests of rules: that every engine keeps the contract, `tests/store` shows."""
+"""Fixtures with the default engine, for tests of rules. The tests of `tests/store` show that every engine keeps
+them.
+"""
 
 from __future__ import annotations
 

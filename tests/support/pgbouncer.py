@@ -1,4 +1,4 @@
-"""A real PgBouncer in transaction mode before a server of the tests, reached by a socket beside that of the server."""
+"""A real PgBouncer in transaction mode before a test server. Its socket is beside the socket of the server."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PORT = 6432
 
 
 def program() -> str | None:
-    """Where it is; None where it is not."""
+    """Return the path of PgBouncer; None if it is not installed."""
     return shutil.which("pgbouncer") or next(
         (path for path in ("/usr/sbin/pgbouncer",) if os.access(path, os.X_OK)), None
     )
 
 
 class PgBouncer:
-    """One pooler of so many connections to the server, for any number of clients."""
+    """A pooler with a number of connections to the server, for any number of clients."""
 
     def __init__(self, server: Postgres, size: int = 5) -> None:
         self.server = server
@@ -58,7 +58,7 @@ class PgBouncer:
             time.sleep(0.02)
 
     def address(self, schema: str) -> str:
-        """The address of a store behind it, that says where the server itself is, to listen there."""
+        """Return the address of a store behind the pooler. It also names the server itself, on which clients listen."""
         more = f"&listen={self.server.directory}:{self.server.port}"
         return f"postgresql://{USER}@/postgres?host={self.directory}&port={_PORT}&schema={schema}{more}"
 

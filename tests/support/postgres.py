@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests: with a directory of its own, reached by a socket in it, ended with us."""
+"""A real PostgreSQL server for tests. It has its own directory, listens on a socket there, and ends with the tests."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _PATIENCE = 60
 
 
 def binaries() -> Path | None:
-    """Where the programs of the server are; None where there is none."""
+    """Return the directory of the server's programs; None without one."""
     found = [Path(path).parent for name in ("postgres",) if (path := shutil.which(name))]
     found += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((path for path in found if (path / "postgres").exists() and (path / "initdb").exists()), None)
 
 
 def missing() -> str:
-    """Why no server can be started here; empty if one can."""
+    """Return why no server can be started here; "" if one can."""
     try:
         import psycopg2  # noqa: F401
     except ImportError:
@@ -35,7 +35,7 @@ def missing() -> str:
 
 
 class Postgres:
-    """One server. It refuses root, so it runs as another user where we are root."""
+    """One server. PostgreSQL refuses to run as root, so root's tests run it as another user."""
 
     def __init__(self, *settings: str, listen: str = "", port: int = 5432, directory: Path | None = None) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="teams-pg-", dir=_reachable(directory)))
@@ -84,7 +84,7 @@ class Postgres:
         return True
 
     def log(self) -> str:
-        """The last that the server said."""
+        """Return the last lines of the server's log."""
         return Path(self.directory, "log").read_text(errors="replace")[-4000:]
 
     def kill(self) -> None:
@@ -99,7 +99,7 @@ class Postgres:
         self.process.wait(_PATIENCE)
 
     def stop(self) -> None:
-        """End the server and remove all it wrote."""
+        """End the server and remove its directory."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             try:
@@ -109,21 +109,23 @@ class Postgres:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def address(self, database: str = "postgres", schema: str = "", user: str = USER) -> str:
-        """The address of a store on this server."""
+        """Return the address of a store on this server."""
         more = f"&schema={schema}" if schema else ""
         return f"postgresql://{user}@/{database}?host={self.directory}&port={self.port}{more}"
 
     def psql(
         self, sql: str, *words: str, user: str = USER, database: str = "postgres"
     ) -> subprocess.CompletedProcess[str]:
-        """What psql answers to a statement."""
+        """Return the output of psql for a statement."""
         command = ["psql", "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", str(self.directory), "-p", str(self.port)]
         command += ["-U", user, "-d", database, *words, "-c", sql]
         return subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE)
 
 
 def _reachable(directory: Path | None) -> Path | None:
-    """The directory, if the user that the server runs as gets there and its socket's path is not too long."""
+    """Return the *directory* if the server's user can reach it and the path of the socket is short enough; else
+    None.
+    """
     if directory is None or len(str(directory)) > 60 or (os.geteuid() == 0 and not directory.stat().st_mode & 0o001):
         return None
     return directory
@@ -138,12 +140,14 @@ def _has(user: str) -> bool:
 
 
 def _ended_with_us() -> None:
-    """Have the system stop the server when the tests end, however they do."""
+    """Ask the system to stop the server when the tests end, even if they are killed."""
     ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
 
 
 def end_users_of(address: str) -> None:
-    """End all processes that work on a store: those that keep agents outlive who starts them."""
+    """End all processes that use the store at the address, such as keepers, which outlive the command that started
+    them.
+    """
     said = f"TEAMS_STORE={address}".encode()
     for name in os.listdir("/proc"):
         try:
@@ -155,5 +159,5 @@ def end_users_of(address: str) -> None:
 
 
 def schema_of(address: str) -> str:
-    """The schema that an address says."""
+    """Return the schema that the address names."""
     return address.rpartition("schema=")[2]

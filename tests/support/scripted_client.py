@@ -1,8 +1,10 @@
-"""Stands for a model client: `python scripted_client.py start` or `resume SESSION`, the user turn on standard input.
+"""Stands for a model client: `python scripted_client.py start` or `resume SESSION`, with the user turn on standard
+input.
 
-It prints a JSON object a line, makes its session id itself, keeps the turns of each session in `$CLIENT_SESSIONS`, and
-does what the lines of the turn say: `say TEXT`, `run SHELL COMMAND`, `sleep SECONDS`, `fail TEXT`, `chat BYTES`. Of a
-delivered message, the lines of its body count. Two of it at once in one session end with status 99.
+It prints a JSON object a line, makes its session id itself, and keeps the turns of each session in `$CLIENT_SESSIONS`.
+It carries out the lines of the turn: `say TEXT`, `run SHELL COMMAND`, `sleep SECONDS`, `fail TEXT`, `chat BYTES`. In a
+delivered message, only the lines of its body count. If it runs twice at once in one session, the second ends with
+status 99.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ def tell(type: str, **more: object) -> None:
 
 
 def do(verb: str, rest: str) -> None:
-    """Do what one line says."""
+    """Carry out one line of the script."""
     if verb == "say":
         tell("answer", item={"text": rest})
     elif verb == "run":

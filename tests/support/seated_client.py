@@ -1,5 +1,5 @@
-"""A client without a model that sits in a terminal: each line on its standard input is a hook to run, `{"words",
-"event"}`; what the hook said is a line on its standard output. It goes on until its input ends.
+"""A client without a model that sits in a terminal. Each line on its standard input is a hook to run, `{"words",
+"event"}`; the output of the hook is a line on its standard output. It runs until its input ends.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Run hooks as they are asked for, as a client does: each through a shell."""
+    """Run the requested hooks as a client does, each through a shell."""
     for line in sys.stdin:
         wish = json.loads(line)
         words = [sys.executable, "-m", "teams_cli", "hook", *wish["words"]]
@@ -22,7 +22,7 @@ def main() -> None:
 
 
 class SeatedClient:
-    """One that runs, with that environment; another *start* has it run elsewhere."""
+    """A running client with the environment *environ*. The command *start* can run it elsewhere."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class SeatedClient:
         self.process = start([sys.executable, __file__, *words], **options, **pipes)
 
     def hook(self, event: str, **more: Any) -> str:
-        """Have it run our hook for an event; what the hook said."""
+        """Let the client run our hook for an event; return the output of the hook."""
         assert self.process.stdin and self.process.stdout
         given = {"hook_event_name": event, "session_id": self.session, **more}
         self.process.stdin.write(json.dumps({"words": [self.client], "event": given}) + "\n")
@@ -49,7 +49,7 @@ class SeatedClient:
         return str(answer["stdout"])
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill the client, as in a crash."""
         self.process.kill()
         self.process.communicate()
 

@@ -1,4 +1,4 @@
-"""`teams serve` as a real process, and a client that talks HTTP to it."""
+"""`teams serve` as a real process, and an HTTP client for it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Reply:
 
     @property
     def refusal(self) -> tuple[int, str]:
-        """Status and code of a refusal, which says what to do."""
+        """Return the status and the code of a refusal. The refusal must have a hint."""
         assert list(self.json) == ["error"], self
         error = self.json["error"]
         assert sorted(error) == ["code", "hint", "message"] and error["message"], self
@@ -42,7 +42,7 @@ class Reply:
 
 
 class Server:
-    """A server on any free port, and requests to it."""
+    """A server on a free port, and requests to it."""
 
     def __init__(self, cli: Cli, *words: str, port: int = 0) -> None:
         skip_without("http")
@@ -57,11 +57,11 @@ class Server:
         self.port = int(self.url.rpartition(":")[2])
 
     def connect(self) -> socket.socket:
-        """A bare connection."""
+        """Open a bare connection."""
         return socket.create_connection(("127.0.0.1", self.port), TIMEOUT)
 
     def send(self, path: str, body: Any) -> socket.socket:
-        """Send a change and do not wait for the answer; its connection, on which no other follows."""
+        """Send a change and don't wait for the answer; return the connection, which serves no other request."""
         data = json.dumps(body).encode()
         head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nContent-Type: application/json\r\n"
         head += f"Authorization: Bearer {self.token}\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n"
@@ -70,8 +70,9 @@ class Server:
         return connection
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        """One request on a connection of its own, with the token unless another `Authorization` is given; underscores
-        in the names of headers stand for dashes, and an empty value for leaving it out.
+        """Send one request on a connection of its own, with the token unless another `Authorization` is given.
+
+        Underscores in the names of headers stand for dashes; a header with an empty value is left out.
         """
         said = {"Authorization": f"Bearer {self.token}"}
         if body is not None:
@@ -85,24 +86,24 @@ class Server:
             return Reply(response.status, headers, response.read())
 
     def get(self, path: str, **headers: str) -> Any:
-        """The document at an address, read without the token."""
+        """Return the document at an address, read without the token."""
         reply = self.ask("GET", path, Authorization="", **headers)
         assert reply.status == 200, reply
         return reply.json
 
     def post(self, path: str, body: Any = None) -> Any:
-        """The document that a change answers with."""
+        """Return the answer to a change."""
         reply = self.ask("POST", path, {} if body is None else body)
         assert reply.status == 200, reply
         return reply.json
 
     def memory(self) -> int:
-        """What the process holds, in bytes."""
+        """Return the memory of the process in bytes."""
         with open(f"/proc/{self.pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
     def end(self, how: int = signal.SIGTERM) -> int:
-        """End it; its exit status."""
+        """End the server; return its exit status."""
         self.process.send_signal(how)
         try:
             self.said = self.process.communicate(timeout=TIMEOUT)[1].decode()
@@ -114,7 +115,7 @@ class Server:
 
 @contextmanager
 def serving(cli: Cli, *words: str, port: int = 0) -> Iterator[Server]:
-    """A server for the length of a `with` block."""
+    """Run a server for the length of a `with` block."""
     server = Server(cli, *words, port=port)
     try:
         yield server
@@ -124,7 +125,7 @@ def serving(cli: Cli, *words: str, port: int = 0) -> Iterator[Server]:
 
 
 class Events:
-    """An open event stream."""
+    """An open stream of events."""
 
     def __init__(self, server: Server, seen: int | str | None = None, query: str = "") -> None:
         self.connection = server.connect()
@@ -146,7 +147,7 @@ class Events:
         self.connection.close()
 
     def next(self) -> dict[str, str]:
-        """The next event: `id`, `event`, `data`."""
+        """Return the next event: `id`, `event`, `data`."""
         found: dict[str, str] = {}
         while True:
             line = self.response.readline().decode()
@@ -158,12 +159,12 @@ class Events:
                 found[name] = value
 
     def whats(self, count: int) -> list[str]:
-        """What happened, of the next so many events."""
+        """Return the kinds of the next *count* events."""
         return [json.loads(self.next()["data"])["what"] for _ in range(count)]
 
 
 def received(connection: socket.socket) -> bytes:
-    """What comes until the other end closes."""
+    """Return all bytes until the other end closes the connection."""
     data = b""
     try:
         while part := connection.recv(65536):

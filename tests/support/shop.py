@@ -21,7 +21,7 @@ CHECK = "test ! -e broken"
 
 
 def git(where: Path, *words: str, ok: bool = True) -> str:
-    """What git prints there; where it is not to be *ok*, whatever becomes of it."""
+    """Return the output of git in the directory. Git may fail only if *ok* is not set."""
     identity = ["-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "gc.auto=0"]
     command = ["git", "-C", str(where), *identity, *words]
     return subprocess.run(command, check=ok, capture_output=True, text=True, timeout=TIMEOUT).stdout.strip()
@@ -29,7 +29,7 @@ def git(where: Path, *words: str, ok: bool = True) -> str:
 
 @contextmanager
 def no_lander(store: Store) -> Iterator[None]:
-    """Nobody lands anything in the team meanwhile."""
+    """Keep everybody from landing in the team for the length of a `with` block."""
     held = LANDER.hold(store, ALPHA)
     assert held is not None
     try:
@@ -39,7 +39,7 @@ def no_lander(store: Store) -> Iterator[None]:
 
 
 def teams_in(where: Path, cli: Cli, agent: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in that directory, to its end."""
+    """Run a command in the directory, to its end."""
     command, environ = [*COMMAND, *words], cli.environ(agent)
     done = subprocess.run(command, cwd=where, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
     assert "Traceback" not in done.stderr, done
@@ -47,7 +47,7 @@ def teams_in(where: Path, cli: Cli, agent: str, *words: str) -> subprocess.Compl
 
 
 class Shop:
-    """A team with a repository: `main` has it, bob and mia have worktrees beside it."""
+    """A team with a repository. It has `main` checked out; bob and mia have worktrees beside it."""
 
     def __init__(self, place: Path) -> None:
         self.cli = make_team(place / "root", "bob", "mia")
@@ -60,13 +60,13 @@ class Shop:
             git(self.main, "worktree", "add", "-q", "-b", f"{name}s", str(tree))
 
     def write(self, where: Path, name: str, text: str) -> None:
-        """Commit a file of that text."""
+        """Commit a file with the text."""
         (where / name).write_text(text)
         git(where, "add", name)
         git(where, "commit", "-q", "-m", name)
 
     def at(self, agent: str, *words: str, where: Path | None = None) -> Any:
-        """Run a command in the agent's worktree, or elsewhere."""
+        """Run a command in the agent's worktree, or in another directory."""
         return teams_in(where or self.trees[agent], self.cli, agent, *words)
 
     def ok(self, agent: str, *words: str) -> str:
@@ -84,7 +84,7 @@ class Shop:
         self.cli.ok("set", key, value, agent=agent)
 
     def begin(self, agent: str, *words: str, key: str = "1", file: str = "new", text: str = "1") -> None:
-        """Have the agent at work on a new task, with a commit of that file."""
+        """Give the agent a new task in progress, with a commit of that file."""
         self.create("t", *words)
         self.ok(agent, "claim-task", key)
         self.write(self.trees[agent], file, text)
@@ -93,18 +93,18 @@ class Shop:
         return self.ok(agent, "update-task", key, "--status", "completed")
 
     def told(self, agent: str) -> list[str]:
-        """All that was ever written to the agent."""
+        """Return all messages that the agent ever received."""
         return [one["message"] for one in self.cli.ok("read-messages", "--all", agent=agent)]
 
     def tip(self) -> str:
         return git(self.main, "rev-parse", "trunk")
 
     def over(self, key: str) -> str:
-        """The state of the landing once it is over."""
+        """Return the state of the landing once it has ended."""
         return str(self.cli.ok("wait", "--landing", key, "--timeout", "60", agent="lea")["landing"]["state"])
 
     def landed(self, agent: str, key: str) -> Any:
-        """Land the task, and wait for what becomes of it."""
+        """Land the task, and wait for the outcome."""
         self.ok(agent, "land", key, "--no-wait")
         newest = self.cli.ok("get-landings", agent="lea")[-1]["id"]
         return self.cli.ok("wait", "--landing", newest, "--timeout", "60", agent="lea")["landing"]

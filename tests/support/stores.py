@@ -1,4 +1,4 @@
-"""Empty stores of files, each in a directory of its own that goes with it."""
+"""Empty stores of files, each in a directory of its own that is removed with the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEMORY = "/dev/shm"
 
 
 def new_store(clock: FakeClock | None = None) -> FileStore:
-    """An empty store of files, in memory where there is such a directory."""
+    """Return an empty store of files, in memory if the system has a directory for that."""
     directory = tempfile.mkdtemp(prefix="teams-store-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None)
     store = FileStore(f"{directory}/root", clock)
     weakref.finalize(store, shutil.rmtree, directory, ignore_errors=True)

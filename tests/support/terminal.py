@@ -1,4 +1,4 @@
-"""A terminal for a command, and a client without a model for people who sit at one."""
+"""A terminal for a command, and a client without a model for a person at a terminal."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ OPEN: list[int] = []
 
 
 def team_with_client(top: Path) -> Cli:
-    """A team, and a client that says what it is told, which passes for Claude Code."""
+    """Return a team, and a client that repeats its input and is recognized as Claude Code."""
     (top / "bin").mkdir()
     path = top / "bin/claude"
     path.write_text(CLIENT.format(python=sys.executable, command=COMMAND))
@@ -71,14 +71,14 @@ def team_with_client(top: Path) -> Cli:
 
 
 def end_all() -> None:
-    """Kill what runs in terminals still."""
+    """Kill all processes that still run in terminals."""
     while OPEN:
         os.kill(OPEN[-1], signal.SIGKILL)
         os.waitpid(OPEN.pop(), 0)
 
 
 class Terminal:
-    """A command in a terminal of its own, its screen as one text."""
+    """A command in a terminal of its own, with its screen as one text."""
 
     rest = b""
     """The beginning of a character."""
@@ -94,20 +94,20 @@ class Terminal:
         OPEN.append(self.pid)
 
     def until(self, text: str, patience: float = TIMEOUT) -> None:
-        """Read until that was shown."""
+        """Read until the text was shown."""
         give_up = time.monotonic() + patience
         while text not in self.text:
             assert time.monotonic() < give_up, f"no {text!r} in {self.text!r}"
             self.read(0.1)
 
     def sees(self, text: str) -> str:
-        """Read until that was shown; what it came with, which is forgotten."""
+        """Read until the text was shown; return everything up to it, and forget that."""
         self.until(text)
         before, _, self.text = self.text.partition(text)
         return before + text
 
     def read(self, seconds: float) -> None:
-        """Read what comes within that time."""
+        """Read the output of the given seconds."""
         try:
             if select.select([self.master], [], [], seconds)[0]:
                 data = self.rest + os.read(self.master, 65536)
@@ -125,7 +125,7 @@ class Terminal:
         os.write(self.master, text.encode())
 
     def end(self) -> int:
-        """Wait for its end; its exit status."""
+        """Wait until the command has ended; return its exit status."""
         OPEN.remove(self.pid)
         give_up = time.monotonic() + TIMEOUT
         while (ended := os.waitpid(self.pid, os.WNOHANG)) == (0, 0):
@@ -136,7 +136,7 @@ class Terminal:
 
 
 def wait(ready: Callable[[], bool], patience: float = TIMEOUT) -> None:
-    """Block until it is so."""
+    """Block until *ready* returns true."""
     give_up = time.monotonic() + patience
     while not ready():
         assert time.monotonic() < give_up

@@ -1,4 +1,4 @@
-"""Waiting until something is so, and waits of the program that go on while something else is done."""
+"""Waiting until something holds, and waiting commands of the program that run meanwhile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tests.support.cli import TIMEOUT, Cli
 
 
 def until(ready: Callable[[], Any], what: str | Callable[[], Any] = "", timeout: float = TIMEOUT) -> Any:
-    """Wait until *ready* gives something, and give that; *what* says what is missing, or looks how things are then."""
+    """Wait until *ready* returns a true value, and return it. *what* names what is missing; it may be a function that
+    describes the state.
+    """
     give_up = time.monotonic() + timeout
     while not (found := ready()):
         assert time.monotonic() < give_up, (what() if callable(what) else what) or ready
@@ -22,28 +24,28 @@ def until(ready: Callable[[], Any], what: str | Callable[[], Any] = "", timeout:
 
 
 def until_asleep(process: Any) -> None:
-    """Wait until a command that waits has looked, and sleeps: it catches the signal that ends it then."""
+    """Wait until a waiting command has looked once and sleeps. From then on it catches the signal that ends it."""
     status = Path(f"/proc/{process.pid}/status")
     until(lambda: int(status.read_text().partition("SigCgt:")[2].split()[0], 16) & 1 << (signal.SIGTERM - 1))
 
 
 def begin(cli: Cli, agent: str, *words: str) -> Any:
-    """A wait that goes on while something else is done."""
+    """Start a waiting command, and leave it running."""
     return cli.start(*(words or ("wait", "--timeout", "60")), "--json", agent=agent)
 
 
 def ended(process: Any, status: int = 0) -> Any:
-    """What it said in the end."""
+    """Wait until the command has ended with the *status*; return its answer."""
     out, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == status, (out, err)
     return json.loads(err if status else out)
 
 
 def nothing(cli: Cli, agent: str) -> None:
-    """Nothing that the agent was not told of waits for it."""
+    """Check that a wait of the agent ends without news."""
     assert cli("wait", "--timeout", "0", agent=agent).status == 14
 
 
 def at_once(note: Callable[[], object]) -> None:
-    """Note that something was told as soon as it is found: who asks has it then."""
+    """Record a note at once, as if the answer had been shown."""
     note()

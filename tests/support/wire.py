@@ -1,4 +1,4 @@
-"""A wire between a client and a PostgreSQL server, to be cut at a chosen moment."""
+"""A wire between a client and a PostgreSQL server that can be cut at a chosen moment."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _TERMINATE = b"X\x00\x00\x00\x04"
 
 
 class Wire:
-    """Forwards connections on a loopback port to a server's socket, until it is told to do otherwise.
+    """Forwards connections from a loopback port to the socket of a server.
 
-    When a client says what `cut` was told, the connection is cut: before the server hears it, or after it answered and
-    before the client hears that; the next ones work again unless *for_good*. As a *pooler* it tells clients another
-    process id than that of the server's process, as poolers do.
+    `cut` cuts the connection when a client sends given bytes: before the server receives them, or after its answer and
+    before the client receives it. Later connections work unless the cut is *for_good*. As a *pooler*, the wire gives
+    clients another process id than that of the server's process, as poolers do.
     """
 
     def __init__(self, path: str, pooler: bool = False) -> None:
@@ -37,20 +37,20 @@ class Wire:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self, at: bytes, after: bool, for_good: bool = False) -> None:
-        """Cut the connection on which this is said next, once those cuts are made that were told before."""
+        """Cut the connection on which these bytes come next, after the cuts that were asked for earlier."""
         self.plans.append((at, after))
         self.for_good = for_good
 
     def hold(self, at: bytes) -> None:
-        """Let whoever says this next stand still before, as if its process was stopped, until it may `go_on`."""
+        """Hold back the next message with these bytes, as if the process had been stopped, until `go_on`."""
         self._hold_at = at
 
     def wait_held(self, patience: float = 60) -> None:
-        """Wait until somebody stands still."""
+        """Wait until a message is held back."""
         assert self._held.wait(patience), "nobody said it"
 
     def go_on(self) -> None:
-        """Let what was held be heard."""
+        """Forward the message that was held back."""
         self._let_go.set()
 
     def mend(self) -> None:
@@ -80,7 +80,7 @@ class Wire:
             threading.Thread(target=self._down, args=[client, server, gate], daemon=True).start()
 
     def _up(self, client: socket.socket, server: socket.socket, gate: threading.Event) -> None:
-        """What the client says."""
+        """Forward from the client to the server."""
         try:
             self._pass_up(client, server, gate)
         except OSError:  # one end is gone
@@ -114,7 +114,7 @@ class Wire:
         _shut(server)
 
     def _down(self, client: socket.socket, server: socket.socket, gate: threading.Event) -> None:
-        """What the server says."""
+        """Forward from the server to the client."""
         while gate.is_set() and (data := _peeked(server, gate)):
             if self.pooler and (at := data.find(_KEY_DATA)) >= 0:
                 data = data[: at + 5] + b"\x00\x00\x00\x01" + data[at + 9 :]
@@ -134,7 +134,7 @@ def _received(end: socket.socket) -> bytes:
 
 
 def _peeked(server: socket.socket, gate: threading.Event) -> bytes:
-    """What the server says next, unless somebody else is to take it."""
+    """Return the next bytes from the server; b"" if the gate is closed, because another thread reads them then."""
     import select
 
     while gate.is_set():

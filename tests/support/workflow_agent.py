@@ -1,4 +1,4 @@
-"""Stands for an agent with a model in a workflow: it does what its instructions say, a turn at a time.
+"""Stands for an agent with a model in a workflow. It carries out its instructions, a turn at a time.
 
 `python workflow_agent.py start|resume`: claims what is ready with `teams`, does it by the task's command, and completes
 it, until nothing is ready. It answers with a line of JSON, as clients do.
@@ -24,7 +24,7 @@ def teams(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def do(task: dict[str, object]) -> None:
-    """Do the task as its command says, with the results of those before it at hand."""
+    """Carry out the command of the task, with the results of the tasks before it at hand."""
     store = opening.from_environment(os.environ)
     before = [get(store, TEAM, key) for key in task["blockedBy"]]  # type: ignore[attr-defined]
     given = runs.write_results(store.root, TEAM, os.environ["TEAMS_AGENT_ID"], before)

@@ -22,7 +22,7 @@ def git(directory: Path, *words: str) -> str:
 
 
 def make_repository(directory: Path, files: dict[str, str | bytes]) -> Path:
-    """A git checkout with these files in one commit."""
+    """Make a git checkout with these files in one commit."""
     directory.mkdir()
     git(directory, "init", "-q", "-b", "main")
     commit(directory, files)
@@ -43,7 +43,7 @@ def put(directory: Path, files: dict[str, str | bytes]) -> None:
 
 
 def write_workflow(directory: Path, front: str, name: str = "small") -> Path:
-    """A workflow file; what *front* does not say of name and description is added."""
+    """Write a workflow file. The name and the description are added if *front* lacks them."""
     directory.mkdir(exist_ok=True)
     path = directory / f"{name}.md"
     head = "" if front.lstrip().startswith("name:") else f"name: {name}\ndescription: Small.\n"
@@ -52,7 +52,7 @@ def write_workflow(directory: Path, front: str, name: str = "small") -> Path:
 
 
 def run(cli: Cli, word: str | Path, *words: str, status: int = 0, directory: Path | None = None) -> dict[str, Any]:
-    """Run a workflow to its end; its document. It has nothing to complain of, and leaves nothing running."""
+    """Run a workflow to its end without warnings or processes left behind; return its document."""
     process = cli.start("run", str(word), "--json", *words, cwd=directory)
     out, err = process.communicate(timeout=LIMIT)
     answer = Answer(words, process.returncode, out, err)
@@ -63,7 +63,7 @@ def run(cli: Cli, word: str | Path, *words: str, status: int = 0, directory: Pat
 
 
 def results(document: dict[str, Any]) -> dict[str, str]:
-    """What came out of each step."""
+    """Return the outcome of each step."""
     return {task["step"]: task.get("result", "") for task in document["tasks"]}
 
 
@@ -72,20 +72,22 @@ def statuses(document: dict[str, Any]) -> dict[str, str]:
 
 
 def left_running(root: Path) -> list[str]:
-    """The command lines of processes that were started on this root and still run, but for those who serve a machine:
-    these may.
+    """Return the command lines of the processes that were started on this root and still run, without those that serve
+    the machine.
     """
     lines = [cmdline for pid, cmdline in processes_of(root).items() if pid != os.getpid()]
     return [line for line in lines if not any(name in line for name in OF_THE_MACHINE)]
 
 
 def nothing_left(root: Path) -> None:
-    """Nothing that was started on this root runs on; what has done its last write or was killed may need a moment."""
+    """Whether nothing that was started on this root still runs. A process in its last write, or one just killed, gets a
+    moment.
+    """
     until(lambda: not left_running(root), "the end of all that was started")
 
 
 def processes_of(root: Path) -> dict[int, str]:
-    """The processes that have this root in their environment, with their command lines."""
+    """Return the processes that have this root in their environment, with their command lines."""
     found = {}
     for place in Path("/proc").iterdir():
         try:

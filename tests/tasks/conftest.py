@@ -1,4 +1,4 @@
-"""The default engine, and what agents are told."""
+"""The default engine for tests of tasks, and what agents are told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assigning: a task is kept for one member, whom the others leave it to, while that member is there."""
+"""Assigning: a task is kept for one member, as long as that member is in the team."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claiming: one owner a task, the best one first, and back into the queue when it is released."""
+"""Claiming: a task has one owner, the best task comes first, and a released one can be claimed again."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_finished_tasks_are_not_claimed(team: Store) -> None:
 
 
 def test_next_is_by_priority_then_by_age(team: Store) -> None:
-    """task-2 is older than task-10; what is blocked or asks for more skills is passed over."""
+    """`--next` passes over tasks that are blocked or need other skills; task-2 is older than task-10."""
     for title, priority in (("a", "low"), ("b", "normal"), ("c", "high"), ("d", "normal"), ("e", "high")):
         add(team, title, priority=priority)
     for number in range(6, 12):
@@ -62,7 +62,7 @@ def test_next_is_by_priority_then_by_age(team: Store) -> None:
 
 
 def test_next_follows_changes(team: Store) -> None:
-    """A priority that was changed counts, and so do tasks that were released or opened again."""
+    """Changed priorities count, and so do tasks that were released or set to pending again."""
     for title in ("a", "b", "c"):
         add(team, title)
     changes.change_task(team, ALPHA, LEA, "3", Edit(priority="high"))
@@ -76,7 +76,9 @@ def test_next_follows_changes(team: Store) -> None:
 
 
 def test_what_was_made_pending_by_hand_is_found_where_nothing_else_is_ready(cli: Cli) -> None:
-    """By its priority, then its number, whatever other tasks say; a file that nobody can read is passed over."""
+    """Tasks that somebody set to pending in their files are claimed by priority and number; damaged files are
+    skipped.
+    """
     add_tasks(cli, *"abcd", "what is pending", "unsaid")
     for number in range(1, 7):
         cli.ok("update-task", str(number), "--status", "cancelled", agent="human")

@@ -1,4 +1,4 @@
-"""A task waits for its blockers, whatever their state; files of others or of an older version are tasks too."""
+"""Dependencies: tasks wait for blockers or are completed after others, also with damaged or old files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.waits import begin, ended
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Cli:
-    """task-2 is blocked by task-1, and task-3 for nothing."""
+    """A team with three tasks; only task-2 is blocked, by task-1."""
     made = make_team(tmp_path / "root", "bob")
     made.ok("create-task", "first", agent="lea")
     made.ok("create-task", "second", "--blocked-by", "1", "--priority", "high", agent="lea")
@@ -28,7 +28,7 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def test_an_unreadable_blocker_blocks_its_task_and_no_other(cli: Cli) -> None:
-    """What is free is claimed; what waits for the damaged task is shown as blocked, everywhere alike."""
+    """A task whose blocker is damaged is shown as blocked by every command; other tasks are claimed."""
     (cli.root / "tasks/alpha/task-1.json").write_text("{")
     assert cli("claim-task", "--next", "--json", agent="bob").json["id"] == "task-3"
     refused = cli("claim-task", "2", "--json", agent="bob")
@@ -41,7 +41,7 @@ def test_an_unreadable_blocker_blocks_its_task_and_no_other(cli: Cli) -> None:
 
 
 def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) -> None:
-    """Its owner is told when it can be; a circle is refused, whichever way the tasks wait."""
+    """An owner is told when its task can be completed; tasks in a circle are refused."""
     cli = make_team(tmp_path / "root", "bob", "ann")
     add_tasks(cli, "one")
     made = cli.ok(
@@ -76,7 +76,9 @@ def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) ->
 
 
 def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path) -> None:
-    """But not if one of them failed, nor beyond a message for its owner."""
+    """The wait ends early if one of the earlier tasks fails, or if its owner is asked for something. The message is
+    shown, and the result is kept for the repeated command. Mere information does not end the wait.
+    """
     cli = make_team(tmp_path / "root", "bob", "mia")
     for title in ("one", "two"):
         cli.ok("create-task", title, agent="lea")

@@ -1,4 +1,4 @@
-"""Texts once: rules for all, more of a description, notes, results amended, many tasks from one file."""
+"""Editing: rules of the team, descriptions, notes, and many tasks from one file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.tasks.conftest import told
 
 
 def test_the_rules_are_said_once(cli: Cli) -> None:
-    """To who is there when they are set, and to who joins; the first brief has them, and no other."""
+    """Members are told new rules, and new members are told them on joining and in their first brief."""
     rules = "Write tests first.\nCommit small."
     assert cli.ok("set", "rules", "-", agent="lea", stdin=rules.encode())["value"] == rules
     for name in ("bob", "mia"):
@@ -82,7 +82,7 @@ MANY = [
 
 
 def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
-    """With what they wait for, in any order; in YAML or JSON, alone or under `tasks`, in a file or piped in."""
+    """A list of tasks is YAML or JSON, in a file or standard input; blockers may come after their tasks."""
     add_tasks(cli, "there already")
     made = cli.ok("create-task", "--from", "-", agent="lea", stdin=json.dumps(MANY).encode())
     assert [(task["id"], task["title"], task["blockedBy"]) for task in made] == [

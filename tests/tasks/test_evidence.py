@@ -1,4 +1,4 @@
-"""Files that are handed in with a task: kept as they were, shown again to whoever looks, and not too many."""
+"""Files that are handed in with a task: kept unchanged, shown to whoever asks, and limited in number."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PICTURE = bytes(range(256))
 
 @pytest.fixture
 def cli(cli: Cli, tmp_path: Path) -> Cli:
-    """Bob handed in a report and a picture, and both files are gone."""
+    """A team in which bob handed in a report and a picture, and both original files are gone."""
     in_progress(cli, "bob", "t")
     for name, content in (("report.txt", REPORT), ("picture.png", PICTURE)):
         (tmp_path / name).write_bytes(content)

@@ -1,4 +1,4 @@
-"""A task that its owner gave back, saying why: the leader hears of it, and it is left to others for a while."""
+"""Tasks released with a reason: the leader hears of it, and others are offered the task first."""
 
 from __future__ import annotations
 

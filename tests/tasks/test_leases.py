@@ -1,4 +1,4 @@
-"""A claim lasts as long as its owner is heard from; then the task is free, and whoever comes late is told so."""
+"""Leases: a claim lasts while its owner gives signs of life; after that a late owner is told so."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEA, BOB, MIA = Caller("lea"), Caller("bob"), Caller("mia")
 
 @pytest.fixture
 def team(team: Store) -> Store:
-    """A team with a task that bob has in progress, and a free one."""
+    """A team in which bob has task-1 in progress, and task-2 is free."""
     joining.join(team, ALPHA, MIA)
     for title in ("one", "two"):
         tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title=title, created_at=""))
@@ -45,14 +45,14 @@ def seen(store: Store, task: str = "1") -> Task:
 
 
 def lapse(store: Store, clock: FakeClock) -> None:
-    """Let leases end, and then the grace period that begins when somebody looks."""
+    """Let the leases end, and then the grace period, which begins when somebody looks."""
     clock.advance(901)
     claims.release_lost(store, teams.get(store, ALPHA))
     clock.advance(121)
 
 
 def told(store: Store, caller: Caller = LEA) -> list[str]:
-    """What the caller was told of claims that are over."""
+    """The notices that the caller got, which here are about claims that ended."""
     found = reading.read(store, ALPHA, caller, Selection(handled=True), [])
     return [message["message"] for message in found if message["type"] == "notice"]
 
@@ -87,7 +87,7 @@ def test_the_leader_is_told_once(team: Store, clock: FakeClock) -> None:
 
 
 def test_owner_and_leader_are_asked_when_a_lease_ends(team: Store, clock: FakeClock) -> None:
-    """A sign of life in the grace period keeps the task, and what was asked is handled."""
+    """A sign of life in the grace period keeps the task, and handles what was asked."""
     clock.advance(901)
     with pytest.raises(TaskClaimed, match="is silent; the task is released in 2 min"):
         claims.claim(team, ALPHA, MIA, "1")
@@ -103,7 +103,7 @@ def test_owner_and_leader_are_asked_when_a_lease_ends(team: Store, clock: FakeCl
 
 
 def test_an_older_version_ends_the_grace_period_by_its_renewal(team: Store, clock: FakeClock) -> None:
-    """It keeps the field that it does not know: that says nothing of another lease."""
+    """A renewal by an older version counts, although it leaves the end of the grace period in the record."""
     clock.advance(901)
     task = seen(team)
     renewed = leases.with_full_lease(team, teams.get(team, ALPHA), task).having(grace_until=task.grace_until)
@@ -113,7 +113,7 @@ def test_an_older_version_ends_the_grace_period_by_its_renewal(team: Store, cloc
 
 
 def test_a_heartbeat_renews_all_of_ones_leases(team: Store, clock: FakeClock) -> None:
-    """Or that of one task."""
+    """A heartbeat renews all leases of an agent, or only that of the task that it names."""
     claims.claim(team, ALPHA, BOB, "2")
     for _ in range(4):
         clock.advance(600)
@@ -147,7 +147,7 @@ def test_the_old_owner_is_refused(team: Store, clock: FakeClock) -> None:
 
 
 def test_fencing_tells_two_claims_of_one_agent_apart(team: Store, clock: FakeClock) -> None:
-    """A worker that slept through its lease, and whose agent claimed anew, changes nothing under the old number."""
+    """The number of an earlier claim is refused even if the same agent has claimed the task again."""
     lapse(team, clock)
     assert claims.claim(team, ALPHA, BOB, "1").claim == 2
     with pytest.raises(StaleClaim):
@@ -157,7 +157,7 @@ def test_fencing_tells_two_claims_of_one_agent_apart(team: Store, clock: FakeClo
 
 
 def test_the_wall_clock_decides_nothing(team: Store, clock: FakeClock) -> None:
-    """It may be set back or forth: the lease runs by the steady one, and ends when the machine starts anew."""
+    """A lease is measured by the steady clock, and ends when the machine restarts."""
     clock.wall = clock.wall.replace(year=2040)
     assert seen(team).owner == "bob"
     clock.wall = clock.wall.replace(year=2020)

@@ -1,4 +1,4 @@
-"""Signs of life: whatever an agent does keeps its tasks, and who loses one is told, as is who takes it over."""
+"""Signs of life keep an agent's tasks; whoever loses a task or takes it over is told so."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ LONG_AGO = "2020-01-01T00:00:00.000Z"
 
 
 def silent(cli: Cli, left: float = -1.0, since: str = LONG_AGO) -> None:
-    """Have nothing been heard of bob since then, and the lease of task-1 end in so many seconds."""
+    """Let bob have been silent since then, and the lease of task-1 end in *left* seconds."""
     store = cli.store()
     task, revision = store.get("alpha", TASK, "task-1")
     until = round(store.steady()[1] + left, 3)
@@ -101,7 +101,7 @@ def tree(tmp_path: Path) -> Path:
 def test_a_file_that_changes_in_its_worktree_is_a_sign_of_life(
     cli: Cli, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Looked for only once the lease has ended; and what was left there is told to who takes it over."""
+    """A changed file renews a lease that has ended; the next owner is shown uncommitted files."""
     monkeypatch.chdir(tree)
     cli.ok("claim-task", "1", agent="bob")
     now = rfc3339(cli.store().now())

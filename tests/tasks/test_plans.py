@@ -25,7 +25,7 @@ LEA, BOB, MIA, HUMAN = Caller("lea"), Caller("bob"), Caller("mia"), Caller("huma
 
 @pytest.fixture
 def team(team: Store) -> Store:
-    """A team with a task that asks for a plan, in progress by bob."""
+    """A team in which bob has a task in progress that requires a plan."""
     joining.join(team, ALPHA, MIA)
     tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at="", plan_required=True))
     claims.claim(team, ALPHA, BOB, "1")

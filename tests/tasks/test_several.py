@@ -1,4 +1,4 @@
-"""`update-task 7,8` changes several tasks, all or none; `agree` is for the owners of tasks that meet."""
+"""`update-task 7,8` changes all of several tasks or none; `agree` is for the owners of tasks that meet."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli
 
 
 def test_two_owners_agree_with_a_command_each(tmp_path: Path) -> None:
-    """The other is asked, with the command to confirm; another text is a new version, which takes a new word."""
+    """The other owner is asked, with the command that confirms; a new text must be confirmed again."""
     cli = make_team(tmp_path / "root", "bob", "mia", "tom")
     add_tasks(cli, "one")
     cli.ok("create-task", "two", "--agree-with", "1", agent="lea")

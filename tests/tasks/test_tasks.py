@@ -1,4 +1,4 @@
-"""Tasks: what is created and edited, what waits for what, and which move leads where."""
+"""Tasks: creating and editing them, blockers, and the allowed changes of their status."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ MOVES = {
 
 
 def test_moves(team: Store) -> None:
-    """Every move that the contract names is made by whoever may; every other is refused and changes nothing."""
+    """A change of status that `MOVES` allows is made; any other is refused and changes nothing."""
     number = 0
     for before, moves in MOVES.items():
         for after, status in moves.items():
@@ -94,7 +94,7 @@ def test_several_changes_are_one(team: Store) -> None:
 
 
 def test_a_task_waits_for_all_its_blockers(team: Store) -> None:
-    """They stay recorded after they complete; what ends otherwise goes on blocking; one that comes later holds up the
+    """Completed blockers stay recorded, failed and cancelled ones go on blocking, and a later one delays the
     completion.
     """
     add(team, "a", "b")

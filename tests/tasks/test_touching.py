@@ -1,4 +1,4 @@
-"""What tasks touch: patterns of files, and tasks that touch what nobody else has in progress first."""
+"""The files that tasks touch: patterns, and tasks that meet no task in progress come first."""
 
 from __future__ import annotations
 

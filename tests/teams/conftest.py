@@ -1,4 +1,4 @@
-"""Rules are tried on the default engine."""
+"""The default engine, for tests of teams."""
 
 from tests.support.one_engine import store
 

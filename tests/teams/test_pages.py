@@ -1,4 +1,4 @@
-"""Pages: what the team shares, version by version; who has not looked is told of them once."""
+"""Pages: texts that the team shares, with versions; members that have not seen a page are told of it once."""
 
 from __future__ import annotations
 

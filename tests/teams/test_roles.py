@@ -1,4 +1,4 @@
-"""Who may do what: the table of roles, roles of a team, of a user and of OpenCode, and who has to be asked."""
+"""Who may do what: the table of roles, roles of teams, of the user and of OpenCode, and asking the person."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ NAMES = {"leader": "lea", "member": "bob", "task-manager": "mia", "human": "huma
 
 
 def workplace() -> FileStore:
-    """A team with one of each role, and cal, another member.
+    """A team with one member of each role, and cal, another member.
 
-    task-1 is cal's, task-2 bob's and task-3 mia's; task-4 is free; task-5 is cal's and completed, task-6 bob's and
-    completed. plan-1 is cal's. lea asked bob (shutdown-1), and human asked mia (shutdown-2). Everybody has a message;
-    msg-1 to msg-5 told of what was completed, proposed and asked.
+    task-1 is cal's, task-2 bob's and task-3 mia's; task-4 is free; task-5 (cal's) and task-6 (bob's) are completed.
+    plan-1 is cal's. lea asked bob to shut down (shutdown-1), and human asked mia (shutdown-2). cal has sent a message
+    to everybody; msg-1 to msg-5 are notices.
     """
     store = new_store()
     joining.spawn_team(store, ALPHA, Caller("lea"))
@@ -150,7 +150,7 @@ def test_the_environment_does_not_change_the_role_of_a_member(cli: Cli) -> None:
 
 
 def test_an_unknown_type_is_a_specialty(tmp_path: Path) -> None:
-    """It makes a team-member that keeps the word, which counts as a skill."""
+    """A type that is no role counts as a skill of the agent, which joins as a team-member."""
     cli = make_team(tmp_path / "root")
     add_tasks(cli, "t", require=["rust"])
     joined = json.loads(cli("join-team", "--json", agent="ron", TEAMS_AGENT_TYPE="rust").stdout)
@@ -200,7 +200,7 @@ DECISIONS = [
 
 
 def test_deny_beats_ask_beats_allow() -> None:
-    """The nearest word on the role counts, and of the team's and the user's the stronger."""
+    """The user's rule nearest to the role counts, or the team's if that is stricter."""
     for rules, scout, decision in DECISIONS:
         store = new_store()
         joining.spawn_team(store, ALPHA, Caller("lea"))

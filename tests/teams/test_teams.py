@@ -1,4 +1,4 @@
-"""Teams: made, joined, left, handed over, closed, opened again, and removed once they are old."""
+"""Teams: making, joining, leaving, handing over, closing and opening them again, and removing old ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEA, BOB = Caller("lea"), Caller("bob")
 
 
 def test_aliases_go_round_and_are_never_given_twice(team: Store) -> None:
-    """agentA … agentZ, agentA1 … agentZ1, agentA2 …; a name that somebody chose is passed over."""
+    """Names go from agentA to agentZ, then from agentA1; a name that somebody chose is skipped."""
     joining.join(team, ALPHA, Caller("AGENTb"))
     given = [joining.join(team, ALPHA, None)[0].agent_id for _ in range(3)]
     assert given == ["agentA", "agentC", "agentD"]
@@ -40,7 +40,7 @@ def test_aliases_go_round_and_are_never_given_twice(team: Store) -> None:
 
 
 def test_who_left_may_come_back_in_another_role(team: Store) -> None:
-    """A name is of one agent: nobody else gets it, and it has nothing of before in progress."""
+    """A name stays reserved for the agent that left with it, which has lost its task when it comes back."""
     tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
     claims.claim(team, ALPHA, BOB, "1")
     assert joining.leave(team, ALPHA, BOB) == ["task-1"]
@@ -67,7 +67,7 @@ def test_the_leader_does_not_leave_before_it_handed_over(team: Store) -> None:
 
 
 def test_a_closed_team_is_read_and_not_changed(tmp_path: Path) -> None:
-    """Closing deletes nothing; opening it again brings all of it back."""
+    """Closing a team deletes nothing, and after opening it again its messages are there."""
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "t")
     cli.ok("send-message", "bob", "hi", agent="lea")
@@ -86,7 +86,7 @@ def test_a_closed_team_is_read_and_not_changed(tmp_path: Path) -> None:
 
 
 def test_closing_names_the_tasks_that_nobody_did(tmp_path: Path) -> None:
-    """Where one is in progress it is refused, or by force leaves that to its owner."""
+    """Closing is refused while a task is in progress; with `--force` the task stays with its owner."""
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "one", "two", "three", "four")
     cli.ok("update-task", "1", "--status", "cancelled", agent="human")
@@ -115,7 +115,7 @@ def test_the_only_team_need_not_be_named(tmp_path: Path) -> None:
 
 
 def test_of_several_teams_a_member_means_its_own(tmp_path: Path) -> None:
-    """So that what an answer says is next can be pasted; who is in both has to say which."""
+    """A member of one team need not name it, so that `next:` can be pasted; a member of two has to."""
     cli = make_team(tmp_path / "root")
     cli.ok("spawn-team", "beta", agent="mia")
     answer = cli("join-team", "beta", agent="bob", team="")
@@ -178,7 +178,7 @@ def team_names(cli: Cli) -> set[str]:
 
 
 def test_only_closed_teams_of_that_age_are_removed_and_only_after_a_yes(cli: Cli) -> None:
-    """Nothing of them is left, and the name is free."""
+    """No file of a removed team is left, and its name can be used again."""
     made(cli, "old")
     made(cli, "going-on", closed=False)
     assert cli.ok("prune", "--yes", agent="lea") == []
@@ -207,7 +207,7 @@ def test_who_does_not_lead_a_team_removes_nothing(cli: Cli) -> None:
 
 
 def test_a_person_without_a_name_gets_one_from_each_answer(cli: Cli) -> None:
-    """From errors, from `whoami`, which also names the data directory, and in the commands to paste."""
+    """Errors, `whoami` and commands to paste tell a person that its name is `human`."""
     made(cli, "old", closed=False)
     for words in ("sent", "interject bob hi", "stop-agent bob", "worktree merge bob", "close-team --force"):
         refused = cli(*words.split(), agent="")
@@ -219,7 +219,7 @@ def test_a_person_without_a_name_gets_one_from_each_answer(cli: Cli) -> None:
 
 
 def test_a_copy_names_commands_that_work(cli: Cli, tmp_path: Path) -> None:
-    """While the team is at work, and for the other store."""
+    """Copying a team is refused while a task is in progress; a copy names the command to continue with."""
     made(cli, "old", closed=False)
     cli.ok("create-task", "x", agent="lea", team="old")
     cli.ok("claim-task", "1", agent="bob", team="old")
@@ -237,7 +237,7 @@ def test_a_copy_names_commands_that_work(cli: Cli, tmp_path: Path) -> None:
     ["max_depth", "max_broadcasts_per_agent", "max_shadows", "max_resumes_per_hour", "budget"],
 )
 def test_a_setting_that_counts_is_a_whole_number(cli: Cli, key: str) -> None:
-    """A time may have a fraction, and the user's file of an older version, of which the whole part counts."""
+    """Times may have fractions; older configurations may, too, and their whole part counts."""
     made(cli, "old", closed=False)
     (cli.root / "config.json").write_text(json.dumps({"settings": {key: 2.5}}))
     assert cli.ok("spawn-team", "new", agent="zoe", team="new")["settings"][key] == 2

@@ -1,4 +1,4 @@
-"""Rules are tried on the default engine."""
+"""The default engine, for tests of views."""
 
 from __future__ import annotations
 

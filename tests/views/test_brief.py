@@ -15,7 +15,7 @@ DECIDE = "teams approve-plan {0}, or teams approve-plan {0} --note TEXT, or team
 
 
 def after(cli: Cli, agent: str, *words: str, by: str | None = None) -> str:
-    """The next command of the agent after a command, of its own unless said."""
+    """The next command of *agent*, once the command *words* was run by *by*, or by *agent* itself."""
     if words:
         cli.ok(*words, agent=by or agent)
     step: str = cli.ok("brief", agent=agent)["next"]

@@ -1,4 +1,4 @@
-"""The course of the work: what is told of it, and what is not where there is no basis."""
+"""The course of the work: its counts, its pace, its estimate, and why there is no estimate."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ago(minutes: float) -> str:
 
 
 def task(number: int, status: str = "pending", *after: int, ended: float | None = None, took: float = 2) -> Task:
-    """A task that waits for others; one that *ended* so many minutes ago, after it was worked on for a while."""
+    """A task that waits for *after*; if it *ended* that long ago, it was worked on for *took* minutes."""
     return Task(
         id=f"task-{number}",
         team_name="alpha",
@@ -72,7 +72,7 @@ def test_the_estimate_says_how_sure_it_is_and_what_it_stands_on() -> None:
     )
 )
 def test_whatever_waits_for_whatever_the_sums_are_right(drawn: list[tuple[str, list[int]]]) -> None:
-    """Also with circles, which files edited by hand may have, and with tasks that are not there."""
+    """Files edited by hand may have circles, and blockers that do not exist."""
     tasks = [task(number, status, *after) for number, (status, after) in enumerate(drawn, 1)]
     found, graph = told(*tasks), Graph(tasks)
     assert found["total"] == sum(found[key] for key in ("done", "inProgress", "ready", "blocked", "failed"))

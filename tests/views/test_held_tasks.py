@@ -1,4 +1,4 @@
-"""Who waits for a task is told once of the one that it has, if nothing holds that up."""
+"""An agent that waits for a task is told once of the task that it has, if nothing holds that task up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cli(cli: Cli) -> Cli:
 
 
 def for_work(cli: Cli, agent: str = "bob") -> dict[str, Any]:
-    """What ends the wait of who wants a task; nothing if it is in vain."""
+    """The answer to a wait for a task, or nothing if the wait is in vain."""
     answer = cli("wait", "--claim", "--timeout", "0", "--json", agent=agent)
     assert answer.status in (0, 14)
     found: dict[str, Any] = answer.json if answer.status == 0 else {}

@@ -1,4 +1,4 @@
-"""Waiting with nothing to do: the task that comes is taken with that, and what goes well calls no leader."""
+"""Waiting with nothing to do: a wait claims the task that ends it, and calls no leader if all is well."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.waits import begin, ended, until, until_asleep
 
 
 def test_a_wait_takes_the_task_that_ends_it(cli: Cli) -> None:
-    """Mail comes with it; where another was faster it waits on."""
+    """A wait with `--claim` also shows the results of blockers, and mail that has come."""
     waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")
     add_tasks(cli, "one")
     add_tasks(cli, "two", blocked_by=["task-1"])
@@ -45,7 +45,7 @@ def test_nobody_waits_for_a_task_that_is_assigned_to_itself(cli: Cli) -> None:
 
 
 def test_a_question_comes_before_the_next_task(cli: Cli) -> None:
-    """Others wait for its answer; mail that one may answer comes with the task."""
+    """While a question is open, `--claim` claims nothing; mail comes together with a task."""
     cli.ok("set", "broadcast", "agents", agent="lea")
     cli.ok("ask-others", "which?", "--to", "bob", "--no-wait", agent="mia")
     add_tasks(cli, "one")
@@ -71,7 +71,7 @@ def test_who_takes_a_task_hears_what_came_of_the_work_of_others(cli: Cli) -> Non
 
 
 def test_who_ends_a_task_takes_the_next_with_that(cli: Cli) -> None:
-    """Asked again it has that one, and no other; where nothing is ready it is told how to wait."""
+    """With `--next` the end of a task claims another one; repeating the command shows the same one."""
     add_tasks(cli, "one", "two", "three")
     cli.ok("claim-task", "1", agent="bob")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Who lost a task is told so, once, and who has it then."""
+"""Members hear once that they lost a task and who has it, and that a task assigned to them is ready."""
 
 from __future__ import annotations
 

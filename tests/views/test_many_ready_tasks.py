@@ -1,4 +1,4 @@
-"""Waiting for work where much is ready: no more is looked at than it takes to tell of it, and nothing is told twice."""
+"""Waiting when many tasks are ready: only the first are read, and no agent is told of one twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEEN = 10
 
 @pytest.fixture
 def cli(cli: Cli) -> Cli:
-    """A team in which bob was told that many tasks are ready, and took none."""
+    """A team in which bob was told that many tasks are ready, and claimed none."""
     add_tasks(cli, *(f"number {number}" for number in range(MANY)))
     assert told(cli) == f"task-1 is ready: number 0 (and at least {SEEN} more)"
     nothing(cli, "bob")

@@ -1,4 +1,4 @@
-"""Answers that save commands: a thing is said once, and a step is offered only where it brings something."""
+"""Answers that save commands: a thing is said once, and a next step is offered only if it is of use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPLETE = "next: teams update-task task-1 --status completed --result RESULT --
     ],
 )
 def test_a_reply_is_offered_where_an_answer_is_expected(cli: Cli, sender: str, body: str, is_expected: bool) -> None:
-    """It is offered for questions, requests and orders. After other mail the answer names the work that follows."""
+    """After mail that expects no answer, `next:` names the work that follows."""
     in_progress(cli, "bob", "one")
     cli.ok("send-message", "bob", body, agent=sender)
     assert ("(teams reply msg-1 TEXT)" in cli("get-tasks", agent="bob").stderr) == is_expected
@@ -36,7 +36,7 @@ def test_a_reply_is_offered_where_an_answer_is_expected(cli: Cli, sender: str, b
 
 
 def test_the_rules_of_leases_and_checks_are_explained_once(cli: Cli) -> None:
-    """They are explained again to an agent that joins again, and when the length of leases has changed."""
+    """An agent that joins again gets both explanations again; a new length of leases is explained, too."""
     add_tasks(cli, "one", "two", "three", "four", check="true")
 
     def claimed(number: str) -> tuple[bool, bool]:
@@ -72,7 +72,7 @@ def test_who_comes_back_is_shown_its_task_once(cli: Cli) -> None:
 
 
 def test_a_task_is_shown_with_its_text_what_it_blocks_and_what_blocked_it(cli: Cli) -> None:
-    """Its text to who claims it by its id, and met no more than that, maybe; whoever wrote the text knows it."""
+    """An agent that claims a task by its id is shown its text, and later the results of its blockers."""
     add_tasks(cli, "one")
     add_tasks(cli, "two", "three", blocked_by=["task-1"])
     assert "blocks: task-2, task-3\n" in cli("show-task", "1").stdout

@@ -1,4 +1,4 @@
-"""What a leader hears of a member that says nothing while most of the work waits for it."""
+"""What leaders hear of silent, idle and expected members while work waits for them; reminders of mail."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOLD = "task-1 blocks 3 tasks; its owner bob has been silent for 4 min; the clai
 
 
 def told(team: Store, completed: int | None = None) -> list[str]:
-    """What the leader hears now, also if it waits for so many *completed* tasks."""
+    """What the leader hears now, while it waits to be needed, and for *completed* tasks if that is given."""
     try:
         found = concerns.wait(team, ALPHA, LEA, 0, at_once, wanted=Wanted(needed=True, completed=completed))
     except WaitRanOut:
@@ -36,7 +36,7 @@ def told(team: Store, completed: int | None = None) -> list[str]:
 
 @pytest.fixture
 def silence(store: Store) -> Callable[..., Store]:
-    """A team whose tasks wait for others as is said; bob has the first, and leases last so many seconds."""
+    """A function that makes a team with tasks that wait for *blockers*, in which bob has task-1."""
 
     def begin(blockers: list[list[str]], *, lease: int = 300, members: tuple[Caller, ...] = (BOB, MIA)) -> Store:
         joining.spawn_team(store, ALPHA, LEA)
@@ -83,7 +83,7 @@ def test_it_hears_once_of_a_member_that_is_lost_without_a_task(silence: Callable
 
 
 def reminded(store: Store) -> str:
-    """The line for bob, noted as told when it is out."""
+    """The reminder that bob gets, which is noted as told."""
     return reminder(store, teams.get(store, ALPHA), "bob", lambda note: note()).text
 
 
@@ -93,7 +93,7 @@ def to_mia(store: Store, count: int) -> None:
 
 
 def test_mail_is_told_of_also_behind_many_messages_for_others(team: Store) -> None:
-    """Of a few the envelopes are looked at; of more the inbox is asked, and how far that was is noted."""
+    """How far the messages were looked through is noted only if there were many."""
     joining.join(team, ALPHA, Caller("mia"))
     to_mia(team, 5)
     assert reminded(team) == ""

@@ -1,4 +1,4 @@
-"""Those who wait for work take turns at what is ready; where one takes longer than its turn, one of them is told."""
+"""Agents that wait take turns at a ready task; if one is slower than its turn, only one is told."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BOB, MIA = Caller("bob"), Caller("mia")
 
 
 class Slow(FileStore):
-    """A store in which something else happens before it is noted what an agent is told of, and behind that."""
+    """A store that calls a function before it notes what an agent is told of, and another one after."""
 
     before_noting: Callable[[], Any] | None = None
     when_noted: Callable[[], Any] | None = None
@@ -44,7 +44,7 @@ def told(found: dict[str, Any]) -> list[str]:
 
 
 def two_that_wait(cli: Cli) -> tuple[FakeClock, Slow, Lookout, Lookout]:
-    """Both wait, and a task is ready that mia leaves to bob for a moment."""
+    """Have bob and mia wait, and a task be ready that mia leaves to bob for a moment."""
     clock = FakeClock()
     clock.wall = datetime.now(UTC)  # when they were heard of
     slow = Slow(str(cli.root), clock)

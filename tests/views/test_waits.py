@@ -1,4 +1,4 @@
-"""Waiting for anything that concerns one, for one of several things, and for a task to claim."""
+"""Waiting for anything that concerns an agent, for one of several things, and for a task to claim."""
 
 from __future__ import annotations
 

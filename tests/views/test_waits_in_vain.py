@@ -1,4 +1,4 @@
-"""What is said to who waited in vain: how the work stands, what was waited for, or that all is done."""
+"""What an agent is told that waited in vain: how the work stands, what it waited for, or that all is done."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
 
 
 def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:
-    """What is said of how that stands which did not come."""
+    """What a wait in vain says about how things stand, with each time replaced by T."""
     answer = cli("wait", *words, "--timeout", "0", agent=agent)
     assert answer.status == 14
     said = re.fullmatch(r"teams: timed out .*\n  (.*)Wait longer, or look: teams brief\n", answer.stderr)
@@ -90,7 +90,7 @@ DONE = "all tasks are settled: you are done\n"
 
 
 def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
-    """Of members and of the leader, whatever they wait for; no answer tells to wait any more."""
+    """The waits of leader and members end, whatever they wait for, and no later answer says to wait."""
     cli.ok("join-team", agent="tom")
     in_progress(cli, "bob", "one")
     kinds = {"mia": ("--claim",), "tom": ("--ready",), "lea": ("--needed",)}

@@ -1,4 +1,4 @@
-"""The line `next:` behind answers in words: a whole team's work by following it alone."""
+"""The line `next:` in answers: by following it alone, a team does all of its work."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_who_joins_a_closed_team_hears_who_closed_it_and_what_it_came_to(cli: Cl
 
 
 def test_who_waits_for_the_next_task_hears_of_the_end_of_the_team_in_its_answer(cli: Cli) -> None:
-    """It is no refusal: what is said is done. In JSON it stands beside the document."""
+    """A completion that waits for the next task succeeds, and its answer says that the team was closed."""
     cli.ok("create-task", "one", agent="lea")
     cli.ok("create-task", "not for bob", "--require", "rust", agent="lea")
     cli.ok("claim-task", "1", agent="bob")
@@ -36,7 +36,7 @@ def test_who_waits_for_the_next_task_hears_of_the_end_of_the_team_in_its_answer(
 
 
 def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None:
-    """In words as in JSON; where none comes in time it is told to wait on, and the plan is proposed all the same."""
+    """If no decision comes in time, the plan is proposed nevertheless, and `next:` says to wait."""
     cli.ok("create-task", "one", "--plan-required", agent="lea")
     said = cli("claim-task", "1", agent="bob").stdout
     assert said.endswith("\nnext: teams propose-plan TEXT --task task-1 --wait 540\n")
@@ -112,7 +112,7 @@ def test_the_note_of_an_approval_is_shown_whole_and_names_no_step_once_the_task_
 
 
 def test_an_approved_plan_holds_for_who_takes_the_task_over(cli: Cli) -> None:
-    """The new owner is shown it, once, with what its approval said; the one before only that there is one."""
+    """A new owner is shown the plan and the note of its approval; its author is only reminded of it."""
     cli.ok("create-task", "one", "--plan-required", agent="lea")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("propose-plan", "first this\nthen that", "--task", "1", agent="bob")

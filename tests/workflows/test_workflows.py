@@ -1,4 +1,4 @@
-"""Workflow files: what is refused, how they are found, and each shipped one on a small repository."""
+"""Workflow files: what is refused, how they are listed, and each shipped one on a small repository."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_short_file_that_stands_for_millions_of_values_is_refused(cli: Cli, tm
 
 
 def test_what_is_no_regular_file_is_no_workflow(cli: Cli, tmp_path: Path) -> None:
-    """A pipe that nobody writes to would keep us waiting for ever."""
+    """Reading a pipe that nobody writes to would never end."""
     os.mkfifo(tmp_path / "pipe.md")
     (tmp_path / "device.md").symlink_to("/dev/zero")
     for name in ("pipe.md", "device.md"):

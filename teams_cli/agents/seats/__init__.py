@@ -1,10 +1,14 @@
-"""Seats: clients that people sit in front of, as members of a team; their states, and how they are woken."""
+"""Seats: clients that people sit in front of, as members of a team; the states of these clients, and how they are
+woken.
+"""
 
 import os
 
 
 def terminals_directory(root: str) -> str:
-    """Return the directory of this machine's terminals. It exists once a client in a terminal has joined."""
+    """Return the directory with data about the terminals of this machine. It exists once a client in a terminal has
+    joined.
+    """
     return f"{root}/terminals"
 
 

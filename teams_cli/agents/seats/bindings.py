@@ -1,8 +1,8 @@
 """Find the member in whose terminal a process runs, from small files of this machine, by process and thread id.
 
-The environment does not say which member it is. `teams` did not start the client, and Codex has one daemon for all
-terminals, which runs their tools in the environment of the first. Hooks and commands ask here before anything else is
-loaded, so this module imports almost nothing.
+The environment does not name the member, because `teams` did not start the client. Besides, Codex has one daemon for
+all terminals, which runs the tools of all of them in the environment of the first terminal. Hooks and commands ask this
+module before anything else is loaded, so it imports almost nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAX_ANCESTORS = 32
 
 
 class Binding:
-    """The team and the name of the member that a client is, and its *token* if the team requires tokens."""
+    """The member that a client is: its team, its name, and its *token* if the team requires tokens."""
 
     def __init__(self, team: str, agent: str, token: str = "") -> None:
         self.team = team
@@ -55,7 +55,9 @@ def of_process(root: str, pid: int) -> Binding | None:
 
 def of_this_process(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
     """Return the member in whose terminal this process runs. None if there is no such member, or if this process is a
-    fork that answers a question. If the environment names a member (*is_named*), only a Codex thread counts.
+    fork that answers a question. *is_named* says that the environment names a member. Then this function returns a
+    member only if the process belongs to a Codex thread, because the environment of such a process may be that of
+    another terminal.
     """
     if environ.get("TEAMS_SHADOW"):
         return None
@@ -73,7 +75,7 @@ def of_nearest_client(root: str, pid: int) -> Binding | None:
 
 
 def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
-    """Return the nearest process that joined, from *pid* upward, with its member; None if there is none."""
+    """Return the id of the nearest process that joined, from *pid* upward, and its member; None if there is none."""
     for ancestor in _with_ancestors(pid):
         if binding := of_process(root, ancestor):
             return ancestor, binding
@@ -81,8 +83,8 @@ def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
 
 
 def nearest_client(pid: int) -> int:
-    """Return the nearest process, from *pid* upward, that is neither a shell nor a server of OpenCode; 0 if there is
-    none. The process need not have joined.
+    """Return the id of the nearest process, from *pid* upward, that is neither a shell nor a server of OpenCode; 0 if
+    there is none. The process need not have joined.
     """
     for ancestor in _with_ancestors(pid):
         if name_of(ancestor) not in _SHELLS and not _OPENCODE_SERVER.issubset(_command_line(ancestor)):
@@ -91,7 +93,8 @@ def nearest_client(pid: int) -> int:
 
 
 def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | None:
-    """Return the member whose client started the process *client*; None if *client* is independent.
+    """Return the member whose client started *client*, the process id of another client. None if *client* is
+    independent.
 
     A client that a background program of `teams` started, such as a keeper, is independent, and so is Codex's daemon.
     """
@@ -111,7 +114,9 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
 
 
 def has_another_client(root: str, binding: Binding, client: int) -> bool:
-    """Whether the member of *binding* has another client than the process *client*. False if *client* itself joined."""
+    """If the process *client* has not joined, return whether another process is a client of the member of *binding*. If
+    *client* has joined, return False.
+    """
     if of_process(root, client):
         return False
     for pid in _joined_pids(root):
@@ -122,12 +127,12 @@ def has_another_client(root: str, binding: Binding, client: int) -> bool:
 
 
 def is_below(pid: int, word: bytes) -> bool:
-    """Whether the process *pid*, or a process above it, has *word* in its command line."""
+    """Whether the command line of the process *pid*, or of a process above it, contains *word*."""
     return any(word in _command_line(ancestor) for ancestor in _with_ancestors(pid))
 
 
 def _with_ancestors(pid: int) -> Iterator[int]:
-    """Yield *pid*, the process id of its parent, and so on."""
+    """Yield *pid*, the process id of its parent, and so on upward."""
     for _ in range(_MAX_ANCESTORS):
         if pid <= 1:
             return
@@ -140,7 +145,7 @@ def _command_line(pid: int) -> list[bytes]:
 
 
 def _joined_pids(root: str) -> list[int]:
-    """Return the ids of the processes that joined, including those that have ended unnoticed."""
+    """Return the ids of the processes that joined, including processes that have ended unnoticed."""
     try:
         return [int(name) for name in os.listdir(f"{terminals_directory(root)}/processes") if name.isdigit()]
     except OSError:
@@ -169,8 +174,8 @@ def stat_of(pid: int) -> tuple[str, int]:
 
 
 def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
-    """Record which member the process *pid* is. If its client has a Codex *thread*, record the member of the thread
-    also.
+    """Record that the process *pid* is a client of the member of *binding*. If the client has a Codex *thread*, record
+    that the thread belongs to this member too.
     """
     started = stat_of(pid)[0]
     if started:
@@ -180,8 +185,8 @@ def bind(root: str, binding: Binding, pid: int, thread: str = "") -> None:
 
 
 def bind_without_person(root: str, binding: Binding, pid: int) -> None:
-    """Record which member the process *pid* is, the process of a client without a person. Processes that have ended are
-    forgotten, because nothing else reports their end.
+    """Record that the process *pid* is a client of the member of *binding*, and has no person. Processes that have
+    ended are forgotten here, because nothing else reports their end.
     """
     bind(root, binding, pid)
     for joined in _joined_pids(root):
@@ -190,8 +195,8 @@ def bind_without_person(root: str, binding: Binding, pid: int) -> None:
 
 
 def release(root: str, pid: int, thread: str = "") -> None:
-    """Forget the process *pid*, which ended, and the Codex *thread*. If *thread* is "", the member of the thread stays
-    recorded, because it may resume the thread.
+    """Forget the process *pid*, which ended, and the Codex *thread*. If *thread* is "", the thread stays recorded,
+    because the member may resume it.
     """
     _discard(f"{terminals_directory(root)}/processes/{pid}")
     if _is_file_name(thread):
@@ -209,7 +214,9 @@ def note_state(root: str, team: str, agent: str, state: str) -> None:
 
 
 def bind_directory(root: str, path: str, team: str) -> None:
-    """Have clients that start in the directory *path* join the team; with an empty team, they join none."""
+    """Link the directory *path* to the *team*, so that clients which start there join the team. If *team* is "", the
+    link is removed.
+    """
     teams_by_directory = linked_directories(root)
     teams_by_directory.pop(path, None)
     if team:
@@ -228,7 +235,7 @@ def team_here(root: str, path: str) -> str:
 
 
 def linked_directories(root: str) -> dict[str, str]:
-    """Return the linked directories, each with its team."""
+    """Return the directories that are linked to a team, each with the name of its team."""
     try:
         with open(f"{root}/{DIRECTORIES}", encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()
@@ -265,8 +272,8 @@ def _is_file_name(text: str) -> bool:
 
 
 def _read(path: str, started: str) -> Binding | None:
-    """Return the binding in the file; None if there is none. A binding of an earlier process with the same id, which
-    did not start at *started*, does not count.
+    """Return the binding in the file at *path*. None if there is no such file. None also if it was written for an
+    earlier process with the same id: that process did not start at *started*.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -286,7 +293,7 @@ def _write(directory: str, name: str, started: str, binding: Binding) -> None:
 
 
 def _replace(path: str, data: bytes) -> None:
-    """Replace the content of the file in one step: readers see the old content or the new content."""
+    """Replace the content of the file in one step, so that a reader never sees a part of it."""
     directory, _, name = path.rpartition("/")
     temp = f"{directory}/.{name}.{os.getpid()}"
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

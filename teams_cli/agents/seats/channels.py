@@ -1,5 +1,5 @@
-"""The ways to wake and to interrupt a client. Each way gives the client one constant line as its next turn, and returns
-whether the client took the line.
+"""The ways to wake and to interrupt a client. In each way the client gets one constant line as its next turn, and may
+refuse to take this line.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _TIMEOUT = 5.0
 
 
 def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
-    """Wake the client in the first of its ways that works, and return that way, or "" if none did. The bell is tried
-    for every client, because our wrapper also listens to the bell.
+    """Wake the client in the first of its ways that works, and return this way, or "" if none worked. The bell is tried
+    for every client, because the program that `teams` wraps around a client listens to the bell.
     """
     client = _Client(root, team, terminal, secrets)
     own_ways = client.seat.ways if client.seat else ()
@@ -48,15 +48,15 @@ def way_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, 
 
 
 def stop(way: str, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Interrupt the client in the given *way*, so that it ends its turn and begins another with our constant line.
-    Returns whether the client took the line.
+    """Interrupt the client in the given *way*, so that it ends its turn and begins a new turn with a fixed line of
+    text. Returns whether the client took the line.
     """
     return _Client(root, team, terminal, secrets).take_line(way, interrupts=True)
 
 
 class _Client:
-    """A client in a terminal, with the *secrets* by which only this machine can reach it: the path and the token of its
-    socket, the address and the password of its server, its program, and the environment for its commands.
+    """A client in a terminal. *secrets* has what this machine needs to reach it: the path and the token of its socket,
+    the address and the password of its server, its program, and the environment for its commands.
     """
 
     def __init__(self, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> None:
@@ -71,8 +71,8 @@ class _Client:
         """The path of the daemon's socket; "" if the client has no daemon, or no known session."""
 
     def take_line(self, way: str, interrupts: bool = False) -> bool:
-        """Give the client our constant line in the given *way*, and return whether the client took it. With
-        *interrupts*, the client first ends its present turn.
+        """Give the client, in the given *way*, the fixed line of text that begins a turn, and return whether the client
+        took it. With *interrupts*, the client first ends its present turn.
         """
         if way == BELL:
             return ring(self.bell, STOP if interrupts else MAIL)
@@ -85,7 +85,7 @@ class _Client:
         return self._post_to_server()
 
     def can_be_stopped(self, way: str) -> bool:
-        """Whether the client can be interrupted in the given *way* now."""
+        """Whether the client can be interrupted now in the given *way*."""
         if way == BELL:
             # Our wrapper listens there too, with the process id 0. It only types, which interrupts nothing.
             return has_listener(self.bell) and Doorbell(self.bell).client_pid() > 0
@@ -99,7 +99,9 @@ class _Client:
         return bool(self.socket) and not asks_person and lines.has_listener(self.socket)
 
     def _enqueue(self) -> bool:
-        """Have the client's program put the constant line into the queue of the session."""
+        """Have the client's program put the fixed line of text into the queue of the client's session. Returns whether
+        it did.
+        """
         import subprocess
 
         program = self.secrets.get("program") or []
@@ -119,8 +121,8 @@ class _Client:
         return done.returncode == 0
 
     def _write_to_socket(self, interrupts: bool) -> bool:
-        """Write the constant line to the client's socket, in the way in which sessions of the client write to each
-        other.
+        """Write the fixed line of text to the client's socket, in the form of a message from another session of the
+        client. Returns whether it was written.
         """
         if not self.socket:
             return False
@@ -138,7 +140,9 @@ class _Client:
         return True
 
     def _post_to_server(self) -> bool:
-        """Have the client's own server give its session the constant line as a prompt."""
+        """Have the client's own server give the fixed line of text to the client's session as a prompt. Returns whether
+        the server did.
+        """
         import http.client
 
         host, port, password = self.secrets.get("server") or ("", 0, "")
@@ -169,8 +173,8 @@ _LAST, _MASKED = 0x80, 0x80
 
 
 def start_turn(address: str, thread: str, text: str, interrupts: bool = False) -> bool:
-    """Have the daemon of Codex start a turn of the *thread* with the *text*. With *interrupts*, the running turn is
-    interrupted first. Returns whether the daemon did all this.
+    """Have the daemon of Codex, at *address*, start a turn of the *thread* with the *text*. With *interrupts*, the
+    running turn is interrupted first. Returns whether all of this worked.
     """
     try:
         with lines.connect(address, _TIMEOUT) as connection:
@@ -190,7 +194,7 @@ def start_turn(address: str, thread: str, text: str, interrupts: bool = False) -
 
 
 class _Control:
-    """A WebSocket connection to the daemon of Codex. Everything unexpected raises ValueError."""
+    """A WebSocket connection to the daemon of Codex. Its methods raise ValueError at every unexpected answer."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -214,7 +218,7 @@ class _Control:
                 return dict(answer.get("result") or {})
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send the daemon a message."""
+        """Send the message, and wait for no answer."""
         self._send_frame(_TEXT, json.dumps(message).encode())
 
     def _send_frame(self, kind: int, data: bytes) -> None:

@@ -1,4 +1,6 @@
-"""Doorbells: a named pipe for each terminal. The waker rings it, and the process that can wake the client listens."""
+"""Doorbells: a named pipe for each terminal. The waker rings the bell; the process that can wake the client listens to
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,10 @@ MAIL, STOP, LEAVE = b"m", b"s", b"l"
 
 
 class Doorbell:
-    """The bell of one terminal, for the process that listens to it.
+    """The bell of one terminal, for the process that listens to it: the listener.
 
-    The file `PATH.lock` is locked by the listener. It contains the process id of the listener's client. The number is
-    negative while listeners for that client are dismissed.
+    The listener holds the lock of the file `PATH.lock`, which contains the process id of the listener's client. The
+    number in the file is negative while listeners for this client are dismissed.
     """
 
     def __init__(self, path: str) -> None:
@@ -32,7 +34,7 @@ class Doorbell:
         self._pipe = -1
 
     def listen(self, client: int = 0) -> bool:
-        """Become the listener of the bell, for the client with the process id *client*, or 0 if it is unknown. Returns
+        """Become the listener of the bell, for the client with the process id *client*, which is 0 if unknown. Returns
         False if another process listens already.
         """
         os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
@@ -55,8 +57,8 @@ class Doorbell:
         return True
 
     def client_pid(self) -> int:
-        """Return the process id of the client whose listener last took this bell; 0 if it is unknown. The number is
-        negative while listeners for that client are dismissed.
+        """Return the process id of the client whose listener last took this bell; 0 if the id is unknown. It is
+        negative while listeners for this client are dismissed.
         """
         try:
             with open(f"{self.path}.lock", encoding="ascii") as file:
@@ -65,7 +67,7 @@ class Doorbell:
             return 0
 
     def is_dismissed(self, client: int) -> bool:
-        """Whether listeners for the client with the process id *client* are to leave."""
+        """Whether listeners for the client with the process id *client* are dismissed."""
         return client > 0 and self.client_pid() == -client
 
     def fileno(self) -> int:
@@ -97,8 +99,8 @@ class Doorbell:
 
 
 def ring(path: str, reason: bytes = MAIL) -> bool:
-    """Ring the bell at *path* for the *reason*. Returns False if nobody listens. An empty *reason* only finds out
-    whether somebody listens.
+    """Ring the bell at *path* for the *reason*. Returns False if nobody listens. An empty *reason* does not ring, and
+    only finds out whether somebody listens.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -118,8 +120,9 @@ def has_listener(path: str) -> bool:
 
 
 def dismiss(directory: str, client: str) -> None:
-    """Have the listeners for all clients of the kind *client*, such as `claude`, leave now, and leave again if they
-    return after later turns. Our wrapper of a client in a terminal stays, because its person needs it.
+    """Have the listeners for all clients of the kind *client*, such as `claude`, leave now, and leave again whenever
+    they return after a turn. The wrapper that `teams` runs around a client in a terminal stays a listener, because its
+    person needs it.
     """
     for bell in _bells_of(directory, client):
         pid = abs(Doorbell(bell).client_pid())
@@ -135,7 +138,9 @@ def readmit(directory: str, client: str) -> None:
 
 
 def _bells_of(directory: str, client: str) -> Iterator[str]:
-    """Yield the paths of the bells below *directory* whose clients are of the kind *client*, or of an unknown kind."""
+    """Yield the paths of the bells below *directory* that belong to clients of the kind *client*, or of an unknown
+    kind.
+    """
     for parent, _, files in os.walk(directory):
         for name in files:
             if name.endswith(".bell") and _kind_of_client(f"{parent}/{name}") in ("", client):

@@ -1,4 +1,6 @@
-"""Agents inside a client (subagents): which member each is, by the ids that the client gives our hooks."""
+"""Subagents, which are agents inside a client: the member that each subagent is, found by ids that the client gives our
+hooks.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Insider:
         self._path = f"{self._directory}/{parent}.{_file_name(agent_id)}.json"
 
     def read(self) -> tuple[str, str] | None:
-        """Return the name and the token of the member; None before the subagent began, and after it ended."""
+        """Return the name and the token of the member that this subagent is; None before the subagent began, and after
+        it ended.
+        """
         return _read(self._path)
 
     def keep(self, agent: str, token: str) -> None:
@@ -36,7 +40,9 @@ class Insider:
         disk.commit(disk.write_temp(f"{self.root}/tmp", data), self._path)
 
     def note_call(self, tool_use_id: str) -> None:
-        """Record that the subagent is about to make this tool call. Our server learns only the id of the call."""
+        """Record that the subagent is about to make the tool call *tool_use_id*. When this call reaches the server of
+        `teams`, only its id shows which subagent makes it.
+        """
         with suppress(FileExistsError, FileNotFoundError):
             os.link(self._path, f"{self._directory}/{_file_name(tool_use_id)}{_CALL_SUFFIX}")
 
@@ -51,8 +57,8 @@ class Insider:
 
 
 def caller(root: str, parent: Binding, agent_id: str, tool_use_id: str) -> tuple[str, str] | None:
-    """Return the name and the token of the subagent with the id *agent_id*. If that id is "", take the subagent that
-    made the tool call *tool_use_id*. None if there is no such subagent.
+    """Return the name and the token of the member that a subagent is. *agent_id* is the id of the subagent. If
+    *agent_id* is "", it is the subagent that made the tool call *tool_use_id*. None if there is no such subagent.
     """
     if agent_id:
         return Insider(root, parent.team, parent.agent, agent_id).read()

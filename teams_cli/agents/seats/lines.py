@@ -1,8 +1,8 @@
-"""The connection between a detached terminal and a person who looks at it, over a Unix socket; and readers of what the
-client in the terminal prints, and of what is typed.
+"""The connection, over a Unix socket, between a detached terminal and a person who looks at it. Also readers of what
+the client in the terminal prints, and of what is typed.
 
-The connection carries frames: a letter for their kind, a length, and that many bytes. Frames of unknown kinds are
-ignored.
+The connection carries frames. A frame has a letter for its kind, the length of its data, and the data. Frames of
+unknown kinds are ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CHUNK = 1 << 16
 
 
 class Line:
-    """An end of the connection, which never waits for the other end."""
+    """One end of the connection. It never waits for the other end."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -44,7 +44,7 @@ class Line:
         self.is_open = True
 
     def fileno(self) -> int:
-        """Return the descriptor for `select`."""
+        """Return the descriptor of the connection, for `select`."""
         return self._connection.fileno()
 
     @property
@@ -53,7 +53,7 @@ class Line:
         return len(self._unsent) if self.is_open else 0
 
     def send(self, kind: bytes, data: bytes) -> None:
-        """Send a frame as soon as the other end takes it."""
+        """Queue a frame, and send as much as the other end takes now; `flush` sends the rest."""
         self._unsent += _HEADER.pack(kind, len(data)) + data
         self.flush()
 
@@ -95,8 +95,8 @@ class Line:
 
 
 def listen(path: str) -> socket.socket:
-    """Return a socket at *path*, on which viewers connect. This changes the working directory to that of the socket,
-    because addresses of sockets must be short.
+    """Return a socket at *path*, to which viewers connect. The working directory is changed to the directory of the
+    socket, because the address of a socket must be short.
     """
     os.chdir(os.path.dirname(path))
     name = os.path.basename(path)
@@ -130,8 +130,8 @@ def has_listener(path: str) -> bool:
 
 
 def connect(path: str, timeout: float | None = None) -> socket.socket:
-    """Return a connection to the socket at *path*, which may have any length. Each step waits at most *timeout*
-    seconds; with None, for as long as it takes.
+    """Return a connection to the socket at *path*, which may be a long path. Each step waits at most *timeout* seconds;
+    if *timeout* is None, as long as necessary.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -146,8 +146,8 @@ def connect(path: str, timeout: float | None = None) -> socket.socket:
 
 @contextmanager
 def _short_path(path: str) -> Iterator[str]:
-    """Yield, for a `with` block, a path to the socket at *path* that is short enough for the address of a socket.
-    Without /proc, this changes the working directory.
+    """Yield, for a `with` block, another path to the socket at *path* that is short enough for the address of a socket.
+    Without /proc, the working directory is changed.
     """
     directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -166,7 +166,7 @@ def pack_size(rows: int, columns: int) -> bytes:
 
 
 def unpack_size(data: bytes) -> tuple[int, int] | None:
-    """Return rows and columns; None if the data is no size."""
+    """Return the rows and the columns in the *data* of a frame; None if the data is no size."""
     return _SIZE.unpack(data) if len(data) == _SIZE.size else None
 
 
@@ -190,8 +190,9 @@ _CLEARS = (b"\r", b"\x03", b"\x15")
 
 
 class StateReader:
-    """Reads the state of a client from its output, all of which passes through `feed`. A state is reported by the
-    control sequence OSC 7501, or by a character in the title of the window that *titles* maps to a state.
+    """Finds the state of a client in its output, all of which is given to `feed`. The client reports a state by the
+    control sequence OSC 7501, or by a character in the title of its window. *titles* has the state that each such
+    character stands for.
     """
 
     def __init__(self, titles: Mapping[str, TerminalState]) -> None:
@@ -207,8 +208,8 @@ class StateReader:
         """Whether the client has asked its terminal to mark pasted text."""
 
     def feed(self, data: bytes) -> bytes:
-        """Read the output that the client prints next. Returns the part of it that the terminal is to show: all but
-        queries to us. An unfinished control sequence is kept for the next call.
+        """Read the output that the client prints next. Returns what the terminal is to show of it: everything except
+        queries that this program answers itself. An unfinished control sequence is completed by the next call.
         """
         if b"?2004" in data:
             self.takes_pastes = data.rfind(b"?2004h") > data.rfind(b"?2004l")
@@ -232,7 +233,9 @@ class StateReader:
         return bytes(shown) + data[place:]
 
     def _note_command(self, command: bytes) -> None:
-        """Record a query, or the state that an operating system command reports."""
+        """Read *command*, a control sequence of the kind "operating system command" (OSC). If it is a query or reports
+        a state, record this.
+        """
         state = None
         if command == _QUERY:
             self.is_queried = True
@@ -249,8 +252,8 @@ class StateReader:
 
 
 def _end_of_string(data: bytes, start: int) -> tuple[int, int]:
-    """Return two positions for a control sequence whose text begins at *start*: where the text ends, and where the
-    output goes on after it. The first position is -1 if the end is missing.
+    """Return two positions for a control sequence whose text begins at *start*: where its text ends, and where the
+    output goes on after the sequence. The first position is -1 if the end of the sequence is missing.
     """
     bell = data.find(b"\x07", start)
     terminator = data.find(b"\x1b\\", start)
@@ -295,7 +298,9 @@ class Typing:
 
 
 def typed_in(data: bytes) -> bytes:
-    """Return the part of the bytes that a person typed, without the terminal's own answers, mouse and focus reports."""
+    """Return those bytes of *data* that a person typed, without what the terminal sends by itself: answers, and reports
+    of mouse and focus.
+    """
     typed = bytearray()
     place = 0
     while place < len(data):

@@ -1,5 +1,5 @@
-"""Sitting down: how a client in a terminal becomes a member, and how it takes over from an agent that `teams` keeps.
-The agent rests while a person sits in its place, and then continues by itself.
+"""Sitting down: how a client in a terminal becomes a member, and how the client takes the place of an agent that
+`teams` keeps. This agent rests while a person sits in its place, and then continues by itself.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 
 class Arrival(NamedTuple):
-    """A client that starts in a terminal. *caller* is the member that it is to be, or None if nobody said so. *thread*,
-    *tty* and *way* are "" if the client has none. *secrets* may be known to this machine only: how to reach the
-    client's socket, and the environment for its own commands.
+    """A client that starts in a terminal. *caller* is the member that the client is to be, or None if nobody said so.
+    *thread* is the client's Codex thread, *tty* its terminal, and *way* the first of the ways to wake it; each is "" if
+    the client has none. *secrets* stay on this machine: how to reach the client's socket, and the environment for the
+    client's own commands.
     """
 
     client: str
@@ -50,8 +51,8 @@ class Arrival(NamedTuple):
 
 
 def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
-    """Make the client a member, or find the member that it is already. Returns None for a client of an agent that a
-    keeper runs.
+    """Make the client a member. If the client is a member already, for example because its session is resumed, it stays
+    this member. Returns None if the client belongs to an agent that a keeper runs.
 
     Raises:
         TeamNotFound: There is no such team.
@@ -78,8 +79,9 @@ def _write_secrets(store: Store, binding: Binding, arrival: Arrival) -> None:
 
 
 def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | None:
-    """Return the member that had this process or this session before, because its client is still the same agent. None
-    if there is no such member. A session that is open in two terminals belongs to two agents.
+    """Return the member that the client was before: its process has joined already, or its session is that of a member.
+    None if there is no such member, or if the member was shut down. None also if the session is still open in another
+    terminal, because the client in each terminal is an agent of its own.
     """
     binding = bindings.of_process(store.root, arrival.pid)
     if binding and binding.team == team:
@@ -95,9 +97,9 @@ def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | Non
 
 
 def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
-    """Take the place of the agent *name* for the client. Returns False if the client can't have the place, because a
-    keeper runs another client for the agent. An idle agent that `teams` keeps is taken over, so that nobody resumes it
-    while its person sits there.
+    """Let the client with the process id *pid* be the agent *name*. If `teams` started the agent, and the agent is
+    idle, its session is held, so that nobody resumes the agent while its person sits there. Returns False if a keeper
+    runs another client for the agent now.
     """
     session = sessions.find(store, team, name)
     if session is None:
@@ -111,7 +113,9 @@ def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
-    """Record in which terminal the agent sits now. It stays recorded for which messages the agent was woken before."""
+    """Record in which terminal the agent sits now. The record keeps what it says about messages for which the agent was
+    woken before.
+    """
     now = teams.now(store)
     fields: dict[str, Any] = {
         "client": arrival.client,
@@ -143,7 +147,7 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
 
 
 def note_session(store: Store, team: str, terminal: Terminal) -> None:
-    """Record on this machine which session of the client may be copied or continued."""
+    """Record on this machine the client's session in the *terminal*, which may then be copied or continued here."""
     session = sessions.find(store, team, terminal.agent)
     if session is None:
         sessions.note_started_here(store, team, as_session(terminal))
@@ -197,7 +201,7 @@ def stand_up(store: Store, team: str, agent: str, source: str) -> None:
 
 
 def as_session(terminal: Terminal) -> Session:
-    """Return the session of a client in a terminal, so that it can be copied."""
+    """Return the client in a terminal as a session, so that the client's session can be copied."""
     return sessions.of_client(
         terminal.agent,
         terminal.client,
@@ -209,8 +213,8 @@ def as_session(terminal: Terminal) -> Session:
 
 
 def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
-    """Return the secrets of the agent's terminal, such as the token of its socket. Empty if the terminal is on another
-    machine.
+    """Return the secrets of the agent's terminal, such as the token of the client's socket. Empty if the terminal is on
+    another machine.
     """
     try:
         with open(bindings.terminal_file(store.root, team, agent, "json"), encoding="utf-8") as file:
@@ -228,13 +232,15 @@ def may_sit(store: Store, team: str) -> bool:
 
 
 def unattended_agents(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the agents of the team whose clients run on this machine with nobody in front of them."""
+    """Return the agents of the team whose clients on this machine have nobody in front of them."""
     list_agents = extensions.provided("agents of unattended clients")
     return list(list_agents(store, team, environ)) if list_agents else []
 
 
 def end_all_unattended(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """End those detached clients of the team that nobody looks at. Returns the agents whose clients remain."""
+    """End the detached clients of the team that nobody looks at. Returns the agents whose detached clients still
+    run.
+    """
     end_clients = extensions.provided("end unattended clients")
     return list(end_clients(store, team, environ)) if end_clients else []
 
@@ -271,7 +277,7 @@ def session_to_continue(store: Store, team: str, session: Session, client: str) 
 
 
 def refuse_taken(session: Session) -> None:
-    """Refuse to act on an agent in whose place a person sits, or is about to.
+    """Refuse to act on an agent if a person sits in its place, or is about to sit there.
 
     Raises:
         WrongState: A person sits there.
@@ -284,8 +290,8 @@ def refuse_taken(session: Session) -> None:
 
 
 def hold(store: Store, team: str, agent: str, by: str, pid: int, was_paused: bool) -> Session:
-    """Pause the session for the person *by*, and have the process *pid* hold it. *was_paused* says that the session was
-    paused before, so that it stays paused afterwards.
+    """Pause the session because the person *by* continues it in a client of their own, the process *pid*. *was_paused*
+    says that the session was paused before, so it stays paused when that client has ended.
 
     Raises:
         WrongState: The session was taken over or continued meanwhile.
@@ -304,7 +310,7 @@ def hold(store: Store, team: str, agent: str, by: str, pid: int, was_paused: boo
 
 
 def has_person_left(store: Store, team: str, session: Session) -> bool:
-    """Whether the person who took the agent's place is gone, so that the agent may continue. False if nobody took the
+    """Whether the person who took the agent's place is gone, so that the agent may continue. False if nobody took its
     place on this machine.
     """
     if not session.taken_by or session.host not in ("", store.host):
@@ -316,7 +322,7 @@ def has_person_left(store: Store, team: str, session: Session) -> bool:
 
 
 def give_back(store: Store, team: str, session: Session) -> Session:
-    """Have the agent continue by itself with its next mail, in the session that its person used last."""
+    """Have the agent continue by itself with its next mail, in the session that the person in its place used last."""
     terminal = terminals.find(store, team, session.agent)
     new_id = ""
     if terminal and terminal.client == session.harness and terminal.joined_at >= (session.ended_at or ""):
@@ -338,8 +344,8 @@ def give_back(store: Store, team: str, session: Session) -> Session:
 
 
 def _pause_reason(by: str) -> str:
-    """Return the reason that a session has for its pause while *by* has taken it over. No other pause has this
-    reason.
+    """Return the reason for the pause of a session that *by* has taken over. It differs from the reasons of all other
+    pauses.
     """
     return f"{by} took it over"
 

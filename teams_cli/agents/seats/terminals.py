@@ -1,9 +1,10 @@
-"""Terminals: the clients that people sit in front of, as members of a team; the state of each, and who reported it.
+"""Terminals: the clients that people sit in front of, as members of a team; the state of each client, and who reported
+the state.
 
     idle ⇄ working ⇄ permission          gone, when its process ended; idle again when its session is resumed
 
-The last report is kept with its time. Silence makes a state doubtful only: a client is `unknown` if it worked and was
-not heard of for long, or was woken and does not report when it begins a turn.
+The last report is kept with its time. Silence only makes a state doubtful. A client is `unknown` if it worked and was
+not heard of for long. It is `unknown` also if it was woken and does not report when it begins a turn.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Terminal(Record):
 
     @property
     def has_ended(self) -> bool | None:
-        """Whether the process of the client has ended; None if that can't be known on this machine."""
+        """Whether the process of the client has ended; None if this machine can't find out."""
         return processes.has_ended(self.pid, self.pid_started, self.pid_boot)
 
     @property
@@ -121,8 +122,9 @@ def state_of(store: Store, team: teams.Team, terminal: Terminal) -> str:
 
 
 def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
-    """Return the state that was last reported, but `gone` if the client's process ended, and `unknown` if the client
-    worked and fell silent. Unlike in `state_of`, a client that was woken stays idle here, so that it is woken again.
+    """Return the state that was last reported, with two exceptions: `gone` if the client's process ended, and `unknown`
+    if the client worked and fell silent. A client that was woken and has reported nothing since stays `idle` here, so
+    that it is woken again.
     """
     if terminal.state == GONE or terminal.has_ended:
         return GONE
@@ -136,9 +138,9 @@ def state_known(store: Store, team: teams.Team, terminal: Terminal) -> str:
 def note_report(
     store: Store, team: str, agent: str, state: TerminalState, source: str, session_id: str, waits_for: str | None
 ) -> Terminal:
-    """Record a report about the client, and return its terminal. *source* is the reporter, *session_id* the client's
-    session or "", and *waits_for* the tool call that needs a permission, or None. Nothing is written if the state is
-    known already and the client was heard of just now.
+    """Record that the agent's client is in the *state*, and return its terminal. *source* says who reported it.
+    *session_id* is the client's session or "", and *waits_for* is the tool call that needs a permission, or None.
+    Nothing is written if the state is known already and the client was heard of just now.
     """
     now = teams.now(store)
 
@@ -168,7 +170,9 @@ def note_report(
 
 
 def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
-    """Record that the client is gone, if it is still the process *pid*. The agent's tasks are free from now on."""
+    """Record that the agent's client is gone, if this client is still the process *pid*. The agent's tasks are free
+    from now on.
+    """
 
     def change(terminal: Terminal) -> Terminal:
         if terminal.pid != pid or terminal.state == GONE:
@@ -207,8 +211,8 @@ _BITS_AFTER_TIME = 80
 
 
 def pid_of_client(seat: Seat, session_id: str) -> int:
-    """Return the process id of the client that runs this hook, or 0 if that is unknown. If a daemon runs the hooks of
-    the client, take the process in the terminal that has the session, not the daemon.
+    """Return the process id of the client that runs this hook, or 0 if the client is unknown. If a daemon runs the
+    hooks of many clients, this is not the daemon, but the process in a terminal that uses the session *session_id*.
     """
     client = bindings.nearest_client(os.getppid())
     if client and seat.daemon and seat.daemon.word in words_of(client):
@@ -252,8 +256,9 @@ def program_of(pid: int) -> list[str]:
 
 
 def _served_by_daemon(daemon: Daemon, daemon_pid: int, session_id: str) -> int:
-    """Return the id of the process in a terminal whose session a shared daemon runs, or 0 if there is none. It is the
-    process whose command line names the session; else the youngest one that existed when the session was made.
+    """Return the id of the process in a terminal that uses the session *session_id* of a shared daemon, or 0 if there
+    is none. This is the process whose command line names the session, else the youngest process that existed when the
+    session was made.
     """
     program = os.path.basename(program_of(daemon_pid)[0])
     pids = [pid for pid in _pids_in_terminals(daemon, program) if pid != daemon_pid]

@@ -1,4 +1,4 @@
-"""The clients that `teams` knows: one for each module here, and those of extensions."""
+"""The clients that `teams` knows: a client for each module in this package, and the clients of extensions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _names_here() -> list[str]:
 
 
 def find(name: str | None) -> Client | None:
-    """Return the client of that name; None if it is unknown."""
+    """Return the client of that name; None if the name is unknown."""
     if not name:
         return None
     if name not in _names_here():
@@ -46,7 +46,9 @@ def get(name: str) -> Client:
 
 
 def unknown(name: str) -> errors.InvalidValue:
-    """Return the error for a client that is unknown, or that has no settings."""
+    """Return the error for a client *name* that does not exist, or that has no settings into which we can put our
+    entries.
+    """
     return errors.InvalidValue(f"there is no client {name!r}", f"Clients: {', '.join(installable())}.")
 
 

@@ -25,7 +25,7 @@ _CHECK_TIMEOUT = 600
 
 
 class Claude(Client):
-    """Claude Code. Its command line takes hooks and servers."""
+    """Claude Code. Its command line can give it our hooks and our server."""
 
     profile: Mapping[str, Any] = {
         "name": "claude",

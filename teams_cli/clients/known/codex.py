@@ -29,7 +29,7 @@ _CALL_SECONDS = 24 * 60 * 60
 
 
 class Codex(Client):
-    """Codex. It skips hooks that its user has not trusted, and does not pass its environment to MCP servers."""
+    """Codex. It skips hooks that its user does not trust, and does not pass its environment to MCP servers."""
 
     profile: Mapping[str, Any] = {
         "name": "codex",
@@ -127,8 +127,8 @@ class Codex(Client):
 
 
 def _hook_options(hooks: Mapping[str, list[dict[str, Any]]]) -> list[str]:
-    """Return the options that give Codex these hooks, by event. Codex then does not ask its user whether to trust
-    them.
+    """Return the options that give Codex the *hooks*, a list for each event. Codex does not ask its user whether to
+    trust hooks from options.
     """
     options = ["--dangerously-bypass-hook-trust"]
     for event, entries in hooks.items():

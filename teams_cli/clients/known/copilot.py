@@ -16,14 +16,16 @@ _TURN = ("copilot", "--output-format", "json", "--no-ask-user", "{model}", "{per
 
 
 class _TopLevel(Dialect):
-    """The dialect of Claude Code, except that the text for the model is at the top level of the answer."""
+    """The dialect of Claude Code with one difference: the text for the model is at the top level of the hook's
+    answer.
+    """
 
     def context(self, event: dict[str, Any], text: str) -> dict[str, Any]:
         return {"additionalContext": safe(text)}
 
 
 class Copilot(Client):
-    """GitHub Copilot CLI. It runs the hooks of plugins for Claude Code."""
+    """GitHub Copilot CLI. It runs the hooks in plugins that are made for Claude Code."""
 
     profile: Mapping[str, Any] = {
         "name": "copilot",

@@ -14,7 +14,7 @@ _TURN = ("qwen", "-o", "json", "{model}")
 
 
 class Qwen(Client):
-    """Qwen Code. It speaks to hooks as Claude Code does."""
+    """Qwen Code. It calls hooks with the same events and answers as Claude Code."""
 
     profile: Mapping[str, Any] = {
         "name": "qwen",

@@ -38,8 +38,8 @@ _OPENCODE_ASKS = {
 
 
 class Speaker(Client):
-    """A client that speaks the protocol. *options* are options of the program `turn` for this client. *keys* are
-    further keys of the client's profile.
+    """A client that speaks the protocol. *options* are given to the program `turn` when it runs this client. *keys* are
+    added to the client's profile.
     """
 
     def __init__(self, name: str, description: str, *options: str, **keys: Any) -> None:
@@ -49,7 +49,9 @@ class Speaker(Client):
 
 
 def _with_model(program: str) -> dict[str, Any]:
-    """Return the keys that *program* has in its profile if it takes a model and counts tokens."""
+    """Return keys for the profile of a client whose *program* has an option for the model and reports how many tokens
+    it used.
+    """
     return {"acp": [program, "--acp", "{model}"], "model": ["--model", "{model}"], "usage": _USAGE}
 
 

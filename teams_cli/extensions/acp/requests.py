@@ -68,8 +68,9 @@ def _paths(tool: dict[str, Any]) -> Iterator[str]:
 
 
 def name_of(tool: dict[str, Any]) -> str:
-    """Return the name under which the person can allow all tools like this tool. The protocol gives tools no names: the
-    result is the tool's kind or, if the kind is unknown, its title.
+    """Return a name for the tool, by which the person can allow this tool once and for all. The protocol gives tools no
+    names, so the name is the kind of the tool, and means all tools of this kind. If the kind is unknown, the name is
+    the title.
     """
     kind = tool.get("kind") or "other"
     return str(tool.get("title") or kind) if kind == "other" else str(kind)
@@ -96,7 +97,7 @@ def _texts(tool: dict[str, Any]) -> Iterator[str]:
 
 
 def error_of(error: dict[str, Any], method: str) -> str:
-    """Return the message of our error for *error*, which the client sent in answer to our request *method*."""
+    """Return the reason to give to the user if a client answered our request *method* with the *error*."""
     message = f"{error.get('message')} {json.dumps(error['data']) if error.get('data') else ''}".strip()
     if error.get("code") == _LOGIN_NEEDED:
         return f"the client wants its user to log in: start it by hand once ({message})"
@@ -106,8 +107,8 @@ def error_of(error: dict[str, Any], method: str) -> str:
 def tokens_of(usage: Any) -> dict[str, int]:
     """Return the token counts that a client reported, or an empty dict if it reported none.
 
-    Some clients count cached tokens as input, others do not. If the client reports a total, the returned input always
-    includes the cached tokens.
+    Clients differ in whether the count of input tokens includes cached tokens. If the client also reports a total, the
+    difference can be seen, and the returned count of input tokens always includes them.
     """
     if not isinstance(usage, dict):
         return {}

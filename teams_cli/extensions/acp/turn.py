@@ -56,7 +56,7 @@ class Cancelled(Exception):
 
 
 def main() -> None:
-    """Take the turn that the command line describes."""
+    """Let a client take one turn, as the command line says, and print what happens in it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", action="store_true")
     parser.add_argument("--gives-up", action="store_true")
@@ -111,10 +111,11 @@ def _open_store() -> tuple[Store, Caller]:
 class Turn:
     """One turn, and the client's process. The client gets one prompt at a time.
 
-    The options describe peculiarities of some clients. A client that *gives_up* writes a text after a refusal and
-    stops. With *titles*, the title of a call of a shell tool is the command. *forgets* is set for a client that loses
-    the cancelled turn of its session: it is a pattern for a file name, with the session and the current minute. The
-    session must not be loaded while such a file exists.
+    *gives_up*, *titles* and *forgets* describe how some clients differ. With *gives_up*, the client writes a text and
+    ends its turn if a permission is refused. With *titles*, the title of a shell call is its command. *forgets* is set
+    if the client writes its session to one file a minute. If such a client loads a session in the minute in which a
+    turn was cancelled, it overwrites that turn. *forgets* is the pattern of the file's name, with places for the
+    session and the minute.
     """
 
     def __init__(
@@ -156,7 +157,9 @@ class Turn:
         self.events.put(_END)
 
     def begin(self, session: str | None, servers: list[dict[str, Any]]) -> None:
-        """Start a new session, or continue *session*."""
+        """Start a new session or, if *session* is given, continue it. The client gets *servers*, a list of MCP servers.
+        Set the mode in which the client asks for permission.
+        """
         initialized = self._ask(
             "initialize",
             protocolVersion=1,
@@ -191,8 +194,8 @@ class Turn:
         return self._ask(method, sessionId=session, **settings)
 
     def take(self, prompt: str) -> None:
-        """Send the prompt, and wait until the client has answered it. If the client stopped because of refusals, prompt
-        it again with the reasons for them.
+        """Send the prompt, and wait until the client has answered it. If the client stopped because permissions were
+        refused, send another prompt with the reasons for the refusals.
 
         Raises:
             Failed: The client ended the turn early, or exited.
@@ -212,7 +215,9 @@ class Turn:
             raise Failed(f"the client ended the turn: {stop_reason}")
 
     def _prompt(self, text: str) -> str:
-        """Send a prompt, and return the reason why the client stopped."""
+        """Send *text* as a prompt, and print what the client answers. Return the reason for which the client
+        stopped.
+        """
         self.is_prompted, self.is_silent = True, False
         try:
             content = [{"type": "text", "text": text}]
@@ -243,7 +248,7 @@ class Turn:
 
         Raises:
             Failed: The client answers with an error, or has exited.
-            Cancelled: The turn is cancelled while the client is not being prompted.
+            Cancelled: The turn is cancelled during another request than the prompt. A cancelled prompt has a result.
         """
         self.requests_sent += 1
         number = self.requests_sent
@@ -258,9 +263,7 @@ class Turn:
                 return event.get("result") or {}
 
     def _handle(self, event: Any) -> None:
-        """Handle an event that is not the result of our request: the client ended, the turn is cancelled, the person
-        decided about a tool, or the client sent a message.
-        """
+        """Handle an event: a message of the client, the client's end, a decision of the person, or a cancellation."""
         if event == _END:
             with suppress(subprocess.TimeoutExpired):
                 self.client.wait(_PATIENCE)
@@ -303,7 +306,7 @@ class Turn:
             self._send(id=call["id"], error={"code": _METHOD_NOT_FOUND, "message": f"no such method: {method}"})
 
     def _update(self, update: dict[str, Any]) -> None:
-        """Handle a part of the client's answer: a piece of text, or the call of a tool."""
+        """Handle what the client reports in its turn: the next part of a text, or the use of a tool."""
         kind, content = update.get("sessionUpdate"), update.get("content")
         if kind == "agent_message_chunk" and isinstance(content, dict) and content.get("type") == "text":
             if update.get("messageId") != self.message_id:
@@ -327,8 +330,8 @@ class Turn:
         self.text = ""
 
     def _consider(self, request: Any, params: dict[str, Any]) -> None:
-        """Answer a request for permission by the rules of the agent's permission level. At the level `ask`, ask the
-        person about tools that the rules do not allow.
+        """Answer a request for permission by the rules of the agent's permission level. If the rules do not allow the
+        tool, refuse it; but at the level `ask`, ask the person.
         """
         self._end_text()
         self.pending[request] = params
@@ -345,6 +348,9 @@ class Turn:
         Thread(target=self._ask_person, args=(request, tool), daemon=True).start()
 
     def _ask_person(self, request: Any, tool: dict[str, Any]) -> None:
+        """Ask the person whether the tool may be used. Put the request with the person's decision into the queue of
+        events. This runs in a thread, because the person may take long.
+        """
         try:
             store, caller = _open_store()
             name, about = requests.name_of(tool), requests.as_text(tool)
@@ -365,9 +371,9 @@ class Turn:
         self._respond(request, "reject" if refusal else "allow")
 
     def _respond(self, request: Any, choice: str | None) -> None:
-        """Answer a request for permission: *choice* `allow` or `reject` selects the option `allow_once` or
-        `reject_once`. If *choice* is None, or the client offers no such option, the answer says that the request was
-        cancelled.
+        """Answer the client's *request* for permission. *choice* is `allow` or `reject`, and selects the client's
+        option `allow_once` or `reject_once`. If *choice* is None, or the client offers no such option, the answer says
+        that the request was cancelled.
         """
         outcome = {"outcome": "cancelled"}
         for option in self.pending.pop(request).get("options") or ():

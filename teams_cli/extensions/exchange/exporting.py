@@ -49,8 +49,8 @@ class Team:
     problems: list[errors.TeamsError]
 
     def all_of(self, kind: Kind[Any]) -> list[dict[str, Any]]:
-        """Return all records of a kind, by number or name. Secrets are left out, and so are keys that only the program
-        needs.
+        """Return all records of a kind, in the order of their numbers or names. Secrets are left out, and so are keys
+        that only the program needs.
         """
         if kind is TEAM:
             return [_public(self.store.get(self.name, TEAM, self.name)[0].to_json())]
@@ -61,6 +61,7 @@ class Team:
 
 
 def _public(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document of a record, also of the members in it, without the keys that are not exported."""
     public = {key: value for key, value in shown(document).items() if key not in _LEFT_OUT}
     if isinstance(members := public.get("members"), list):
         public["members"] = [_public(dict(member)) for member in members]
@@ -96,8 +97,8 @@ def _cell(value: Any) -> str:
 
 
 def as_markdown(team: Team) -> Iterator[str]:
-    """Yield the lines of a document with the tasks and their notes, the plans, the pages and the messages. Their texts
-    are quoted.
+    """Yield the lines of a document with the tasks and their notes, the plans, the pages and the messages. All texts of
+    members are quoted.
     """
     (record,) = team.all_of(TEAM)
     yield from (f"# {team.name}", "", *_quoted(record.get("description")))
@@ -145,7 +146,9 @@ _OK, _ERROR = 1, 2
 
 
 def as_otlp(team: Team) -> Iterator[str]:
-    """Yield one line of JSON for a collector, with all spans that have ended."""
+    """Yield one line of JSON for a collector of OpenTelemetry. It has a span for each run, task, turn and landing that
+    has ended, and a span for the team, which contains all others.
+    """
     (record,) = team.all_of(TEAM)
     tasks = {task["id"]: task for task in team.all_of(TASK) if "completedAt" in task and "claimedAt" in task}
     spans = [*_runs(team), *_tasks(team, tasks), *_turns(team, tasks), *_landings(team, tasks)]
@@ -164,7 +167,7 @@ FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown, "otlp": 
 
 
 def _runs(team: Team) -> Iterator[Span]:
-    """Yield a span for each run that has ended."""
+    """Yield a span for each run of a workflow that has ended."""
     for run in team.all_of(RUN):
         if "endedAt" in run:
             attributes = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.agent.name": run["workflow"]}
@@ -184,8 +187,8 @@ def _tasks(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
 
 
 def _turns(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
-    """Yield a span for each turn of an agent. If a turn had one task, and this is one of *tasks*, the turn's span is a
-    child of the task's span.
+    """Yield a span for each turn of an agent. If the turn had a single task, and the task is one of *tasks*, the turn's
+    span is a child of the task's span.
     """
     sessions = {session["agent"]: session for session in team.all_of(SESSION)}
     for usage in team.all_of(USAGE):
@@ -241,6 +244,7 @@ def _landings(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
 def _span(
     team: Team, key: str, name: str, began: int, ended: int, attributes: dict[str, Any], has_failed: bool = False
 ) -> Span:
+    """Return a span. Its id is made of *key*; *began* and *ended* are nanoseconds since 1970."""
     return {
         "spanId": _span_id(team, key),
         "name": name,

@@ -39,9 +39,9 @@ _LONGEST_ID = 255
 
 @dataclass
 class Outcome:
-    """What an import did: the *created* tasks, and the *changed* fields of each task. *kept* has the fields of each
-    task that the source changed and the import did not. *unchanged* is the number of other tasks. *left_out* lists what
-    was not imported, each with the keys of the items.
+    """The outcome of an import: the *created* tasks, and the *changed* fields of each task. *kept* has, for each task,
+    the fields that changed in the source but stay as they are in the team. *unchanged* is the number of tasks without
+    changed or kept fields. *left_out* has what was not imported, and for each such thing the keys of the items.
     """
 
     created: list[Task] = field(default_factory=list)
@@ -56,7 +56,9 @@ class Outcome:
 
 
 def imported(store: Store, team: str, tracker: str) -> dict[str, Task]:
-    """Return the tasks that were imported from *tracker*, which may also be another tool, by their ids there."""
+    """Return the tasks that were imported from *tracker*, by the keys of their items. *tracker* is a tracker or another
+    tool.
+    """
     return {
         task.source["id"]: task
         for task in tasks.all_of(store, team, [])
@@ -82,7 +84,7 @@ def bring(store: Store, team: str, caller: Caller | None, tracker: str, items: S
 
 
 class _Import:
-    """Carries out one import."""
+    """One import of *items* from a tracker or another tool, called *tracker*."""
 
     def __init__(self, store: Store, standing: Standing, tracker: str, items: Sequence[Item]) -> None:
         self.store = store
@@ -105,7 +107,7 @@ class _Import:
                 self.items[item.key] = item
 
     def carry_out(self) -> Outcome:
-        """Make tasks of the new items, update the tasks of the other items, and return the outcome."""
+        """Create the tasks of new items, then update the tasks of the other items. Return the outcome."""
         blockers = blockers_of(self.items, self.ids, self.outcome.leave)
         new = [item for key, item in self.items.items() if key not in self.tasks]
         if new:
@@ -141,7 +143,9 @@ class _Import:
         return self._with_remarks(draft, item)
 
     def _fields(self, item: Item) -> dict[str, Any]:
-        """Return the fields that the item's task should have."""
+        """Return those fields of the item's task that have their values from the item. A label of the item becomes a
+        required skill if it begins with `skill:`, or if a member has a skill of that name.
+        """
         skills = dict.fromkeys(
             label.removeprefix(_SKILL) for label in item.labels if label.startswith(_SKILL) or label in self.skills
         )
@@ -177,7 +181,9 @@ class _Import:
         return task
 
     def _update(self, task: Task, item: Item, blockers: list[str]) -> None:
-        """Change those fields of the task that changed only in the source."""
+        """Change those fields of the task that changed only in the source, and add the item's new remarks. Note in the
+        outcome what was changed, and what was not.
+        """
         fields, team = self._fields(item), self.standing.team.name
         if item.status in FINISHED:  # its blockers no longer matter
             blockers = (task.source or {}).get("seen", {}).get("waits", blockers)
@@ -220,9 +226,10 @@ class _Import:
 
 
 class _Merge:
-    """Finds what to change in a task. *changed* and *kept* have the fields that changed in the source: those to change
-    here, and those that stay. *edit* and *status* are the changes to make. *seen_now* has digests of the source; the
-    task has the digests of the last import.
+    """Finds what to change in a task, because its item in the source changed since the last import. *changed* has the
+    fields that are taken over from the source. *kept* has the fields that changed in the source, but also in the team,
+    and so stay as they are. *edit* and *status* are the changes to make. *seen_now* has digests of the item's present
+    fields; the task has those of the last import.
     """
 
     def __init__(
@@ -285,7 +292,7 @@ class _Merge:
             self.status_there = wanted
 
     def with_status(self, task: Task) -> Task:
-        """Return the task with the attribute `status` of this object as its status, if that is not ""."""
+        """Return the task with the status that it takes over from the source, or unchanged if it takes over none."""
         if not self.status:
             return task
         store, standing, tracker = self._import.store, self._import.standing, self._import.tracker
@@ -317,8 +324,8 @@ def blockers_of(
 ) -> dict[str, list[str]]:
     """Return the keys of the blockers of each item. Blockers are among *items*, or among the keys *imported* before.
 
-    A parent is blocked by its children, and each child by the parent's blockers. *leave* is called for blockers that
-    are missing or would close a cycle.
+    A parent is blocked by its children, and each child by the parent's blockers. A blocker that is missing, or with
+    which an item would wait for itself, is left out. Then *leave* is called with the reason and the keys of both items.
     """
     blockers: dict[str, list[str]] = {key: [] for key in items}
     for key, item in items.items():
@@ -348,7 +355,9 @@ def _ancestors(items: Mapping[str, Item], item: Item) -> Iterator[Item]:
 
 
 def _add_blocker(blockers: dict[str, list[str]], key: str, blocker: str) -> bool:
-    """Add the blocker to the item *key*, unless this would close a cycle. Return False if it would."""
+    """Add the blocker to the item *key*, unless this item would then wait for itself. Return whether the blocker was
+    added.
+    """
     to_visit, visited = [blocker], {blocker}
     while to_visit:
         visiting = to_visit.pop()

@@ -32,11 +32,11 @@ class Remark:
 
 @dataclass
 class Item:
-    """An item, with the title and the description of the task to be made of it.
+    """An issue of a tracker or a task of another tool, with the title and the description that our task gets.
 
-    No task is made if *status* is "". *waits_for* and *parent* are keys of other items, which may be missing. *why*
-    says why the item was closed. If *foreign* is not "", anybody may have written the item; the text is part of the
-    mark in the task's title. *left_out* names parts that a task has no place for.
+    If *status* is "", the item makes no task. *waits_for* and *parent* are keys of other items, which may be missing.
+    *why* is the reason why the item was closed. *foreign* is a text if anybody may have written the item, and otherwise
+    "". This text is in a mark in the task's title. *left_out* names parts of the item that a task has no place for.
     """
 
     key: str
@@ -76,7 +76,7 @@ class Item:
 
 
 def sections(**parts: str | None) -> str:
-    """Return the texts as one, without blank ones. Each text has its name as a heading, except `description`."""
+    """Join texts into one, without the blank texts. Each text gets its name as a heading, except `description`."""
     with_headings = []
     for name, part in parts.items():
         if part and part.strip():
@@ -132,7 +132,7 @@ def text_of(value: Any) -> str:
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
-    """Return those values of the list *value* that are objects; an empty list if *value* is not a list."""
+    """Return the objects in the list *value*; an empty list if *value* is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 

@@ -64,6 +64,7 @@ def read_beads(path: str) -> list[Item]:
 
 
 def _beads_item(row: dict[str, Any]) -> Item:
+    """Return the item of an issue. If no task is to be made of the issue, the item has no status, and says why."""
     key, status = text_of(row["id"]), text_of(row.get("status")) or "open"
     issue_type = text_of(row.get("issue_type"))
     relations = [
@@ -230,6 +231,11 @@ def _last_status(directory: str) -> str:
 
 
 def _front_matter(file: str, content: str) -> dict[str, Any]:
+    """Return the values in the front matter of a file, which must have an id.
+
+    Raises:
+        InvalidValue: There is no front matter, or no id in it.
+    """
     hint = "Name a task of Backlog.md: Markdown that begins with front matter."
     text = files.front_matter(content)
     front = files.parsed(text, file, hint) if text else None
@@ -239,8 +245,8 @@ def _front_matter(file: str, content: str) -> dict[str, Any]:
 
 
 def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) -> Item:
-    """Return the item for the file of a task. *state* is what the file's folder says of the task. *done* is the status
-    that the project gives to done tasks.
+    """Return the item for the file of a task. *state* is what the file's folder says of the task, such as `completed`.
+    *done* is the project's word for the status of done tasks, and *milestones* has the names of milestones by id.
     """
     content = content_of(file)
     front = _front_matter(file, content)

@@ -44,8 +44,8 @@ def of(name: str) -> Schema:
 
 
 def _tasks() -> Schema:
-    """Return the schema of a list of tasks, or of an object with such a list as a value. In the list, a title alone can
-    stand for a task, an id may be a number, and a text may have several ids.
+    """Return the schema of a list of tasks, or of an object that has the list under `tasks`. In the list, a title alone
+    can stand for a task, an id may be a number, and one text may list several ids.
     """
     from pydantic import TypeAdapter
 
@@ -72,7 +72,7 @@ def shown(schema: Schema) -> list[str]:
 
 
 def as_text(schema: Schema) -> str:
-    """Return the schema as the text of a file."""
+    """Return the schema as indented JSON with a line break at its end, as it is written to a file."""
     import json
 
     return json.dumps(schema, indent=2) + "\n"

@@ -25,13 +25,13 @@ _LOW = re.compile(r"(p3|p4|low|(prio|priority|severity)\W*(low|minor|p?[34]))", 
 
 
 class TrackerFailed(errors.TeamsError):
-    """Reading the tracker failed; nothing was changed."""
+    """Raised when a tracker can't be read. Nothing was changed."""
 
 
 @dataclass
 class Wanted:
-    """The issues to import. If *numbers* are given, only the issues with these numbers; otherwise those that have all
-    *labels* and, if it is given, the *milestone*.
+    """The issues to import. If *numbers* are given, only the issues with these numbers; otherwise the issues that have
+    all *labels* and, if given, the *milestone*.
     """
 
     labels: Sequence[str] = ()
@@ -40,7 +40,7 @@ class Wanted:
 
 
 class Tracker:
-    """Reads a tracker with its command line tool. Each subclass has the requests of one tool."""
+    """Reads a tracker with the tracker's own program, such as `gh`. Each subclass has the requests of one program."""
 
     program = ""
     repository = "repos/{owner}/{repo}"
@@ -56,8 +56,11 @@ class Tracker:
         self._environ = environ
 
     def issues(self, wanted: Wanted, imported: Collection[str]) -> list[Item]:
-        """Return the wanted open issues. *imported* has the keys of earlier imports: their issues are added if they
-        were closed since or are no longer wanted. If only certain numbers are wanted, none are added.
+        """Return the wanted issues. These are open issues, or the issues with the wanted numbers.
+
+        *imported* has the keys of issues that were imported before. These issues are added even if they are closed now
+        or no longer wanted, so that their tasks can be updated. They are not added if issues are wanted by their
+        numbers.
 
         Raises:
             TrackerFailed: The tracker could not be read.
@@ -160,11 +163,11 @@ class Tracker:
         )
 
     def _read(self, path: str, may_be_missing: bool = False) -> list[dict[str, Any]]:
-        """Return the objects at a path of the tracker's API. If the path *may_be_missing* and does not exist, return an
-        empty list.
+        """Return the objects at *path* in the tracker's API. If there is nothing at the path, and *may_be_missing* is
+        True, return an empty list.
 
         Raises:
-            TrackerFailed: The tool is not installed, failed or refused.
+            TrackerFailed: The tracker's program, such as `gh`, is not installed, or it failed.
         """
         command = [self.program, "api", *(["--paginate"] if self.paginates and "?" in path else []), path]
         done = processes.outcome_of(command, self._directory, self._environ)
@@ -251,8 +254,8 @@ def _priority(labels: Sequence[str]) -> str:
 
 
 def _documents(output: str, program: str) -> list[dict[str, Any]]:
-    """Return the objects in the output of a tool. The output is one object, a list of objects, or several lists, one
-    for each page.
+    """Return the objects in *output*, which *program*, such as `gh`, has printed. It is one object, a list of objects,
+    or several lists, one for each page.
 
     Raises:
         TrackerFailed: The output is not JSON.

@@ -31,8 +31,8 @@ _PAUSE = 0.2
 
 
 class Fork(Shadow):
-    """A copy of a session, made by the client itself. It has the whole history and no tools. Its next turn answers the
-    question. *about* is the description of the agent's role.
+    """A copy of a session, made by the client itself. It has the whole history of the session, and no tools. Its next
+    turn answers the question. *about* is the description of the agent's role.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class Fork(Shadow):
         return bool(self.session_id) and (self.profile.session_file is None or self.file is not None)
 
     def _run_process(self, patience: float) -> subprocess.CompletedProcess[str]:
+        """Run the client on the copy with the question as its prompt, for *patience* seconds at most."""
         values = {
             "session_id": self.session_id,
             "session_file": self.file or "",
@@ -108,8 +109,8 @@ def instruction(question: Question, member: Member, about: str = "", unfinished:
 
 
 def copy_of(store: Store, question: Question, member: Member, session: Session | None, user: Config) -> Fork | None:
-    """Return a copy of the agent's session, or None if no copy can be made. *session* is the session that `teams`
-    started, or None if only the user started the client.
+    """Return a copy of the session of *member*, which is to answer the *question*; None if no copy can be made.
+    *session* is None if the user, not `teams`, started the client.
     """
     profile = profiles.get(session.harness, user) if session else None
     if profile and profile.fork and (fork := _fork_of_started(store, question, member, profile, user)):
@@ -119,7 +120,8 @@ def copy_of(store: Store, question: Question, member: Member, session: Session |
 
 def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
     """Return a copy of the session of a client that `teams` did not start. The client may be in a terminal of this
-    machine, or in none. Return None if there is no such session, or if the session has no turn yet.
+    machine, or run without one and have reported its session. Return None if there is no session, if it has no turn
+    yet, or if the client can't copy sessions.
     """
     session = None
     terminal = terminals.find(store, question.team_name, member.agent_id)
@@ -139,7 +141,8 @@ def _fork_of_client(store: Store, question: Question, member: Member, user: Conf
 
 def _fork_of_started(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
     """Return a copy of the session of an agent that `teams` started, or None if the session can't be copied. If the
-    session has just begun, wait for it: the agent itself would read the question much later.
+    session has just begun and can't be copied yet, wait for some time: the agent itself would read the question much
+    later.
     """
     team = question.team_name
     patience = max(0.1, questions.seconds_left(store, question)) / 2

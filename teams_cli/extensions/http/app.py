@@ -60,8 +60,8 @@ _API = ("/api/", "/openapi.json")
 class RequestGuard:
     """Refuses requests that are not meant for this server, and changes without the token.
 
-    It keeps out pages of other sites in three ways: `Host` must have the name of the server, `Origin` and
-    `Sec-Fetch-Site` must not name another site, and other sites can't know the token.
+    It keeps out pages of other sites. `Host` must have the name of the server, and `Origin` and `Sec-Fetch-Site` must
+    not name another site. Besides, other sites can't know the token.
     """
 
     def __init__(self, app: ASGIApp, port: int, token: str, private: bool) -> None:
@@ -90,7 +90,7 @@ class RequestGuard:
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         """Check that the request is meant for this server and does not come from a page of another site. If the request
-        needs the token, check the token.
+        needs the token, because it changes something or because the server is private, check the token.
 
         Raises:
             RequestRefused: It is refused.
@@ -109,10 +109,10 @@ class RequestGuard:
             self._check_token(scope, headers.get("authorization", ""))
 
     def _check_token(self, scope: Scope, authorization: str) -> None:
-        """Check that the request has the server's token.
+        """Check that the request has the server's token in its header *authorization*.
 
         Raises:
-            RequestRefused: It has another token, or none.
+            RequestRefused: The token is missing or wrong.
         """
         scheme, _, token = authorization.partition(" ")
         if not token and scope["path"] == "/api/events":  # a browser's event stream can't send headers
@@ -146,7 +146,7 @@ class Api:
         self.bodies = Bodies()
 
     def application(self, port: int, token: str, private: bool) -> ASGIApp:
-        """Return the ASGI application. If it is *private*, even reading needs the *token*."""
+        """Return the ASGI application. If the server is *private*, even reading needs the *token*."""
         api = [
             Route("/agents", _with_refusals(self.agents)),
             Route("/agents/{name}/message", self.message, methods=["POST"]),
@@ -194,11 +194,12 @@ class Api:
         return [Route(f"/{name}", answer, methods=[method]) for name in names]
 
     async def agents(self, request: Request) -> Response:
+        """Answer with the agents that can be written to."""
         team = request.query_params.get("team", "")
         return Document(await self.operations.call(request, lambda call: janus.agents(call, team)))
 
     async def message(self, request: Request) -> Response:
-        """Deliver a message to an agent. Refusals have the form of Janus."""
+        """Deliver a message to an agent. A refusal has the form that clients of the Janus system expect."""
         name, query = request.path_params["name"], request.query_params
         try:
             _check_query(request, ("team", "interrupt"))
@@ -215,10 +216,12 @@ class Api:
             return janus.refused(error)
 
     async def log(self, request: Request) -> Response:
+        """Answer with the last lines that an agent printed."""
         name, lines = request.path_params["name"], request.query_params.get("lines")
         return Document(await self.operations.call(request, lambda call: janus.log(call, name, lines)))
 
     async def events(self, request: Request) -> Any:
+        """Answer with the stream of the team's events. A request for the headers alone opens no stream."""
         team = await self.operations.call(request, lambda call: call.load_team().name)
         feed = await self.feeds.of(team)
         if request.method == "HEAD":
@@ -230,14 +233,19 @@ class Api:
 
 
 async def _prove(request: Request, token: str) -> Response:
-    """Prove to a page that this server has the token. The page stayed open while the server was away."""
+    """Answer with a proof that this server has the token. A page that stayed open while no server ran asks for the
+    proof before it sends the token.
+    """
     nonce = request.query_params.get("nonce", "")
     return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
 
 
 def _check_query(request: Request, known: Collection[str] | None, lists: Collection[str] = ()) -> None:
-    """Check that the query of the request's address has only *known* parameters, unless *known* is None. Only those in
-    *lists* may be given several times. Names must not be blank: an empty variable of a script does not mean the human.
+    """Check that the query of the request's address has only *known* parameters; if *known* is None, any are allowed.
+    Only the parameters in *lists* may be given several times.
+
+    The names of a team and of an agent must not be blank. Without a name, a request counts as the human's, and a script
+    whose variable is empty by mistake must not pass for the human.
 
     Raises:
         InvalidValue: The query is not valid.
@@ -265,9 +273,10 @@ def _query(request: Request, lists: Collection[str]) -> dict[str, Any]:
 
 
 def _with_refusals(handle: Handler, parameters: Collection[str] | None = (), lists: Collection[str] = ()) -> Handler:
-    """Return a handler that calls *handle*, and answers with the document of a refusal if *handle* raises an error. The
-    query may have the *parameters* besides those of every request, or any if they are None. Those in *lists* may be
-    given several times.
+    """Return a handler that calls *handle*, and answers with the document of a refusal if *handle* raises an error.
+
+    Every query may name a team and an agent, and may have the *parameters*; if *parameters* is None, it may have any.
+    Parameters in *lists* may be given several times.
     """
     known = None if parameters is None else (*_GENERAL_PARAMETERS, *parameters)
 

@@ -35,7 +35,7 @@ _MESSAGES = 200
 
 
 class Board:
-    """Keeps the rows of a board, each with the version in which it last changed."""
+    """Keeps the rows of a board, each with the version in which it last changed. So a page gets only changed rows."""
 
     def __init__(self) -> None:
         self._epoch = secrets.token_hex(4)
@@ -50,8 +50,8 @@ class Board:
         self._lock = threading.Lock()
 
     def update(self, tables: dict[str, Rows], after: str) -> dict[str, Any]:
-        """Store *tables* as the present rows. Return the rows that changed since the version *after*, where None stands
-        for a removed row. If *after* is unknown, return all rows.
+        """Store *tables* as the present rows. Return the rows that changed since the version *after*; a row that was
+        removed is None. If *after* is no version of this board, return all rows.
         """
         with self._lock:
             self._store(tables)
@@ -68,7 +68,9 @@ class Board:
             return {"version": f"{self._epoch}-{self._version}", "whole": not is_known, "rows": changed}
 
     def _store(self, tables: dict[str, Rows]) -> None:
-        """Give the next version to the rows that changed or were removed."""
+        """Store *tables* as the present rows. If any row is new, changed or removed, the board gets its next version,
+        and all these rows get it.
+        """
         version = self._version + 1
         present = {(table, key): json.dumps(row) for table, rows in tables.items() for key, row in rows.items()}
         for place in [place for place in self._rows if place not in present]:
@@ -108,7 +110,7 @@ class Boards:
 
     def _position_and_team(self, call: Call) -> tuple[int, Team]:
         """Return the end position of the team's history, and the team. The position is read first, so that no change is
-        missed: later changes have events after it.
+        missed: later changes have events after this position.
         """
         position = self._feeds.end_of(call.load_team().name)
         return position, call.load_team()
@@ -170,8 +172,8 @@ class Boards:
         return Document(await self._operations.call(request, look))
 
     def _board(self, team: str, finished: int) -> Board:
-        """Return the board that is in memory, or a new board. If there are too many boards, the one that was not used
-        for the longest time is dropped.
+        """Return the board of the team with this number of *finished* tasks. If it is not in memory, make a new one. If
+        there are then too many boards, drop the one that was not used for the longest time.
         """
         with self._lock:
             used = self._boards.pop((team, finished), None) or Board()
@@ -188,7 +190,7 @@ def _run(call: Call, team: str) -> dict[str, Any] | None:
 
 
 def _number(request: Request, name: str, default: int, most: int = 1 << 40) -> int:
-    """Return the number that the request gives as *name*, or *default* if it gives none.
+    """Return the number *name* in the query of the request, or *default* if it has none.
 
     Raises:
         InvalidValue: The value is not a whole number, or is more than *most*.

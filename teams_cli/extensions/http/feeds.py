@@ -36,8 +36,8 @@ _BATCH_BYTES = 1 << 14
 class Feed:
     """The events of one team; `position` is the position of the newest event.
 
-    A feed has no queue for each reader. Instead, each reader has a position in the history. It takes the events after
-    that position from memory or, if they are too old, from the history.
+    A feed has no queue for each reader. Instead, each reader has a position in the history, and takes the events after
+    that position from memory. If these are no longer in memory, the reader takes them from the history.
     """
 
     def __init__(self, watchers: Watchers, team: str, loop: asyncio.AbstractEventLoop) -> None:
@@ -72,7 +72,9 @@ class Feed:
             self._recent.clear()
 
     async def after(self, position: int) -> list[tuple[int, bytes]]:
-        """Return the next events after *position*, each with its own position; an empty list if there are none yet."""
+        """Return some of the events after *position*, the oldest first, each with the position that follows it. Return
+        an empty list if there are none yet.
+        """
 
         def from_history() -> list[tuple[int, bytes]]:
             entries = self._watchers.store.history(self._team, position)
@@ -91,6 +93,9 @@ class Feed:
     def read(self) -> int:
         """Read the new entries of the history, and pass them to the thread of the event loop. Return the end position
         of the history.
+
+        The last entry that was read before is read again. If there is another entry in its place now, the history was
+        replaced, for example from a backup, and is read from its beginning.
 
         Raises:
             TeamsError: The history can't be read.
@@ -137,9 +142,7 @@ class Feed:
 
 
 def _first_batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return the first of the *events*, only as many as are sent at once. So a slow reader holds few events in
-    memory.
-    """
+    """Return as many of the first *events* as are sent at once, so that a slow reader holds few events in memory."""
     batch, size = [], 0
     for after, event in events:
         batch.append((after, event))
@@ -183,8 +186,8 @@ class Feeds:
         return self._feed_of(team).read()
 
     def stream(self, feed: Feed, seen: int | None) -> EventStream:
-        """Return a stream of the events after the position *seen*. If *seen* is None, the stream begins with the next
-        event.
+        """Return a stream of the events after the position *seen*. If *seen* is None, the stream has only events that
+        happen from now on.
 
         Raises:
             RequestRefused: Too many streams are open.
@@ -248,8 +251,9 @@ class EventStream(StreamingResponse):
             self._feeds.open_streams -= 1
 
     async def _events(self) -> AsyncIterator[bytes]:
-        """Yield events as they happen, until the server ends. If no event happens for a while, yield a comment
-        instead.
+        """Yield events as they happen, until the server ends. If no event happens for a while, yield a comment, which
+        shows that the server still runs. If the history was replaced, yield an event by which the client learns to read
+        all again.
         """
         yield _START
         while not self._feeds.is_closing:

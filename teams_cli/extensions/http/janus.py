@@ -48,8 +48,11 @@ def _teams(call: Call, team: str) -> list[Team]:
 
 
 def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, team: str) -> Document:
-    """Deliver the message in *body* to the agent *name*, in *team* or else in the only team that has both sender and
-    recipient. Return the answer, which says whether the message ended a turn.
+    """Deliver the message in *body* to the agent *name*. The *team* is given, or else the only team that has both the
+    sender and the agent. Return the answer, which also says whether the message interrupted a turn of the agent.
+
+    Raises:
+        WrongUsage: The message or its sender is missing, or the sender is also the recipient.
     """
     message, sender = body.get("message"), body.get("sender")
     if not (isinstance(message, str) and isinstance(sender, str) and message.strip() and sender):
@@ -64,11 +67,13 @@ def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, tea
 
 
 def _common_team(call: Call, name: str) -> str:
-    """Return the only open team that has both the caller and the agent *name*, or else the only one that has *name*.
-    Return "" if several teams qualify, or if the only open team has no such agent.
+    """Return the team in which the caller writes to the agent *name*: the one open team that has both of them, or else
+    the one open team that has *name*.
+
+    Return "" if there are several such teams. Return "" also if at most one team is open, and it does not have *name*.
 
     Raises:
-        AgentNotFound: There are several teams, and none has the recipient.
+        AgentNotFound: Several teams are open, and none of them has *name*.
     """
     open_teams = [teams.get(call.store, team) for team in call.open_teams()]
     with_recipient = [team for team in open_teams if _has(team, name)]
@@ -83,9 +88,7 @@ def _has(team: Team, name: str) -> bool:
 
 
 def _send(call: Call, name: str, message: str, uid: object, interrupt: bool | None) -> Document:
-    """Deliver the message in the team of the call. *uid* has the type that it has in the request, so it is checked
-    here.
-    """
+    """Deliver the message in the team of the call. *uid* is any value from the request, so it is checked here."""
     if uid is not None and not isinstance(uid, str):
         raise errors.InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
     target = teams.get_recipient(call.load_team(), name)
@@ -99,13 +102,17 @@ def _send(call: Call, name: str, message: str, uid: object, interrupt: bool | No
 
 
 def refused(error: Exception) -> Document:
-    """Return the answer to a message that was not delivered because of *error*."""
+    """Return the answer to a message that was not delivered because of *error*. *write_hint* adapts the error's texts
+    to the client.
+    """
     refusal = refusals.refused(error)
     return _undelivered(refusal.status, refusal.message, refusal.headers, code=refusal.code, hint=refusal.hint)
 
 
 def _undelivered(status: int, error: str, headers: dict[str, str] | None = None, **details: Any) -> Document:
-    """Return the answer to a message that was not delivered, with the words and keys that Janus uses."""
+    """Return the answer to a message that was not delivered, with the HTTP *status*. It has the keys and the words that
+    Janus uses, further *details*, and like every error a *code* and a *hint*.
+    """
     return Document({"delivered": False, "error": error, **details}, status, headers)
 
 

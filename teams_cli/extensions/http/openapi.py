@@ -33,7 +33,7 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the schema of an object that must have the *required* keys, and may have the *optional* keys and
+    """Return the schema of an object. It must have the *required* keys, and may have the *optional* keys and any
     others.
     """
     return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
@@ -101,12 +101,12 @@ def _answer(command: Command) -> dict[str, Any]:
 
 
 def _record_of(command: Command) -> Any:
-    """Return the kind of record in a command's answer, or None if the answer has no records."""
+    """Return the class of the records in a command's answer, or None if the answer has no records."""
     return getattr(command.answers, "__args__", (command.answers,))[0]
 
 
 def _components() -> dict[str, Any]:
-    """Return all named schemas."""
+    """Return all schemas to which the descriptions of answers refer, by their names."""
     schemas: dict[str, Any] = dict(_SCHEMAS)
     for record in filter(None, dict.fromkeys(map(_record_of, requests.offered()))):
         schema = schema_of(record)
@@ -245,7 +245,7 @@ def _get(tag: str, name: str, doc: str, answer: dict[str, Any], *parameters: dic
 
 
 def _agents() -> dict[str, Any]:
-    """Return the addresses of the Janus system."""
+    """Return the addresses by which programs list the agents, write to one, and read an agent's log."""
     send = _operation(_AGENTS, "message", _doc(interrupting.deliver_interruptions), _ref("Delivered"), changes=True)
     # A refusal before the message is looked at, such as that of a wrong token, is an `Error` as for every request.
     send["responses"]["default"] = _refusal({"oneOf": [_ref("Undelivered"), _ref("Error")]})

@@ -39,7 +39,7 @@ _PLACE_SECONDS = 5.0
 
 
 class Operations:
-    """Runs the operations of a server. *base* is the call of the command that started the server."""
+    """Runs the operations that requests ask for. *base* is the call of the command that started the server."""
 
     def __init__(self, base: Call, watchers: Watchers) -> None:
         self.base = base
@@ -51,7 +51,7 @@ class Operations:
         self._clients: set[Requester] = set()
 
     async def command(self, request: Request, command: Command, arguments: dict[str, Any]) -> tuple[Any, Call]:
-        """Run a command. Return its document and its call, which lists the damaged records.
+        """Run the command of a request. Return its document, and the call, which lists the damaged records.
 
         Raises:
             TeamsError: The command refuses.
@@ -75,11 +75,11 @@ class Operations:
         agent: str = "",
         sender: requests.Sender | None = None,
     ) -> T:
-        """Run the function *run* in a thread, with a call for the request, and return its result. The call is of
-        *agent* or else of the agent that the request names.
+        """Run the function *run* in a thread, with a call for the request, and return its result. The caller is
+        *agent*, or else the agent that the request names, or else the human. The *sender* may name another team.
 
-        The human's requests have threads of their own. Requests of other agents, and requests that may take *long*, use
-        other threads, and end when their client leaves.
+        The human's requests have threads of their own, so that they need not wait for others. Requests of other agents,
+        and requests that may take *long*, use other threads. They end when their client leaves.
         """
         agent = agent or request.query_params.get("as") or HUMAN
         await self.receipts.settle(agent)
@@ -89,6 +89,7 @@ class Operations:
             limiter, watch = self._long, asyncio.create_task(_watch_client(request, client))
 
         def work() -> T:
+            """Call *run* with the user's configuration as it is now, not as it was when the server started."""
             return run(self._call_for(request, agent, client, sender))
 
         self._clients.add(client)
@@ -141,8 +142,8 @@ async def _watch_client(request: Request, client: Requester) -> None:
 
 
 async def _take_place(limiter: anyio.CapacityLimiter, client: Requester) -> None:
-    """Take a place of *limiter* for the client. If a place is free, take it at once, without letting other tasks of the
-    event loop run.
+    """Take a place of *limiter* for the client. If a place is free, take it at once: other tasks of the event loop do
+    not run before this function returns.
 
     Raises:
         RequestRefused: No place became free in time.
@@ -157,8 +158,8 @@ async def _take_place(limiter: anyio.CapacityLimiter, client: Requester) -> None
 
 
 class Receipts:
-    """Keeps, for each agent, the answers that are being sent. Only after an answer is sent does its call record that
-    the agent got the news in it.
+    """Keeps, for each agent, the answers that are being sent. Once an answer is sent, and not before, its call records
+    that the agent got the news in the answer.
     """
 
     def __init__(self) -> None:
@@ -167,13 +168,13 @@ class Receipts:
         """For each agent, an event for each answer. The event is set once the answer is sent and recorded."""
 
     async def settle(self, agent: str) -> None:
-        """Wait until all earlier answers to the agent are sent and noted."""
+        """Wait until all earlier answers to the agent are sent, and their news are recorded as shown."""
         for sent in list(self._sending.get(agent, ())):
             await sent.wait()
 
     def expect(self, request: Request, response: Response, call: Call) -> Response:
-        """Return a response that sends *response*, and then makes the call record that the news in it were shown. If
-        the client has left before, nothing is recorded.
+        """Return a response that first sends *response*, and then lets *call* record that the agent got the news in it.
+        If the client left before the response was sent, nothing is recorded.
         """
         if not call.has_notes or call.caller is None:
             return response

@@ -41,7 +41,7 @@ _REFUSED = re.compile(r"^\s*([A-Z]\w+)(?:, \w+)*: (.*)$")
 
 
 def in_requests(text: str) -> str:
-    """Return the text with its commands and options written as requests and parameters."""
+    """Return the text for clients of the API: its commands and options are written as requests and parameters."""
     for shell_phrase, request_phrase in _PHRASES.items():
         text = text.replace(shell_phrase, request_phrase)
     text = requests.in_calls(text, _request)
@@ -87,8 +87,8 @@ def hint_writer(prefer: str) -> Callable[[str], str]:
 
 
 def description(doc: str) -> tuple[str, str]:
-    """Split a docstring. Return its first paragraph, and the other paragraphs as Markdown, with the HTTP status of each
-    refusal.
+    """Split the docstring of a command. Return its first paragraph as the summary. Also return, as Markdown, the other
+    paragraphs and the refusals below `Raises:`, each with its HTTP status.
     """
     explanation, _, raises = inspect.cleandoc(doc).partition("Raises:")
     summary, _, details = explanation.strip().partition("\n\n")

@@ -60,6 +60,9 @@ class HttpConnection(H11Protocol):
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Read a part of a request. The head of a request must be complete within a time limit. The limit begins again
+        when the server waits for the next request.
+        """
         if self.transport is None:
             return
         super().data_received(data)
@@ -83,6 +86,7 @@ class HttpConnection(H11Protocol):
             self.loop.call_later(refusals.SEND_SECONDS, self._abort_untaken, self.cycle)
 
     def _is_busy(self) -> bool:
+        """Return whether a request has arrived and is not answered yet."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def _wait_for_head(self) -> None:
@@ -100,6 +104,9 @@ class HttpConnection(H11Protocol):
             self.transport.abort()
 
     def _abort_untaken(self, cycle: object) -> None:
+        """Drop the client if it has still not read the whole answer to the request *cycle*. If a later request has
+        begun, do nothing.
+        """
         if self.cycle is cycle and self.transport.get_write_buffer_size():
             self.transport.abort()
 
@@ -180,7 +187,7 @@ class HttpServer(uvicorn.Server):
         )
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass the request to the application, which is made inside the running event loop."""
+        """Pass the request to the application."""
         await self._asgi(scope, receive, send)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -203,8 +210,11 @@ class HttpServer(uvicorn.Server):
             threading.Thread(target=webbrowser.open, args=[_board_address(registration)], daemon=True).start()
 
     def _register(self) -> dict[str, Any]:
-        """Write the registration of the server, lock it while the server runs, and return it. Also remove the token
-        file of earlier versions: while no server runs, another user could listen on its port and be sent that token.
+        """Write the registration of the server, by which programs find it. Lock the registration while the server runs,
+        and return it.
+
+        Also remove the token file of earlier versions. Programs of those versions would send that token to the old
+        port. While no server runs, another user can listen on this port.
 
         Raises:
             Conflict: A server of this data directory is running.
@@ -230,7 +240,7 @@ class HttpServer(uvicorn.Server):
         return registration
 
     def unregister(self) -> None:
-        """Remove the registration, if it is the registration of this server."""
+        """Remove the file `server.json`, by which programs find a running server, if it is this server's."""
         if self._lock is not None:
             disk.discard(_registration_path(self._call.store.root))
             os.close(self._lock)
@@ -242,7 +252,7 @@ class HttpServer(uvicorn.Server):
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Note whether the signal is an interrupt, and begin to end."""
+        """Record whether the signal is an interrupt, and begin to end the server."""
         if sig == signal.SIGINT:
             self.is_interrupted = True
         super().handle_exit(sig, frame)

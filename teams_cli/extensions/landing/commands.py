@@ -66,9 +66,9 @@ def _start_and_wait(call: Call, landing: Landing, seconds: float) -> dict[str, A
 
 
 def follow(call: Call, task: Task, patience: float) -> dict[str, Any] | None:
-    """Queue the landing of a task that was just completed, and wait two seconds for its end. If the owner has more
-    *patience*, wait up to half a minute. Return the landing as it then is. Return None if the owner has no branch to
-    land.
+    """Queue the landing of a task that was just completed, wait until it ends, and return it. If it has not ended after
+    two seconds, return it as it then is. A higher *patience* is a longer time, of half a minute at most. Return None if
+    the owner has no branch to land.
     """
     landing = queueing.queue_completed(call.store, call.team, call.known_caller, task, call.workplace)
     if landing is None:

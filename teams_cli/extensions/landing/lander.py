@@ -34,8 +34,8 @@ _PAUSE = 0.5
 
 
 def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Start this machine's lander of the team, if it is not running and has work to do. Inside a client's sandbox no
-    lander is started, because the sandbox would end it.
+    """Start this machine's lander of the team, if the lander has work to do and is not running. In the sandbox of a
+    client nothing is started, because the lander would end with the sandbox.
     """
     if not (_queued(store, team) or _requested(store, team) or pull_requests.to_comment(store, team)):
         return
@@ -48,7 +48,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def main() -> None:
-    """Take the landings of this machine from the queue until it is empty or the store fails."""
+    """Run the lander: merge the queued branches of this machine until the queue is empty or the store fails."""
     try:
         _land_all(opening.from_environment(os.environ), os.environ["TEAMS_TEAM"], environments.clean(os.environ))
     except errors.TeamsError as problem:  # the next lander starts again
@@ -56,6 +56,7 @@ def main() -> None:
 
 
 def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
+    """Do all work of the lander: record how pull requests ended, land the queue, and comment on issues."""
     _end_requests(store, team, environ)
     while _queued(store, team) and (held := LANDER.hold(store, team)) is not None:
         try:
@@ -67,7 +68,10 @@ def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def _end_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """End the landings whose pull requests were merged, closed or failed."""
+    """Ask GitHub about the open pull requests of this machine, and end the landings whose pull request has an outcome.
+
+    Landings and pull requests that this machine does not trust are skipped.
+    """
     for landing in _requested(store, team):
         try:
             trust.refuse_untrusted(store, team, landing)
@@ -104,7 +108,8 @@ def _trust_request(store: Store, team: str, landing: Landing) -> None:
 def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
     """Land the queue of this machine, in the order of `trials.in_order`. The caller holds the lander's lock.
 
-    Return False if an outcome cannot be recorded, for example because this login may not write it.
+    Return False if an outcome cannot be recorded, for example because this login may not write it. Return False also if
+    the team was closed. Its landings then wait until it is restored, except those that have begun to move their branch.
     """
     tried_in_group: set[str] = set()
     conflicting: dict[tuple[str, str], bool] = {}
@@ -149,10 +154,10 @@ def _open_here(store: Store, team: str) -> list[Landing]:
 
 
 def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsError, environ: Mapping[str, str]) -> bool:
-    """Refuse a landing that failed with *problem*, so that it does not hold up the queue. If the landing has happened
-    nevertheless, record that.
+    """Record that a landing, which failed with *problem*, was refused, so that it does not hold up the queue. If its
+    commit is in the target branch nevertheless, record that it landed.
 
-    Return False if the outcome cannot be recorded. The next lander then records it.
+    Return False if the outcome cannot be recorded now. The next lander then records it.
     """
     try:
         current = landings.get(store, team, landing.id)
@@ -171,8 +176,8 @@ def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsErr
 
 
 def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
-    """Return whether the target branch contains the landing's commit. If the landing is by pull request, return whether
-    the pull request exists.
+    """Return whether the target branch contains the landing's commit. If the landing is made by a pull request, return
+    whether this exists.
     """
     try:
         trust.refuse_untrusted(store, team, landing)
@@ -184,8 +189,8 @@ def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[st
 
 
 def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
-    """Check and merge one landing, record its outcome, and return it. The landing stays open if somebody else moved the
-    target branch meanwhile.
+    """Check and merge one landing. Record the outcome, and return the landing. If somebody else moved the target branch
+    meanwhile, the landing stays open, and is tried again later.
     """
     if landing.over:
         return outcomes.update_task(store, team, landing)
@@ -224,8 +229,8 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
 
 
 def _merge(store: Store, team: Team, landing: Landing, base: str) -> str:
-    """Return a merge commit of *base* and the landing's commit. Conflicts that the owner resolved before are resolved
-    in the same way; any other conflict raises `Clash`.
+    """Return a merge commit of *base* and the landing's commit. A conflict that the owner resolved before is resolved
+    in the way that the owner chose. Any other conflict raises `Clash`.
     """
     message = landing.words(team.name)
     try:

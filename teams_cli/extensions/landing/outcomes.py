@@ -28,7 +28,11 @@ _UNCHECKED = ", unchecked (no check is set: teams set landingCheck COMMAND)"
 
 def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -> Landing:
     """End the landing in *state*, and set the other *fields* of its record. Notify the members concerned, and update
-    the task. If the landing has ended before, its record stays as it is.
+    the landing's task. If the landing has ended before, keep its record as it is.
+
+    Raises:
+        WrongState: The landing failed, and the team was closed meanwhile. The task can't return to its owner, so the
+            landing stays open until the team is restored.
     """
     now = teams.now(store)
 
@@ -50,9 +54,8 @@ def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -
 def _notices(team: Team, landing: Landing) -> list[Owed]:
     """Return the notices of an ended landing.
 
-    The task's owner gets a notice; if the owner has left, the member who queued the landing gets it instead. Unless the
-    landing succeeded, the member who queued it always gets a notice. If the landing was refused and the team is active,
-    the leader gets one, too.
+    The task's owner gets a notice. If the owner has left, the member who queued the landing gets it. If the landing did
+    not succeed, the member who queued it gets a notice in any case. If it was refused, the leader also gets one.
     """
     owner = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid, event = f"{landing.id}-{landing.state}", f"landing-{landing.state}"
@@ -68,8 +71,8 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
 
 
 def sentence_of(landing: Landing, lands_by_itself: bool) -> str:
-    """Return the outcome of a landing as a sentence, with what to do if it failed. *lands_by_itself* says that a
-    completed task lands without a further command.
+    """Return the outcome of a landing as a sentence. If the landing failed, the sentence says what to do.
+    *lands_by_itself* is True if tasks land as soon as they are completed, so that no command to land is needed.
     """
     what = f"{landing.id} of {landing.task} ({landing.title})"
     check = landing.result
@@ -129,15 +132,15 @@ def is_of_this_machine(store: Store, landing: Landing) -> bool:
 
 
 def settled(store: Store, team: Team, landing: Landing) -> Landing:
-    """Return the landing. If the lander died before it updated the landing's task, update the task first. This is done
-    only on the machine that queued the landing.
+    """Return the landing. If it has ended, but the lander died before it updated the landing's task, update the task
+    first. This is done only on the machine that queued the landing.
     """
     return update_task(store, team, landing) if is_of_this_machine(store, landing) else landing
 
 
 def up_to_date(store: Store, team: Team, task: Task) -> Task:
-    """Return the task, after recording in it the outcomes of its ended landings. A completed task may thereby be
-    reopened.
+    """Record the outcomes of the task's ended landings in the task, and return the task. A failed landing reopens a
+    completed task.
     """
     if task.status != "completed":
         return task
@@ -208,9 +211,9 @@ def record_merge(store: Store, team: Team, landing: Landing, commit: str, check:
 
 
 def forget_unmoved(store: Store, team: Team, queue: list[Landing]) -> bool:
-    """Find the landings in *queue* that have a recorded merge, but whose branch does not contain the merge: a lander
-    died before it moved the branch. Clear these records, so that the landings are tried again. Return whether there
-    were any.
+    """Clear the record of a merge in each landing of *queue* whose branch does not contain the merge, so that the
+    landing is tried again. A lander recorded the merge, and died before it moved the branch. Return whether there were
+    such landings.
     """
     unmoved = []
 

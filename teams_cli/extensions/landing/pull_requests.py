@@ -44,8 +44,9 @@ _SHOWN_OF_LOG = 2000
 
 
 def open_request(landing: Landing, task: Task, pushed_before: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Push the commits and open a pull request, unless it exists already. Return its address. If the branch was
-    rewritten, only the commits *pushed_before* for the task may be replaced.
+    """Push the commits and open a pull request, unless it exists already. Return the address of the pull request. If
+    the branch was rewritten, the pushed branch is replaced, but only if it is at one of the commits *pushed_before* for
+    the task.
 
     Raises:
         Conflict: The push or the request failed. The error says how to do it by hand.
@@ -69,8 +70,9 @@ def open_request(landing: Landing, task: Task, pushed_before: Sequence[str], env
 
 
 def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
-    """Push the landing's commit to the branch. If git refuses because the branch was rewritten, replace the branch,
-    provided that it is at one of the commits *pushed_before*.
+    """Push the landing's commit to *branch*. If git refuses because the history of the branch was rewritten, replace
+    the branch at GitHub. This is done only if it is at one of the commits *pushed_before*, so that nobody else's
+    commits are lost.
     """
     remote_branch = f"refs/heads/{branch}"
     arguments = ("push", "--quiet", _REMOTE, f"{landing.head}:{remote_branch}")
@@ -124,7 +126,7 @@ def _landing_branch(landing: Landing) -> str:
 
 
 def find(landing: Landing, environ: Mapping[str, str]) -> str:
-    """Return the address of the landing's pull request, which is open or merged. Return "" if there is none, or if
+    """Return the address of the landing's pull request if it is open or merged. Return "" if there is none, or if
     GitHub can't be asked.
     """
     branch = _branch(landing)
@@ -143,9 +145,10 @@ def is_of(landing: Landing, environ: Mapping[str, str]) -> bool:
 def _requests(
     landing: Landing, branch: str, state: str, environ: Mapping[str, str], is_pushed: bool = False
 ) -> list[str]:
-    """Return the addresses of the pull requests from *branch* of this repository that have the landing's commit. If
-    *is_pushed*, the branch was pushed just now: then the commits are not compared, because GitHub may show the new one
-    only seconds later.
+    """Return the addresses of the pull requests from *branch* of this repository that have the landing's commit.
+
+    *is_pushed* says that the commit was pushed just now. GitHub may then still show the earlier commit for some
+    seconds, so the commits are not compared.
     """
     which = [f"--head={branch}", f"--base={landing.onto}", f"--state={state}"]
     fields = ["--json", "url,headRefOid,isCrossRepository", "--jq", _IN_REPOSITORY]
@@ -225,8 +228,8 @@ def gh(landing: Landing, words: list[str], environ: Mapping[str, str]) -> subpro
 
 
 def comment_on_issues(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Comment on the issue of each landing of this machine that has landed, unless our comment is there already. If a
-    comment fails, the next call tries again.
+    """Comment on the issue of each landing of this machine that has landed. If our comment is there already, add none.
+    If a comment fails, it is tried again when this function is called next.
     """
     if not (landed := to_comment(store, team)) or (held := LANDER.hold(store, team)) is None:
         return
@@ -251,6 +254,7 @@ def to_comment(store: Store, team: str) -> list[Landing]:
 
 
 def _comment(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
+    """Comment on the issue of a landing, if it has one, and record that no comment is to be made any more."""
     try:
         trust.refuse_untrusted(store, team, landing)
         issue = issue_of(tasks.get(store, team, landing.task))

@@ -66,6 +66,7 @@ def land(
 
 
 def _refuse_unfinished(task: Task) -> None:
+    """Refuse to land a task that is neither completed nor in progress, or whose review is still to come."""
     if task.status not in ("completed", IN_PROGRESS):
         raise errors.WrongState(
             f"{task.id} is {state_of(task)}", f"Complete it first: teams update-task {task.id} --status completed"
@@ -88,7 +89,8 @@ def _way_to_land(standing: Standing, via: str | None) -> str:
 
 
 def refuse_unwanted_request(team: Team, landing: Landing) -> None:
-    """Refuse to open a pull request that the human does not want, even if the landing's record asks for one.
+    """Refuse to open a pull request that the human does not want. The landing's record may ask for one nevertheless: in
+    a store of several machines, any member may have written the record.
 
     Raises:
         NotAllowed: The human did not queue this landing, and `landingVia` is not `pr`.
@@ -106,8 +108,8 @@ def _way_not_allowed(setting: str) -> errors.NotAllowed:
 def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
     """Queue a landing of the task, which was just completed. Return None if its owner has nothing to land.
 
-    The owner has something to land if the branch of the owner's checkout has new commits, or if the owner's worktree
-    has uncommitted changes. Uncommitted changes are refused with an error.
+    The owner has something to land if the branch of the owner's checkout has new commits. Uncommitted changes in the
+    owner's worktree count, too, but are refused with an error.
     """
     standing = standing_of(teams.get(store, team), caller)
     if standing is None:
@@ -127,12 +129,12 @@ def _has_new_commits(source: Checkout) -> bool:
 
 
 def _source(store: Store, standing: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
-    """Return the checkout to land the task from; None if there is no candidate. *directory* is where the caller is; ""
-    if that directory must not be used.
+    """Return the checkout from which to land the task; None if there is no candidate. *directory* is the directory of
+    the caller, or "" if it must not be used.
 
-    The candidates, in their order: the owner's worktree, *directory* if the caller owns the task, where the owner was
-    last seen, where the task was checked, and *directory*. The first candidate that is not on the target branch is
-    taken; if all are on it, the first.
+    The candidates are, in this order: the owner's worktree; *directory* if the caller owns the task; the place where
+    the owner was last seen; the place where the task was checked; and *directory*. The first candidate that is not on
+    the target branch is taken. If all are on it, the first is taken.
     """
     owner, team = task.owner or "", standing.team.name
     check = checks.of(task)
@@ -151,8 +153,8 @@ def _source(store: Store, standing: Standing, task: Task, directory: str, onto: 
 
 
 def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
-    """Queue a landing of the task from the checkout *source*, and return it. If the last landing of the task has the
-    same commit, target and claim, and did not fail, return that landing instead.
+    """Queue a landing of the task from the checkout *source*, and return it. But if the last landing of the task has
+    the same commit, target and claim, and did not fail, queue nothing, and return that last landing.
     """
     _refuse_unsubmitted(store, task)
     team = standing.team.name
@@ -188,8 +190,8 @@ def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto:
 
 
 def _refuse_unsubmitted(store: Store, task: Task) -> None:
-    """Refuse a task that needs a review, if no commit of it was submitted for review. This matters only in a store of
-    several machines.
+    """Refuse a task that needs a review if the task's record has no commit that was submitted for review. In a store
+    that only one machine uses, nothing is refused.
     """
     if store.host and task.review_by and not task.submitted:
         raise errors.Conflict(
@@ -208,10 +210,10 @@ def _branch_of_main(source: Checkout) -> str:
 def _head(source: Checkout, task: Task) -> str:
     """Return the commit to land.
 
-    If the task was reviewed, this is the commit that was submitted. If the history was rewritten since without a change
-    of files, it is the checkout's commit; a checkout with other files is refused. If the task was completed without a
-    review, it is the commit that passed the check, as long as the branch contains that. Otherwise it is the checkout's
-    commit.
+    If the task was reviewed, this is the commit that was submitted for review. If somebody has rewritten the history
+    since, but changed no file, it is the checkout's present commit. A checkout with other files is refused. If the task
+    was completed without a review, it is the commit that passed the check, provided that the branch contains this
+    commit. In all other cases it is the checkout's present commit.
     """
     if task.status != "completed":
         return source.head
@@ -256,7 +258,8 @@ def _refuse_impossible(source: Checkout, task: Task, head: str, target: str) -> 
 
 
 def refuse_unreviewed(store: Store, team: str, landing: Landing) -> None:
-    """Refuse an open landing of a commit that was not reviewed, unless the target branch contains the commit already.
+    """Refuse an open landing of a commit that was not reviewed although the task needs a review. If the target branch
+    contains the commit already, refuse nothing.
 
     Raises:
         NotAllowed: The commit differs from the reviewed one.

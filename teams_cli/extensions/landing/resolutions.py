@@ -29,8 +29,10 @@ _STAGES = ({"1", "2", "3"}, {"2", "3"})
 
 def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
     """Return a merge commit of *base* and the landing's commit, in which every conflict is resolved as before. Return
-    "" if a conflict is new. If the commit was reviewed, use only resolutions that are in the files of the commit
-    itself.
+    "" if a conflict is new.
+
+    If the commit was reviewed, use only resolutions that are in the commit's own files, so that the merge has no text
+    that nobody reviewed.
     """
     repository, head = landing.repository, landing.head
     earlier = _earlier_merges(landing, base)
@@ -43,8 +45,8 @@ def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
 
 
 def _earlier_merges(landing: Landing, base: str) -> list[Merge]:
-    """Return the merges in the reflog of the landing's branch, the newest first. Only merges of a commit that *base*
-    contains count.
+    """Return the merges that the reflog of the landing's branch has, the newest first. A merge is left out unless
+    *base* contains the commit that it merged into the branch.
     """
     if not landing.branch:
         return []
@@ -60,8 +62,8 @@ def _earlier_merges(landing: Landing, base: str) -> list[Merge]:
 
 def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
     """Return the tree of the merge of *base* and *head*, if a commit of the branch has exactly the files of an
-    *earlier* merge. The branch then contains what was merged, although its history does not show it. Return "" if there
-    is no such commit.
+    *earlier* merge commit. The branch then has the changes that this merge brought, although the history no longer
+    shows the merge. Return "" if no commit has these files.
     """
     trees_of_branch = git.output_of(repository, "log", "--format=%T", head, f"^{base}", "--").split()
     for commit, _, theirs in earlier:
@@ -124,8 +126,8 @@ def _text(repository: str, commit: str, path: str, onto: str = "", branch: str =
 
 
 def _resolve(repository: str, text: str, conflict: str, resolved: str) -> str:
-    """Apply to *text*, which has a conflict, the change by which an earlier *conflict* became *resolved*. Return the
-    new text, or "" if the change does not fit.
+    """Resolve the conflict in *text* in the way in which an earlier *conflict* was *resolved*; all three are texts of a
+    file. Return the new text, or "" if the earlier change does not fit.
     """
     with TemporaryDirectory(prefix="teams-") as directory:
         paths = [os.path.join(directory, name) for name in ("text", "conflict", "resolved")]

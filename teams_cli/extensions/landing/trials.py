@@ -34,8 +34,8 @@ def commands_of(store: Store, team: Team, landing: Landing) -> list[str]:
 def run_checks(
     store: Store, team: Team, landing: Landing, commit: str, commands: list[str], environ: Mapping[str, str]
 ) -> list[Check]:
-    """Run the commands on *commit* in a temporary checkout. Stop after the first that fails. Return the results of
-    those that ran.
+    """Run the commands on *commit* in a temporary checkout. Stop after the first command that fails. Return the results
+    of the commands that ran.
     """
     if not commands:
         return []
@@ -73,9 +73,9 @@ _MOST_OVERTAKEN = 3
 def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[tuple[str, str], bool]) -> list[Landing]:
     """Return the queue in the order of trials: landings that conflict with the fewest other landings go first.
 
-    Among landings with equally many conflicts, priority and age decide; if the setting `landingOrder` is `priority`,
-    they alone decide. A landing that was overtaken too often goes first. *conflicting* caches, for pairs of commits,
-    whether they conflict.
+    Among landings with equally many conflicts, priority and age decide, as they do in *queue*. A landing goes first if
+    too many later landings have ended before it. If the setting `landingOrder` is `priority`, only priority and age
+    decide. *conflicting* keeps, for pairs of commits, whether they conflict, so that each pair is tried only once.
     """
     waiting = [landing for landing in queue if not (landing.over or landing.merge)]
     if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
@@ -112,10 +112,10 @@ def _times_overtaken(landing: Landing, ended: list[Landing]) -> int:
 def repair_of_tip(
     store: Store, team: Team, landing: Landing, base: str, command: str, environ: Mapping[str, str]
 ) -> str:
-    """Return the id of a task to repair the target branch, if the branch's tip *base* also fails *command*. The task is
-    made unless there is an unfinished one already.
+    """Return the id of a task to repair the target branch, whose tip *base* also fails *command*. If there is no
+    unfinished task for this, create it.
 
-    Return "" if the tip passes, or if the landing is itself the repair.
+    Return "" if the tip passes, or if the landing itself is the repair.
     """
     for earlier in landings.all_of(store, team.name, []):
         if earlier.merge == base and earlier.result and earlier.result.passed and command in (earlier.check or ""):
@@ -139,10 +139,11 @@ _SMALL = 20
 
 
 def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
-    """Return the first landings of the queue, if they can be tried together: small landings that change different
-    files, at most as many as the setting `landingTogether` says. Return an empty list if there are fewer than two.
+    """Return the first landings of the queue that can be tried together: small landings into one branch that change
+    different files. There are at most as many as the setting `landingTogether` says. Return an empty list if there are
+    fewer than two.
 
-    *apart* has the ids of landings that failed in a group, and so must be tried alone.
+    *apart* has the ids of landings that were tried in a group before. These must be tried alone.
     """
     most = int(settings.value(team, "landingTogether"))
     if most < 2:
@@ -176,8 +177,8 @@ def _changed_files(landing: Landing) -> set[str]:
 
 
 def land_together(store: Store, team: Team, group: list[Landing], environ: Mapping[str, str]) -> bool:
-    """Try the landings of the group together, and land all of them if the checks pass. Return False if they must be
-    tried one by one.
+    """Check the landings of the group together, and land all of them if the checks pass. If the target branch was moved
+    meanwhile, they stay open. Return False if they must be tried one by one.
     """
     repository, onto = group[0].repository, group[0].onto
     base = merging.tip_of(repository, onto)

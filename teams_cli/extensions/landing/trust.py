@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def trust(store: Store, team: str, place: str) -> None:
-    """Record on this machine that the team trusts *place*: a repository, or the address of a pull request.
+    """Record that *place*, a repository or the address of a pull request, is trusted: git or gh may run for it here.
 
     Raises:
         StorageFailed: The file cannot be written.
@@ -52,14 +52,14 @@ def refuse_untrusted(store: Store, team: str, landing: Landing) -> None:
 
 
 def has_opened(store: Store, team: str, landing: Landing) -> bool:
-    """Return whether this machine has recorded that it opened the landing's pull request. True for every pull request
-    in a store of one machine.
+    """Return whether this machine has recorded that it opened the landing's pull request. If only one machine uses the
+    store, return True, because then every pull request is trusted.
     """
     return not store.host or _is_trusted(store, team, landing.url or "")
 
 
 def trusted_places(store: Store, team: str, places: Sequence[str], directory: str) -> list[str]:
-    """Return those of the recorded *places* from which a landing may start.
+    """Return the recorded *places* from which a landing may start.
 
     In a store of several machines, a place must be in the repository of *directory*, or in a repository that this
     machine trusts.

@@ -43,8 +43,8 @@ class Identity:
 
     @property
     def team(self) -> str:
-        """The team that was named, or else the only team that can be meant. It is "" if there is none, or if there are
-        several.
+        """The team that the environment or a flag names, or else the only team that can be meant. It is "" if no team
+        can be meant, or more than one.
         """
         return self._team or self._base.only_team()
 
@@ -59,8 +59,9 @@ class Identity:
         """Return the call for one request, under the user's present configuration. The call ends when the client of the
         *requester* leaves.
 
-        One server may serve several agents. The caller is the agent that owns *thread*, the thread in the client's
-        request; the subagent with *agent_id*; or the subagent for which our hook noted *tool_use_id*.
+        One server may serve several agents. The caller is the agent that owns *thread*, which the request names; the
+        subagent with *agent_id*; or the subagent for which our hook noted *tool_use_id*. Without these, it is the
+        server's own agent.
         """
         base = self._base
         self._adopt_from_terminal()
@@ -112,8 +113,8 @@ class Identity:
 class Rights:
     """The present rights of a caller, by the team's records and the user's configuration.
 
-    *will_join* is True if the client asks for the tools only once, before its agent has joined. Then a caller without a
-    name has the rights of a member.
+    *will_join* is True for a client that asks for its tools only once, before its agent has joined. A caller without a
+    name then has the rights of a member, so that the client gets the tools that its agent needs later.
     """
 
     def __init__(self, call: Call, will_join: bool = False) -> None:
@@ -135,7 +136,7 @@ class Rights:
         return asking.how_readily(self._team) if self._team else ""
 
     def may(self, operation: str) -> bool:
-        """Return whether the caller may use the operation, perhaps only after the person agrees."""
+        """Return whether the caller may use the operation. True also if the person must agree first."""
         if self.role is None:
             return operation == "join-team" or (self.has_identity and operation == "spawn-team")
         try:

@@ -55,8 +55,8 @@ not read the answer.
 
 
 def take_streams() -> tuple[int, int]:
-    """Take over the standard streams. Return a descriptor to read from, and a descriptor to write to. Afterwards other
-    code of the process, and processes that it starts, find an empty standard input, and what they print goes to
+    """Take over the standard streams. Return a descriptor to read from, and a descriptor to write to. For the rest of
+    this process and for the processes that it starts, standard input is then empty, and what they print goes to
     standard error.
 
     Raises:
@@ -91,8 +91,9 @@ async def lines(source: int) -> AsyncIterator[bytes | None]:
 
 
 async def _read(source: int) -> bytes:
-    """Wait for bytes and return them, or empty bytes at the end of the input. The event loop reads by itself, because a
-    thread would slow down every call. A thread is used only for sources that can't be waited for, such as files.
+    """Wait for bytes from *source* and return them, or empty bytes at the end of the input. No thread waits for them,
+    because a thread would slow down every call; only for sources such as files, which the event loop can't watch, one
+    is used.
     """
     try:
         await anyio.wait_readable(source)
@@ -145,7 +146,7 @@ class Receipts:
     """Keeps three things: the requests in progress, which of these the client cancelled, and the calls whose answers
     are being written.
 
-    Only after an answer is written does its call record that the caller got the notices in it.
+    Once an answer is written, and not before, its call records that the caller got the notices in the answer.
     """
 
     def __init__(self) -> None:
@@ -167,8 +168,8 @@ class Receipts:
         self._is_cancelled.pop(id, None)
 
     def expect(self, id: Any, call: Call) -> None:
-        """Make *call* record that the news in its answer were shown, once the answer is written. If the client
-        cancelled the request, *call* records nothing.
+        """Once the answer to the request *id* is written, let *call* record that the agent got the news in the answer.
+        If the client cancelled the request, *call* records nothing.
         """
         if self._is_cancelled.get(id):
             call.is_given_up = lambda: True
@@ -176,8 +177,8 @@ class Receipts:
             self._calls[id] = call
 
     def call_of(self, item: SessionMessage) -> Call | None:
-        """Return the call whose answer this message is. Return None if the message is no answer, or if the call has
-        nothing to record.
+        """Return the call whose answer this message is. Return None if the message is no answer, or if the answer has
+        no news that the call must record as shown.
         """
         call = self._calls.pop(getattr(item.message, "id", None), None)
         return call if isinstance(item.message, JSONRPCResponse) else None
@@ -196,8 +197,8 @@ class Receipts:
             self._is_cancelled[id] = True
 
     def write(self, write: Callable[[], object], id: Any, call: Call) -> None:
-        """Write an answer by *write*. Then record that the caller got the news in the answer, unless the client
-        cancelled the call.
+        """Call *write*, which writes the answer to the request *id*. Then let *call* record that the agent got the news
+        in the answer. If the client has cancelled the request, nothing is recorded.
         """
         with self._lock:
             cancelled = Event()
@@ -217,8 +218,8 @@ class Receipts:
 async def connected(
     source: int, sink: int, settle: Callable[[], Awaitable[None]], receipts: Receipts
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Open the streams of messages over the two descriptors. At the end of the input, wait with *settle* for the calls
-    that are running.
+    """Open the streams of messages over the two descriptors: *source* to read from, *sink* to write to. At the end of
+    the input, *settle* waits for the calls that are running.
     """
     arrived, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](16)

@@ -86,7 +86,7 @@ def text(call: Call, uri: str) -> str:
 
 
 def _request(uri: str) -> tuple[str, dict[str, Any], str]:
-    """Return the command whose answer is the resource at *uri*, the arguments of the command, and the team."""
+    """Return the command that reads the resource at *uri*, the command's arguments, and the team."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -146,11 +146,13 @@ class Subscriptions:
         self._is_over = True
 
     def remember(self, session: ServerSession, tools: list[str]) -> None:
-        """Note which *tools* the client was shown, and its *session*."""
+        """Note the *tools* that the client was shown, and its *session*, to notify it when its tools change."""
         self._session, self._tools = session, tools
 
     async def subscribe(self, session: ServerSession, uri: str) -> None:
-        """Notify the client of changes of the resource from now on."""
+        """Notify the client from now on when one of the resources *uris* changes. It gets no notification of their
+        present content.
+        """
         self._session = session
         await self._add([uri])
 
@@ -190,8 +192,8 @@ class Subscriptions:
                 time.sleep(_CHECK_SECONDS)
 
     def _watch_team(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
-        """Watch the team until the caller is in another team, or other topics must be watched. If the client has no
-        subscriptions, only changes that may affect the tools count.
+        """Watch the team until the caller is in another team, or until other topics must be watched. If the client has
+        subscribed to no resource, only changes that may affect its tools wake this thread.
         """
         if not team:
             return time.sleep(_CHECK_SECONDS)
@@ -252,7 +254,7 @@ class Subscriptions:
             return f"{error.code}: {error.message}"
 
     async def _notify(self, event: ResourceUpdated | ToolsListChanged) -> None:
-        """Send the event to the client, in the way of its version of the protocol."""
+        """Send the event to the client, in the form that the client's version of the protocol demands."""
         await self._bus.publish(event)
         session = self._session
         if session is None or session.protocol_version in MODERN_PROTOCOL_VERSIONS:

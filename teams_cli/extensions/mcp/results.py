@@ -50,7 +50,9 @@ def text_of(document: Any) -> str:
 
 
 def rows_that_fit(rows: Iterable[Any]) -> int:
-    """Return how many of the rows fit into one answer. If there are rows, at least one counts as fitting."""
+    """Return how many of the rows fit into one answer. If there are rows, the number is at least 1, even if the first
+    row alone is too long.
+    """
     count = total = 0
     for row in rows:
         total += size(row) + _READ_MARK_BYTES
@@ -61,8 +63,8 @@ def rows_that_fit(rows: Iterable[Any]) -> int:
 
 
 def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any]:
-    """Return the first *most* rows. If *gist* has keys, the rows get only these keys. If rows are left out, `more` is
-    their number.
+    """Return the first *most* rows under `result`. If *gist* is not empty, each row has only the keys in *gist*. If
+    rows are left out, `more` is their number.
     """
     shown = list(rows[:most])
     if gist:
@@ -71,8 +73,8 @@ def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any
 
 
 def within(document: dict[str, Any], most: int = _ANSWER_BYTES - _RESERVED_BYTES, cut: str = _CUT) -> dict[str, Any]:
-    """Return the document. If it is longer than *most* bytes, cut long texts, and then long lists. *cut* is a text that
-    says how to see the rest; it is added to a document that was cut.
+    """Return the document. If it is longer than *most* bytes, cut its long texts, and if this is not enough, its long
+    lists. A document that was cut also gets *cut*, a text that says how to see the rest.
     """
 
     def fits(part: Any) -> bool:
@@ -85,7 +87,9 @@ def within(document: dict[str, Any], most: int = _ANSWER_BYTES - _RESERVED_BYTES
 
 
 def resource(document: Any, gist: Sequence[str]) -> Any:
-    """Return the document of a resource. If it is too long, it is cut like the answer of a tool."""
+    """Return the document of a resource. A document that is too long is cut like the answer of a tool; if it is a list,
+    its rows then have only the keys in *gist*.
+    """
     if size(document) <= _RESOURCE_BYTES:
         return document
     if not isinstance(document, dict):
@@ -128,7 +132,7 @@ announces.
 
 
 def tool_name(command: str) -> str:
-    """Return the name of a command's tool."""
+    """Return the name of a command's tool, which has underscores in place of dashes."""
     return command.replace("-", "_")
 
 
@@ -183,7 +187,7 @@ def beginning(text: str) -> str:
 
 
 def schema(document: dict[str, object]) -> dict[str, object]:
-    """Return the schema of a request, adapted to a tool: its descriptions name tools instead of commands, and
+    """Return the schema of a request, adapted to a tool. Its descriptions name tools instead of commands.
     `additionalProperties` is left out, because it would cost every model tokens.
     """
     return {key: _with_tools_named(value) for key, value in document.items() if key != "additionalProperties"}
@@ -224,8 +228,8 @@ def _unread_count(call: Call) -> int:
 
 
 def _name_tools(document: dict[str, Any]) -> None:
-    """Rewrite the shell commands in a document as calls of tools, in place. They are in `next`, hints, help and notices
-    of the document itself, of the rows in its lists, and of its `state`.
+    """Rewrite the shell commands in a document as calls of tools, in place. Such commands are in `next`, hints, help
+    and notices of the document itself, of the rows in its lists, and of its `state`.
     """
     _name_tools_in_row(document)
     parts = list(document.values())
@@ -255,7 +259,7 @@ def _name_tools_in_row(row: dict[str, Any]) -> None:
 
 
 class DocumentedRefusal(errors.TeamsError):
-    """A refusal whose answer is a document of its own."""
+    """A refusal that is answered with a *document* of its own, because clients of another system expect its form."""
 
     def __init__(self, error: errors.TeamsError, document: dict[str, Any]) -> None:
         super().__init__(error.message, error.hint)

@@ -99,8 +99,8 @@ class Jobs:
         return thread.result()
 
     async def settle(self, patience: float) -> None:
-        """Wait until no request is at work any more: the remaining requests only wait for changes. Wait for *patience*
-        seconds at most.
+        """Wait until each request that is still running only waits for changes, or until *patience* seconds have
+        passed.
         """
         give_up = time.monotonic() + patience
         idle_looks = 0
@@ -143,7 +143,9 @@ _PATIENCE = 2.0
 
 
 class TeamsServer:
-    """The server of one client. *first_list* says which tools are listed at first: `default`, `daily` or `all`."""
+    """The server of one client. *first_list* says which tools are listed at first: `default` for the most important
+    tools, `daily` for the everyday tools, or `all`.
+    """
 
     def __init__(self, call: Call, first_list: str) -> None:
         self.identity = Identity(call)
@@ -190,7 +192,9 @@ class TeamsServer:
         )
 
     def _instructions(self) -> str:
-        """Return the instructions for the client, which also say how readily its team asks questions."""
+        """Return the instructions for the client. If the caller has a team, they also say how readily its agents should
+        ask each other questions.
+        """
         try:
             call = self.identity.call(Requester())
             asks = asking.invitation(call.load_team()) if call.caller else ""
@@ -199,12 +203,14 @@ class TeamsServer:
         return f"{INSTRUCTIONS} {results.in_tools(asks)}" if asks else INSTRUCTIONS
 
     def _offered(self, requester: Requester) -> list[Any]:
+        """Return the tools to offer the caller, as the protocol lists them."""
         rights = Rights(self.identity.call(requester), self.lists_once)
         return tools.listed(self._usable(rights), rights, self.lists_all)
 
     def _usable(self, rights: Rights) -> list[tools.Tool]:
-        """Return the tools to offer the caller. At first, these are a few tools and the tool that lists further ones.
-        Later, they are the everyday tools of the caller, or all tools that the caller may use.
+        """Return the tools to offer the caller. These are at first a few tools, and a tool that lists the others. Once
+        the client has called that tool, they are the everyday tools. If the server lists all tools, they are all that
+        the caller may use.
         """
         usable = tools.usable(self.tools, rights, self.lists_all)
         if self.lists_few and self.tools:
@@ -260,8 +266,8 @@ class TeamsServer:
             self.receipts.end(ctx.request_id)
 
     def _tool_and_arguments(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the name of the tool that a call means, and the tool's arguments. A call of `more_tools` may name
-        another tool; then this other tool is meant.
+        """Return the name of the tool to use, and the tool's arguments. If `more_tools` is called with the name of
+        another tool, return that name, and the arguments for that tool.
 
         Raises:
             MCPError: There is no such tool, or `more_tools` has no valid arguments for it.
@@ -277,7 +283,9 @@ class TeamsServer:
     def _use(
         self, name: str, arguments: Mapping[str, Any], identify: Callable[..., Call], requester: Requester
     ) -> tuple[CallToolResult, Call | None]:
-        """Use a tool, in a thread. Return its answer and the call, which is None if the tool was refused."""
+        """Use a tool, in a thread. *identify* gets the *requester*, who can leave, and the sender in *arguments*; it
+        returns the call with its caller. Return the tool's answer and this call, or the refusal and None.
+        """
         self.receipts.settle()
         try:
             tool = self.tools[name]
@@ -325,11 +333,11 @@ class TeamsServer:
 
 
 def _inner_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that `more_tools` was *given* for another tool: an object, or an object as JSON text, which
-    some models send; none if the object is missing.
+    """Return the arguments for the tool that `more_tools` is to call. In *given*, the arguments of `more_tools` itself,
+    they are an object or, as some models send it, the JSON text of an object. Return {} if they are missing.
 
     Raises:
-        MCPError: They are something else, or stand beside the name of the tool.
+        MCPError: They are something else, or are written beside the name of the tool instead of inside `arguments`.
     """
     if given.keys() <= {"name", "arguments"}:
         value = given.get("arguments")
@@ -359,8 +367,8 @@ def _protocol_error(error: errors.TeamsError, code: str) -> MCPError:
 
 
 def run(call: Call, settings: Mapping[str, Any]) -> NoReturn:
-    """Serve until standard input ends. Then end the process, even if threads still wait. `tools` in *settings* says
-    which tools are listed at first.
+    """Serve until standard input ends. Then end the process at once, even if threads still wait. `tools` in *settings*
+    says which tools are listed at first: `default`, `daily` or `all`.
     """
     try:
         source, sink = line.take_streams()

@@ -39,8 +39,8 @@ _QUESTION_COMMANDS = (_ASK, "answer", "respond-to-broadcast")
 
 
 class Tool:
-    """A tool that runs a command. Its name, description and schema are those of the command, unless others are given
-    here.
+    """A tool that runs a command. Unless *name*, *description* or *schema* is given, the tool has that of the
+    command.
     """
 
     has_data = True
@@ -57,7 +57,7 @@ class Tool:
 
     @cached_property
     def listed(self) -> Listed:
-        """The tool in the form in which a list of tools has it."""
+        """The tool in the form in which a list of tools has it, with hints for clients."""
         return Listed(
             name=self.name,
             title=self.name.replace("_", " ").capitalize(),
@@ -89,8 +89,8 @@ class Tool:
         )
 
     def is_daily(self, rights: Rights) -> bool:
-        """Return whether this is an everyday tool of the caller. If hints use another tool for the same command, this
-        tool is not.
+        """Return whether this is an everyday tool of the caller. If several tools run one command, only one of them can
+        be an everyday tool: the tool by whose name hints call the command.
         """
         is_wanted = self.command.daily or (self.command.outside and rights.is_outside)
         return is_wanted and self.name == results.name_in_hints(self.command.name)
@@ -148,8 +148,8 @@ class Tool:
 
 
 def _complete(answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, Any]:
-    """Return the answer. If *more* is not 0, it is added: the number of rows that the command left out. If the answer
-    *must_fit*, it is cut.
+    """Return the answer. If the command left out rows, *more* is their number and is added to the answer. If *must_fit*
+    is True, an answer that is too long is cut.
     """
     if more:
         answer = {**answer, "more": more}
@@ -157,8 +157,8 @@ def _complete(answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, An
 
 
 class MessagingTool(Tool):
-    """A tool that has the name and the arguments of a tool of Janus or IAM. All arguments are texts; *required* and
-    *optional* have their descriptions.
+    """A tool that has the name and the arguments of a tool of Janus or IAM, two other systems. All arguments are texts.
+    *required* and *optional* have a description of each argument, by its name.
     """
 
     def __init__(
@@ -220,6 +220,7 @@ def _list_agents(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _send_to_agent(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Send a message to one agent. The answer has the keys of Janus."""
     target, message = arguments["target"], arguments["message"]
     if target == _sender(call):
         raise errors.WrongUsage("Cannot send message to self", "Choose another agent from the list.")
@@ -247,8 +248,8 @@ def _sender(call: Call) -> str:
 
 
 def _broadcast(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Send a message to the agent in `send_to`; or as a reply to the message in `reply_to`; or, without either, to all
-    other agents.
+    """Send a message. With `send_to`, it goes to that agent. With `reply_to`, it is a reply to that message. Without
+    either, it goes to all other agents.
     """
     message, recipient, answered = arguments["message"], arguments.get("send_to"), arguments.get("reply_to")
     if answered is not None and recipient is not None:
@@ -266,7 +267,7 @@ def _broadcast(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
 
 def _broadcast_to_all(call: Call, message: str) -> dict[str, Any]:
     """Send the message to all other agents. If there are none, and the sender has no status line yet, the message
-    becomes its status line.
+    becomes the sender's status line.
     """
     sender = _sender(call)
     try:
@@ -341,8 +342,8 @@ def listed(usable: Iterable[Tool], rights: Rights, everything: bool) -> list[Lis
 
 
 def _shorter(tool: Tool) -> Listed:
-    """Return the tool with a description of one sentence, and without rarely used arguments. Models read the list of
-    tools with every request.
+    """Return the tool with a description of one sentence, and without rarely used arguments. A short list of tools
+    saves tokens, because models read it with every request.
     """
     rare = {parameter.key for parameter in tool.command.own if parameter.seldom}
     properties = {}
@@ -381,11 +382,11 @@ _MORE_TOOLS_SCHEMA: dict[str, Any] = {
 
 
 def first_tools(usable: list[Tool]) -> list[Tool]:
-    """Return the most important of the *usable* tools. The tool for permissions is added if it is usable, because the
-    client calls it by itself.
+    """Return the most important of the *usable* tools. The tool by which the client asks for permission is added if it
+    is usable, because the client itself calls it.
 
-    While questions are on, the tool for questions is listed instead of `claim_task`, because agents are to ask
-    questions. The tool `wait` can also claim tasks.
+    If the team's agents may ask each other questions, the tool for questions is listed instead of `claim_task`, to make
+    agents use it. They can also claim tasks with the tool `wait`.
     """
     by_name = {tool.name: tool for tool in usable}
     ask = results.tool_name(_ASK)
@@ -404,8 +405,8 @@ class MoreTools(Tool):
         self._others = others
 
     def is_for(self, rights: Rights) -> bool:
-        """Return False for every caller, so that no list has this tool by itself. Only the first list of tools adds
-        it.
+        """Return False for every caller, so that the usual lists of tools do not have this tool. Only the first list of
+        tools adds it.
         """
         return False
 
@@ -455,8 +456,8 @@ class AskPermission(Tool):
 
 
 def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
-    """Ask the person whether the tool *tool_name* may be used with this *input*. Return the decision in the format of
-    the client.
+    """Ask the person whether the tool *tool_name* may be used with this *input*. Return the decision in the form that
+    the client expects.
     """
     if not isinstance(tool_name, str) or not isinstance(input, dict):
         raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")

@@ -1,8 +1,9 @@
 """Connections to a PostgreSQL server: made when needed, lent to one user at a time, and replaced when they break.
 
-Every change also writes a row with its id into `changes`. If a connection breaks while a change may have been
-committed, another connection looks for that row. If the row is missing, a row with the same id but no team is written
-instead. Then the first change can no longer be committed, and it is safe to make it again.
+Every change also writes a row with the id of the change into the table `changes`. If a connection breaks, the change
+may be committed or not. Another connection then looks for the row. If the row is missing, that connection writes a row
+with the id itself, but without a team. The ids are unique, so the first change can no longer be committed, and it is
+safe to make the change again.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ class Connection:
 
 
 class Server:
-    """The database of one store. An operation that has not succeeded after *patience* seconds fails as `Busy`."""
+    """The database of one store. If an operation has not succeeded after *patience* seconds, Busy is raised."""
 
     def __init__(self, address: str, patience: float, lock_timeout: float) -> None:
         self.schema, self.options, self._listening = _parse_address(address)
@@ -197,12 +198,14 @@ class Server:
 
     @property
     def listens_elsewhere(self) -> bool:
-        """Whether the address of the store leads to a pooler, and its part `listen=` to the server itself."""
+        """Whether the address has a part `listen=`. This part leads to the server itself; the rest of the address leads
+        to a pooler, such as PgBouncer.
+        """
         return bool(self._listening)
 
     def direct(self) -> Server:
-        """Return a copy for listening. Its connections use the options of `listen=`, and so lead to the server itself
-        and not to a pooler.
+        """Return a copy of this object for listening. Its connections lead to the server itself and not to a pooler,
+        because they use the host and port in the part `listen=` of the address.
         """
         import copy
 
@@ -239,11 +242,12 @@ class Server:
                 self.give_back(connection)
 
     def do_once(self, job: Callable[[Connection, str, Callable[[T], None]], T]) -> T:
-        """Run *job*, which makes a change, and return its answer. The change is made exactly once, however often the
-        connection breaks.
+        """Run *job*, which makes a change, and return the job's answer. The change is made exactly once, however often
+        the connection breaks.
 
-        *job* gets a connection, the id to commit with the change, and a function `note_answer`. Just before the
-        statement that may commit the change, the job calls `note_answer` with its answer.
+        *job* gets a connection, an id, and a function `note_answer`. It must commit the id together with the change.
+        Just before the statement that may commit the change, it must call `note_answer` with its answer: if the
+        connection breaks in that statement, and the change was committed, this answer is returned.
         """
         give_up = time.monotonic() + self.patience
         doubt: tuple[str, T] | None = None  # the id and the answer of a change that may have been committed
@@ -274,7 +278,7 @@ class Server:
         """Wait a moment before another attempt.
 
         Raises:
-            Busy: The time *give_up* is over.
+            Busy: The time *give_up* has passed.
         """
         if time.monotonic() > give_up:
             if any(part in problem for part in _FULL):
@@ -293,8 +297,8 @@ class Server:
                 self._pause(give_up, str(problem))
 
     def share(self, connection: Connection | None) -> None:
-        """Let this thread, which listens on *connection*, use it for all its statements. If *connection* is None, the
-        thread uses other connections again.
+        """Let this thread use *connection*, on which it listens, for all its statements. If *connection* is None, the
+        thread goes back to the connections that all threads share.
         """
         if connection is None:
             self._shared.pop(get_ident(), None)
@@ -302,8 +306,8 @@ class Server:
             self._shared.setdefault(get_ident(), connection)
 
     def _take_shared(self) -> Connection | None:
-        """Return the connection on which this thread listens. Return None if it listens on none, or if the connection
-        is in use or broken.
+        """Return the connection on which this thread listens. Return None if this thread does not listen, or if the
+        connection is in use or broken.
         """
         connection = self._shared.pop(get_ident(), None)
         if connection is None or connection.link.closed:
@@ -312,8 +316,8 @@ class Server:
         return connection
 
     def borrow(self, job: Callable[[Connection], T]) -> tuple[Connection, T]:
-        """Run *job* on a connection. Return the connection, which the caller must give back, and what *job*
-        returned.
+        """Run *job* on a connection. Return the connection, and what *job* returned. The caller must return the
+        connection with `give_back`.
         """
         give_up = time.monotonic() + self.patience
         while True:
@@ -340,8 +344,8 @@ class Server:
             self._idle.append(connection)
 
     def close_idle(self) -> None:
-        """Close connections that were idle for some seconds. So a process that waits long does not keep connections
-        from others.
+        """Close connections that were idle for some seconds. Other processes may need them while this process waits for
+        long.
         """
         for connection in list(self._idle):
             if time.monotonic() - connection.used_at >= _IDLE_SECONDS:
@@ -355,6 +359,12 @@ class Server:
             self._idle.pop().close()
 
     def _connect(self) -> Connection:
+        """Return a new connection. Keep its host, port and database in `reached`.
+
+        Raises:
+            StorageFailed: The address is wrong.
+            Lost: The server can't be reached now.
+        """
         try:
             link = psycopg2.connect(**self.options)
         except psycopg2.OperationalError as error:
@@ -372,9 +382,9 @@ class Server:
 
 def _find_or_prevent(connection: Connection, change_id: str) -> bool:
     """Return whether the change with this id is committed. If it is not, make sure that it never will be: store a row
-    with the same id but no team.
+    with the same id but no team, so that the change can't store its own row.
 
-    If the change is just being committed, storing the row waits for the end of that commit.
+    If another connection is just committing the change, wait until the commit has ended.
     """
     try:
         rows = connection.change(f"{_PREVENT}; SELECT team FROM changes WHERE id = %s", [change_id, change_id])
@@ -384,8 +394,8 @@ def _find_or_prevent(connection: Connection, change_id: str) -> bool:
 
 
 def _parse_address(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Split the address of a store. Return the schema, the options for the client library, and the options that differ
-    for listening.
+    """Split the address of a store. Return the schema, the options for the client library, and the options that replace
+    some of these for listening. The options for listening are empty if the address has no part `listen=`.
     """
     place, _, query = address.partition("?")
     schema, listening = SCHEMA, {}

@@ -130,7 +130,9 @@ class PostgresStore(Store):
     def _create_numbered(
         self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]
     ) -> tuple[list[R], str]:
-        """Store records as `create_all` does. Return the records and their revision, which is the same for all."""
+        """Store *count* new records, and return them with their common revision. *make* gets the ids with the next
+        numbers, and returns the records.
+        """
         _checked(team)
 
         def job(
@@ -192,8 +194,8 @@ class PostgresStore(Store):
         return dict(self._look(_BY_LABEL, [_checked(team), kind.name]))
 
     def correct_hints(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        """Write the labels of records that an older version stored without labels. If this login may not write them, do
-        nothing.
+        """Write the labels of records that an older version stored without labels; records are searched by their
+        labels. If the login of this process may not write them, do nothing.
         """
         if kind.label is None:
             return
@@ -250,7 +252,9 @@ class PostgresStore(Store):
         self.session.changed += 1
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Do nothing: a server shows only durable changes, unless its settings allow others."""
+        """Do nothing, because every record that a server shows is durable already, unless the server's settings allow
+        others.
+        """
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
@@ -301,8 +305,8 @@ class PostgresStore(Store):
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """Return the new messages, and the number of the last message, as `Store.news` demands. One statement reads
-        both, so that they fit together.
+        """Return the messages to *agent* with a number above *after*, and the number of the last message of the team.
+        One statement reads both, so that no message comes in between. The number is never below *after*.
         """
         rows = self._look(_NEWS, [after, agent, _checked(team), kind.name])
         last = max(after, int(rows[0][0])) if rows else after  # each row has the last number
@@ -325,6 +329,7 @@ class PostgresStore(Store):
     def _decoded(
         self, team: str, kind: Kind[R], rows: Iterable[tuple[Any, ...]], problems: list[errors.TeamsError]
     ) -> list[R]:
+        """Return the messages in the rows. The errors of damaged messages are added to *problems*."""
         records = []
         for number, body in rows:
             try:

@@ -1,8 +1,9 @@
 """The line between waiting processes and the watcher of their machine, which listens to the server for all of them.
 
 The watcher has a socket below the root, for its user only. A waiting process sends one line of JSON with the team, the
-channels and the topics it wants. Once the watcher can miss no later commit, it answers with `LISTENS` or `COUNTS`.
-After that, it sends a line of topics for each change. An empty line now and then shows that the watcher is alive.
+channels and the topics it wants. Once the watcher can miss no later commit, it answers with `LISTENS` if the server
+notifies it, or with `COUNTS` if it counts changes from time to time. After that, it sends a line of topics for each
+change. An empty line now and then shows that the watcher is alive.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class Place:
         return f"{self.directory}/{self.name}.log"
 
     def attach(self, team: str, channels: Sequence[str], topics: Collection[str] | None) -> AttachedWatch | None:
-        """Return a watch that the watcher serves. Return None if there is no watcher, or if it does not answer."""
+        """Return a watch that the watcher serves, for changes that it announces on *channels* and that concern the
+        *topics*; None stands for all topics. Return None if there is no watcher, or if it does not answer.
+        """
         line = None
         try:
             line = self.connect()
@@ -116,8 +119,8 @@ class Place:
             processes.start_own("teams_cli.extensions.postgres.watcher", [self.name], self._environ, self.log)
 
     def _claim_start(self) -> bool:
-        """Return whether this process may start the watcher. If it may, write to the file `.start`: its time shows
-        other processes that the watcher was just started.
+        """Return whether this process may start the watcher. If it may, write to the file `.start`. The time of this
+        file shows other processes that the watcher was just started.
         """
         try:
             lock = locks.hold(f"{self.directory}/{self.name}.start", self._root)
@@ -166,8 +169,8 @@ def _short_path(directory: str) -> Iterator[str]:
 
 
 def is_of_this_user(line: socket.socket) -> bool:
-    """Return whether the process at the other end of the line has the same user as this process. On a system without
-    SO_PEERCRED return True, because the mode of the socket already keeps other users out.
+    """Return whether the process at the other end of the line has the same user as this process. If the system can't
+    tell (it has no SO_PEERCRED), return True: the mode of the socket already keeps other users out.
     """
     if not hasattr(socket, "SO_PEERCRED"):
         return True
@@ -176,9 +179,7 @@ def is_of_this_user(line: socket.socket) -> bool:
 
 
 class AttachedWatch:
-    """A watch that is woken by the watcher of this machine. So its process needs no connection to the server for
-    waiting.
-    """
+    """A watch that the watcher of this machine wakes. So its process can wait without a connection to the server."""
 
     heard: frozenset[str] = EVERY_TOPIC
 
@@ -200,7 +201,9 @@ class AttachedWatch:
         return True
 
     def _take_topics(self) -> bool:
-        """Put the topics from all complete lines that have arrived into `heard`. Return whether there are any."""
+        """Put the topics from all complete lines that have arrived into `heard`. Return whether there are any. If the
+        watcher is gone, put every topic into `heard`, and return True.
+        """
         data = self._incomplete_line + self._received()
         lines, _, self._incomplete_line = data.rpartition(b"\n")
         if self.is_lost:
@@ -210,7 +213,7 @@ class AttachedWatch:
         return bool(self.heard)
 
     def _received(self) -> bytes:
-        """Return the data that the watcher has sent since the last call. If the watcher is gone, note this."""
+        """Return the data that the watcher has sent since the last call. If the watcher is gone, set `is_lost`."""
         parts = []
         try:
             while part := self._line.recv(65536):

@@ -34,7 +34,9 @@ def check(server: Server) -> int:
 
 def checked_version(server: Server, rows: Sequence[Sequence[Any]]) -> int:
     """Return the version of the tables. *rows* is what a query of the table `format` returned: the version is the last
-    value of its only row. Return 0 if there is no row. Raises as `check` does.
+    value of its only row. Return 0 if there is no row.
+
+    As in `check`, StorageFailed is raised if a newer version of the program made the tables.
     """
     version = int(rows[0][-1]) if rows else 0
     if version > VERSION:
@@ -46,8 +48,8 @@ def checked_version(server: Server, rows: Sequence[Sequence[Any]]) -> int:
 
 
 def prepare(server: Server) -> None:
-    """Update the tables to the version of this program, in one transaction. In one process of 256, also delete the ids
-    of old changes.
+    """Update the tables to the version of this program, in one transaction. One process of 256, chosen by chance, also
+    deletes the ids of old changes, because that need not be done often.
 
     Raises:
         StorageFailed: The tables are newer, or the database does not hold UTF-8.
@@ -69,8 +71,8 @@ _PRUNE = """WITH RECURSIVE of AS (SELECT min(team) AS team FROM changes
 
 
 def prune(server: Server) -> None:
-    """Delete the ids of changes that are older than three days. A process that looks for the outcome of its change does
-    so much earlier.
+    """Delete the ids of changes that are older than three days. A process whose connection broke needs the id of its
+    change, to learn whether the change was made, but only for minutes.
     """
     try:
         server.do(lambda connection: connection.change(_PRUNE))
@@ -79,6 +81,7 @@ def prune(server: Server) -> None:
 
 
 def _update_tables(connection: Connection, schema: str) -> None:
+    """Create the tables if they do not exist, and run the SQL of each version that they do not have yet."""
     connection.begin(_ONE_AT_A_TIME, [f"teams {schema}"])
     encoding = connection.rows("SHOW server_encoding")[0][0]
     if encoding != "UTF8":
@@ -100,7 +103,7 @@ def _update_tables(connection: Connection, schema: str) -> None:
 
 
 def parts() -> dict[int, str]:
-    """Return for each version of the tables the SQL that updates them to that version."""
+    """Return the SQL that updates the tables to each version, by the number of the version."""
     with open(f"{os.path.dirname(__file__)}/schema.sql", encoding="utf-8") as file:
         _, *texts = file.read().split("\n-- version ")
     return {int(text.partition("\n")[0]): text.partition("\n")[2] for text in texts}
@@ -110,8 +113,9 @@ _TABLES = ("records", "messages", "history", "counters", "changes", "format")
 
 
 def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
-    """Give each of *agents* a login, and take all other logins of the team away. Return the addresses of the new
-    logins, with their passwords. *agents* has the duty of each agent by name.
+    """Give a login to each of *agents* that has none, and take all logins of other agents of the team away. Return the
+    addresses of the new logins by agent, with their passwords. *agents* has the duty of each agent by name: `leads`,
+    `manages` or "". *kinds* say what logins may do with each kind of record.
 
     Raises:
         NotAllowed: This program's own login may not create roles.
@@ -162,6 +166,9 @@ def login_of(database: str, schema: str, team: str, agent: str) -> str:
 
 
 def _grant(connection: Connection, schema: str, login: str) -> None:
+    """Give the login of an agent the rights that it needs on the tables. The tables have policies, which limit to which
+    rows these rights apply.
+    """
     connection.rows(f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"')
     connection.rows(f'GRANT SELECT ON {", ".join(_TABLES)} TO "{login}"')
     connection.rows(f'GRANT INSERT ON records, messages, history, counters, changes TO "{login}"')
@@ -172,7 +179,7 @@ def _grant(connection: Connection, schema: str, login: str) -> None:
 
 
 def _address(server: Server, login: str, password: str) -> str:
-    """Return the address of the store for this login, with its password."""
+    """Return the address of the store with which an agent uses its own login."""
     left_out = {"user", "password", "dbname", *SOCKET}
     query = {key: value for key, value in server.options.items() if key not in left_out}
     query["schema"] = server.schema

@@ -53,7 +53,7 @@ class Session:
         return self.server.name
 
     def prepared(self) -> Server:
-        """Return the server. On the first call, update its tables to the version of this program."""
+        """Return the server, to change it. On the first call, update its tables to the version of this program."""
         if not self._is_prepared:
             disk.make_directories(f"{self._root}/tmp", self._root)
             schema.prepare(self.server)
@@ -61,7 +61,7 @@ class Session:
         return self.server
 
     def look(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement that only reads."""
+        """Return the rows of a statement that only reads. At first, also find out whether the tables are up to date."""
         if not self._is_prepared:
             self._is_prepared = self.clock.begin() == schema.VERSION
         return self.server.look(sql, values)
@@ -82,8 +82,8 @@ class Session:
         """Run *sql*, a statement that makes the whole change. Return the change's revision, or None if nothing was
         changed.
 
-        *before* has further statements for the WITH of this statement, in the form `name AS (…), `. *topics* are the
-        topics of the change.
+        *before* has further statements for the WITH of this statement, in the form `name AS (…), `. *topics* say what
+        the change concerns, so that it wakes the processes that wait for one of them.
         """
 
         def job(connection: Connection, change_id: str, note_answer: Callable[[str], None]) -> str | None:
@@ -137,8 +137,8 @@ class ServerClock:
         """The identity of the store; "" while the store has no tables."""
 
     def begin(self) -> int:
-        """Read the server's time and the version of the tables, in one round trip. Return the version, as
-        `schema.check` does.
+        """Ask the server for its time and for the version of the tables, in one query. Set the clock, and return the
+        version; it is 0 if there are no tables.
         """
         self._server.whereabouts()  # connects first, so that the measured time is only that of the question
         return schema.checked_version(self._server, self._ask(f"SELECT {_TIME}, store, version FROM format"))
@@ -157,8 +157,8 @@ class ServerClock:
         return self._store_id, seconds + self._offset
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of *sql*, a query for the server's time and the identity of the store. Keep the time and the
-        identity.
+        """Run *sql*, a query for the server's time and the identity of the store. Set the clock by the answer, and
+        return the answer's rows.
         """
         before = self._local.steady()[1]
         rows = self._server.look(sql)

@@ -39,7 +39,9 @@ _MOST_UNSENT = 1 << 16
 
 
 class Waiter:
-    """A waiting process, as the watcher sees it: what it waits for, and the data for it that is still unsent."""
+    """A waiting process, as the watcher sees it: what the process waits for, and the data that is still to be sent to
+    it.
+    """
 
     def __init__(self, line: socket.socket) -> None:
         self.line = line
@@ -52,7 +54,7 @@ class Waiter:
         self._unsent = b""
 
     def receive(self) -> bool:
-        """Read the data that the process sent. Return False if the process has left, or if it sent too much.
+        """Read what the waiting process sent. Return False if the process has left, or if it sent too much.
 
         Raises:
             ValueError: The data is not the request of a waiting process.
@@ -72,26 +74,26 @@ class Waiter:
         return True
 
     def tell(self, topics: frozenset[str]) -> None:
-        """Send the topics of a change to the process, if it waits for any of them."""
+        """Send the topics of a change to the waiting process, if it waits for any of these topics."""
         if self.is_served and topics and concerns(self.topics, topics):
             wanted = topics if self.topics is None else topics & {*self.topics, *EVERY_TOPIC}
             self._send(" ".join(sorted(wanted)).encode() + b"\n")
 
     def serve(self, answer: bytes) -> None:
-        """Send `LISTENS` or `COUNTS` to the connected process as its first answer. From then on, that process misses no
-        change.
+        """Send *answer*, which is `LISTENS` or `COUNTS`, as the first answer to the waiting process. From then on, that
+        process misses no change.
         """
         self.is_served = True
         self._send(answer)
 
     def beat(self) -> None:
-        """Send a sign of life."""
+        """Send an empty line, which shows the waiting process that the watcher is alive."""
         if self.is_served:
             self._send(b"\n")
 
     def _send(self, data: bytes) -> None:
-        """Send *data* after the data that is still unsent. If too much is unsent, keep only its first line, which may
-        be sent in part. One line that stands for every topic replaces the rest.
+        """Send *data* after the data that is still unsent. If too much is unsent, keep only the first line of it,
+        because a part of this line may have been sent. One line that stands for every topic replaces all other lines.
         """
         self._unsent += data
         if len(self._unsent) > _MOST_UNSENT:
@@ -172,6 +174,9 @@ class Watcher:
             self.alone_since = time.monotonic()
 
     def _accept(self) -> None:
+        """Accept a process that connects in order to wait. Close the connection if the process belongs to another
+        user.
+        """
         with suppress(OSError):
             line, _ = self._door.accept()
             if not is_of_this_user(line):
@@ -182,7 +187,7 @@ class Watcher:
             self._selector.register(line, selectors.EVENT_READ)
 
     def _receive_from(self, waiter: Waiter) -> None:
-        """Read the data that the process sent. Forget the process if it left, or if the data is not a request."""
+        """Read what a waiting process sent. Forget the process if it left, or if it sent anything but a request."""
         try:
             still_waits = waiter.receive()
         except ValueError:
@@ -193,7 +198,9 @@ class Watcher:
             waiter.line.close()
 
     def _serve(self) -> None:
-        """Begin to serve new processes. Listen to the channels that processes wait for, and to no others."""
+        """Begin to serve new waiting processes. Listen to the channels of all waiting processes, and to no others. If
+        the server can't announce changes, count the changes of the teams for which processes wait.
+        """
         new = [waiter for waiter in self._waiters.values() if waiter.channels and not waiter.is_served]
         wanted = {channel for waiter in self._waiters.values() for channel in waiter.channels}
         if self._counts:
@@ -208,7 +215,7 @@ class Watcher:
             waiter.serve(COUNTS if self._counts else LISTENS)
 
     def _pass_on(self) -> None:
-        """Notify the processes of changes. The server announced these changes, or counting found them."""
+        """Notify the waiting processes of the changes that the server announced, or that counting found."""
         if self._counts and time.monotonic() >= self._due_at:
             self._count(self._counts)
         if self._connection is None:
@@ -226,7 +233,7 @@ class Watcher:
             waiter.tell(frozenset().union(*(topics_by_channel.get(channel, ()) for channel in waiter.channels)))
 
     def _count(self, counts: Counts) -> None:
-        """Count the changes, and notify the processes whose team changed."""
+        """Count the changes of all teams for which processes wait. Notify the processes whose team has changed."""
         self._due_at = time.monotonic() + _ROUND
         teams = {waiter.team for waiter in self._waiters.values() if waiter.channels}
         changed = counts.changed(sorted(teams)) if teams else ()
@@ -235,8 +242,8 @@ class Watcher:
                 waiter.tell(EVERY_TOPIC)
 
     def _drop_connection(self, problem: Exception) -> None:
-        """Close the broken connection, and plan a new attempt to connect. Notify all processes, because they may miss
-        changes now.
+        """Close the broken connection to the server, and plan an attempt to connect again. Notify all waiting
+        processes, because they may miss changes now.
         """
         _log(f"the connection is lost: {problem or type(problem).__name__}")
         if self._connection:
@@ -247,8 +254,8 @@ class Watcher:
         self._tell_all()
 
     def _stay_connected(self) -> bool:
-        """If there is no connection, and the next attempt is due, connect. Return whether there is a connection. After
-        a new connection all processes are notified, because they may have missed earlier commits.
+        """If there is no connection to the server, and the next attempt is due, connect. Return whether there is a
+        connection. After a new connection all waiting processes are notified, because they may have missed changes.
         """
         if self._connection is None and self._counts is None:
             if time.monotonic() < self._due_at:
@@ -268,7 +275,7 @@ class Watcher:
 
 
 class Tenancy:
-    """Holds the socket of the watcher, and notices if another watcher has replaced the socket."""
+    """Holds the watcher's socket, and finds out if another watcher has put its own socket into this one's place."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -313,8 +320,8 @@ def _raise_limit_of_files() -> None:
 
 
 def main() -> None:
-    """Run the watcher whose name is the first argument. The second argument is a number of seconds, by default 30. The
-    watcher ends when no process has waited for so many seconds, or when another watcher has replaced its socket.
+    """Run the watcher whose name is the first argument. It ends when another watcher has replaced its socket, or when
+    no process has waited for 30 seconds; a second argument replaces this number.
     """
     linger = float(sys.argv[2]) if len(sys.argv) > 2 else _LINGER
     store = opening.from_environment(os.environ, _PATIENCE)

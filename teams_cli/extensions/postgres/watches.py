@@ -1,7 +1,8 @@
 """Waits for changes of a team that is in PostgreSQL.
 
-The watcher of the machine wakes waiting processes; it needs only one connection for all of them. Without a watcher, a
-process listens on a connection of its own or, behind a pooler, polls.
+The watcher, a background process of this machine, wakes waiting processes. It needs only one connection for all of
+them. If there is no watcher, a process listens on a connection of its own. Behind a pooler, through which no
+notifications come, it polls.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ _MOVE_AFTER = 300.0
 class Counts:
     """Counts the changes of some teams in one query, and so finds out which teams changed.
 
-    Only changes since a certain time are counted, so that few rows are read. This time moves on every five minutes. One
-    statement then counts from both the old time and the new time, so that no change is missed. A change is committed
-    less than five minutes after its row is written.
+    Only changes since a start time are counted, so that few rows are read. Every five minutes a later start time is
+    chosen. One statement then counts from the old time and from the new time, so that no change is missed. A change is
+    committed less than five minutes after its row is written.
     """
 
     def __init__(self, server: Server, teams: Sequence[str]) -> None:
@@ -52,14 +53,16 @@ class Counts:
         """The number of looks that found a change."""
 
     def look(self) -> int:
-        """Count again. Return how many times so far a change was found."""
+        """Count again. Return in how many calls so far a change was found; a `PollingWatch` waits until this number
+        grows.
+        """
         if self.changed(self._teams):
             self.looks += 1
         return self.looks
 
     def changed(self, teams: Sequence[str]) -> set[str]:
-        """Return those of *teams* that changed since the last call. A team that was not among the *teams* of the last
-        call is left out.
+        """Return the teams that changed since the last call. A team that was not among the *teams* of the last call is
+        left out.
         """
         now = time.monotonic()
         if not self._since:
@@ -92,7 +95,9 @@ _LOOKS_BEFORE_WARNING = 4
 
 
 def watch(session: Session, place: Place, team: str, topics: Collection[str] | None) -> HostWatch:
-    """Return a watch on changes of the team; *place* is the place of this machine's watcher."""
+    """Return a watch on changes of the team that concern the *topics*, or on all its changes if *topics* is None.
+    *place* says where this machine's watcher is.
+    """
     channels = [session.channel(team)]
     if topics is None or "history" in topics:
         channels.append(session.channel(team, "h"))
@@ -103,8 +108,8 @@ class HostWatch:
     """A watch that is served by the watcher of this machine. While there is no watcher, it connects to the server by
     itself.
 
-    Moving between server and watcher also wakes the waiting process, because a commit in between may have reached
-    neither.
+    When the watch changes from the server to a watcher or back, it also wakes the waiting process. A change that was
+    committed at that moment may have been announced by neither.
     """
 
     def __init__(self, server: Server, place: Place, team: str, channels: list[str], topics: Collection[str] | None):
@@ -142,7 +147,9 @@ class HostWatch:
                 return False
 
     def _wait_for_step(self, give_up: float) -> bool:
-        """Wait until there is news, or the next step is due. Return whether there was news."""
+        """Wait until there is news, or until it is time to call `_move_if_due` again. Return whether there was news. If
+        the watcher has ended, or has sent nothing for too long, close the watch.
+        """
         seconds_left = max(give_up - time.monotonic(), 0.0)
         watch = self._watch
         if watch is None:
@@ -156,7 +163,9 @@ class HostWatch:
         return has_news
 
     def _seconds_to_next_step(self) -> float:
-        """Return the seconds until the next step is due. If there was no news for long, also close idle connections."""
+        """Return for how many seconds this watch may sleep before it has something to do itself, such as to look for a
+        watcher. If there was no news for long, close idle connections, because other processes may need them.
+        """
         now = time.monotonic()
         if not isinstance(self._watch, AttachedWatch):
             return max(self._look_at - now, 0.0)
@@ -166,8 +175,8 @@ class HostWatch:
         return _QUIET - (now - self._quiet_since)
 
     def _move_if_due(self) -> None:
-        """If it is time to look for a watcher, look, and move to the watcher if there is one. If the former watcher has
-        been gone for long, and there is no new one, connect to the server.
+        """If it is time to look for a watcher, use the watcher that is there, or start one. A new watcher may take a
+        moment. If there has been none for long, connect to the server until it is there.
         """
         now = time.monotonic()
         if isinstance(self._watch, AttachedWatch) or now < self._look_at:
@@ -183,11 +192,16 @@ class HostWatch:
             self._move_to(self._connected())
 
     def _move_to(self, watch: Watch) -> None:
+        """Use *watch* from now on, and let the waiting process wake, because changes may have been missed in
+        between.
+        """
         self.close()
         self._watch, self._has_moved, self.heard = watch, True, EVERY_TOPIC
 
     def _attached(self) -> AttachedWatch | None:
-        """Return a watch that the watcher serves, or None if there is no watcher."""
+        """Return a watch that the watcher serves, or None if there is no watcher. If there is a watcher, the pauses
+        between attempts to find one begin with the shortest again.
+        """
         attached = self._place.attach(*self._request)
         if attached:
             self._pause, self._looks, self.slow = _SHORTEST_PAUSE, 0, attached.slow
@@ -211,7 +225,9 @@ class HostWatch:
         return PollingWatch(Counts(self._server, [team]).look, _POLL_EVERY)
 
     def fileno(self) -> int | None:
-        """Return the descriptor for `select`, or None if there is none at the moment."""
+        """Return a descriptor for `select` that has input when there is news, or None if there is none at the
+        moment.
+        """
         if self._watch is None:
             self._move_if_due()
         return self._watch.fileno() if self._watch else None
@@ -247,8 +263,8 @@ class ListeningWatch:
     """A watch that the server itself wakes, within a millisecond. If the connection breaks, the watch wakes its process
     and connects again.
 
-    A thread with such a watch also uses the watch's connection for its statements, so that it needs only one
-    connection. A notification that arrives during a statement wakes the next `wait`, but not `select`.
+    The thread that waits also uses the watch's connection for its statements, so that it needs only one connection. If
+    a notification arrives during a statement, the next call of `wait` returns at once, but `select` does not notice it.
     """
 
     slow = ""
@@ -279,8 +295,8 @@ class ListeningWatch:
         return True
 
     def _take_notifications(self, link: Any) -> bool:
-        """Take all notifications that have arrived. Return True if one of them has a wanted topic, or if the connection
-        is broken.
+        """Take all notifications that have arrived. Return True if one of them has a topic that this watch waits for.
+        Return True also if the connection is broken, because notifications may have been lost.
         """
         try:
             link.poll()
@@ -293,6 +309,7 @@ class ListeningWatch:
         return bool(self.heard) and concerns(self._topics, self.heard)
 
     def _share(self) -> None:
+        """Let this thread use the connection for its statements, too. Do nothing if the watch is for all topics."""
         if self._topics is not None:
             self._server.share(self._connection)
 

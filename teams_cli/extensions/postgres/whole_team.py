@@ -35,7 +35,9 @@ _PUT_MESSAGES = """INSERT INTO messages (team, number, uid, recipients, body)
 
 
 def pack(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-    """Yield the key and the stored bytes of each record of a kind: see `Store.pack`."""
+    """Yield the key and the stored bytes of each record of a kind, ordered by number or name. The key of a message is
+    `<number>.<recipient>.<uid>`.
+    """
     if kind.name == "message":
         yield from _pack_messages(session, team, kind)
         return
@@ -54,7 +56,9 @@ def _pack_messages(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple
 
 
 def put(session: Session, team: str, kind: Kind[R], key: str, data: bytes) -> None:
-    """Store a packed record: see `Store.put`."""
+    """Store one record from its bytes, which `pack` yielded from another store. A record with the same key is
+    replaced.
+    """
     body = data.decode()
     record = session.decode(team, kind, key, body)
     label = kind.label(record) if kind.label else None
@@ -67,7 +71,9 @@ def put(session: Session, team: str, kind: Kind[R], key: str, data: bytes) -> No
 
 
 def put_messages(session: Session, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-    """Store packed messages: see `Store.put_messages`."""
+    """Store messages from their keys and bytes, which `pack` yielded from another store. Messages that are stored
+    already are skipped.
+    """
     numbers, uids, recipients, bodies = [], [], [], []
     for key, data in packed:
         number, _, recipient_and_uid = key.partition(".")
@@ -94,7 +100,9 @@ _DROP = f"""gone AS (DELETE FROM records WHERE team = %s AND kind = %s AND key =
 
 
 def drop(session: Session, team: str, kind: Kind[R], revision: str) -> None:
-    """Delete the team with all its records, if its own record still has *revision*: see `Store.drop`."""
+    """Delete the team with all its records. If the team's own record was changed, so that it no longer has *revision*,
+    nothing is deleted, and an error is raised.
+    """
     where = [team, kind.name, team]  # the key of a team's own record is its name
     values = [*where, revision, *[team] * _DROP.count(_IF_GONE)]
     if session.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
@@ -123,8 +131,8 @@ _USED = """SELECT count(*), least(
 
 
 def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: str) -> Iterator[Finding]:
-    """Yield a finding for each dangerous setting of the server, for a lack of connections, for late notifications, and
-    for each damaged record. Only a person can fix these.
+    """Yield a finding for each dangerous setting of the server, for each damaged record, if few connections are left,
+    and if notifications come late. *only* is the team whose records are read; "" stands for all teams.
     """
     for name, (level, what, remedy) in _SETTINGS.items():
         if session.server.look(f"SHOW {name}") == [("off",)]:

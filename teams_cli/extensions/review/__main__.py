@@ -28,6 +28,7 @@ _MOST_FINDINGS, _MOST_FILES = 200, 500
 
 
 def _collect(environ: Mapping[str, str], work: str) -> None:
+    """Collect the change in the directory *work* for the other checks, and print what it is."""
     change = changes.collect(os.getcwd(), work, environ.get("base", ""), environ)
     added, deleted = sum(len(file.added) for file in change.files), sum(file.deleted for file in change.files)
     print(f"{text.counted(len(change.files), 'file')}, +{added} -{deleted} lines since {change.called}")
@@ -39,6 +40,9 @@ def _collect(environ: Mapping[str, str], work: str) -> None:
 
 
 def _check(name: str, environ: Mapping[str, str], change: Change) -> int:
+    """Run the check called *name* on the change, and print its result. Return the exit status, which is 1 if serious
+    findings are to count as a failure and there are some.
+    """
     review = checks.Review(change, environ)
     print(checks.CHECKS[name](review))
     ordered = sorted(review.findings, key=lambda finding: (WEIGHTS.index(finding.weight), finding.path, finding.line))
@@ -55,6 +59,7 @@ def _check(name: str, environ: Mapping[str, str], change: Change) -> int:
 
 
 def _try(arguments: list[str], environ: Mapping[str, str]) -> int:
+    """Test a patch, and print which tests ran and which fail because of the patch. Return 1 if any fails, else 0."""
     reports: list[str] = []
     patch, is_applied = arguments[0], arguments[1:] == ["there"]
     failures = own_tools.try_patch(os.getcwd(), patch, environ["TEAMS_WORK"], environ, is_applied, reports.append)

@@ -107,8 +107,8 @@ class ChangedFile:
 
 @dataclass
 class Change:
-    """A change of a repository since the revision *base*; *called* is the name of *base* in the report. `head_tree` is
-    a directory with copies of the changed files as they are now, `base_tree` one with copies as they were before.
+    """A change of a repository since the revision *base*, which the report calls *called*. `head_tree` is a directory
+    with copies of the changed files as they are now, and `base_tree` is one with copies as they were before.
     """
 
     repo: str
@@ -126,7 +126,7 @@ class Change:
         return next((file for file in self.files if file.path == path), None)
 
     def readable(self) -> list[str]:
-        """Return the paths of the changed files that are in `head_tree`, and so can be read; in order."""
+        """Return the paths of the changed files that are in `head_tree`, and so can be read."""
         return [file.path for file in self.files if os.path.isfile(os.path.join(self.head_tree, file.path))]
 
 
@@ -142,9 +142,9 @@ def content(tree: str, path: str) -> str:
 def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Change:
     """Collect what changed in the checkout since the revision *since*. Uncommitted and untracked files count.
 
-    If *since* is empty, it is the revision at which the branch left the default branch; if there is none, the commit
-    before the last. The change is stored in *work* for the checks, which are separate processes. Nothing is written to
-    the repository.
+    If *since* is empty, the changes count from the revision at which the branch left the default branch. If it did not,
+    they count from the commit before the last. The change is stored in *work* for the checks, which are separate
+    processes. Nothing is written to the repository.
     """
     os.makedirs(work, exist_ok=True)
     git = Git(repo, environ)
@@ -175,8 +175,9 @@ def _copy_index(git: Git, work: str) -> None:
 
 
 def _base(git: Git, since: str) -> tuple[str, str]:
-    """Return the revision to compare with, and the name of that revision in the report. *since* is the wanted revision,
-    or "".
+    """Return the revision to compare with, and the name of that revision in the report. *since* is the revision that
+    the user wants. If it is "", the revision is where the branch left the default branch or, if it did not, the commit
+    before the last.
     """
     if since:
         revision = "" if since.startswith("-") else _revision(git, f"{since}^{{tree}}")
@@ -210,6 +211,7 @@ def _default_branch(git: Git) -> str:
 
 
 def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
+    """Yield the files that changed since *base*, with the lines that were added and removed."""
     statuses = _statuses(git, base)
     for (path, (status, old)), diff in zip(statuses.items(), _diffs(git, base, list(statuses)), strict=True):
         full_path = os.path.join(repo, path)
@@ -249,8 +251,8 @@ def _diffs(git: Git, base: str, paths: list[str]) -> list[bytes]:
 
 
 def _keep(git: Git, change: Change, file: ChangedFile) -> None:
-    """Store the old and the new version of the file in the two trees. Both have the file's new path, so that tools can
-    compare them.
+    """Store the file as it is now in the directory `head_tree`, and as it was before in `base_tree`. Both copies get
+    the path that the file has now, so that tools can compare them.
     """
     with open(os.path.join(change.repo, file.path), "rb") as source:
         data = source.read()

@@ -52,8 +52,8 @@ def _find(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _key(finding: Finding) -> tuple[str, str]:
-    """Return the identity of a finding, which stays the same if its line moves. It has the rule, and the text of the
-    line. If the finding depends on other lines, it has the message instead of the text.
+    """Return two texts by which a finding is recognised even if its line has moved: its rule and the text of the line.
+    If the finding depends on other lines, its message without numbers takes the place of the line's text.
     """
     return finding.rule, re.sub(r"\d+", "", finding.message) if finding.anywhere else finding.text
 
@@ -64,8 +64,8 @@ def _is_in_changed_line(change: Change, finding: Finding) -> bool:
 
 
 class Review:
-    """The work of one check on a change: its findings, and facts for the report. `in_data` has the test data with
-    findings: the paths by rule. `accepted` is the number of findings that the repository accepts.
+    """The work of one check on a change: its findings, and facts for the report. `in_data` has the paths of test data
+    with findings, by the rule of the findings. `accepted` is the number of findings that the repository accepts.
     """
 
     def __init__(self, change: Change, environ: Mapping[str, str]) -> None:
@@ -79,12 +79,17 @@ class Review:
         self.accepted = 0
 
     def compare(self, check: Check, is_wanted: Callable[[str], bool]) -> None:
-        """Add the findings that *check* has now and did not have before the change."""
+        """Add the defects that *check* finds in the changed files now, and did not find before the change. *is_wanted*
+        says whether a path is to be checked.
+
+        A finding counts if it is on a changed line, or if a change elsewhere in the file can cause it, such as the
+        removal of a definition. A finding that the old file had is not new, even if its line moved.
+        """
         self.add(new_findings(self.change, check, is_wanted))
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add the findings. Those that the repository accepts are only counted. Findings in test data are kept apart,
-        because test data may be wrong on purpose.
+        """Add the findings. Findings that the repository accepts are only counted. Findings in test data are put into
+        `in_data` instead, because test data may be wrong on purpose.
         """
         for finding in findings:
             if self.allowed.covers(finding):
@@ -104,9 +109,9 @@ class Review:
         return notes
 
     def counted(self, *rows: tuple[Callable[[str], bool], str, str]) -> str:
-        """Return a text that says, for each kind in *rows*, how many changed files are of that kind, and which tool
-        reads them. Each row has a test for a path, the name of the kind, and the tool or "". Return "" if no changed
-        file is of these kinds.
+        """Return a text with the number of changed files of each kind, such as shell files, and the version of the tool
+        that reads them. Each of *rows* has a function that says whether a path is of the kind, the name of the kind,
+        and the tool or "". Return "" if no changed file is of these kinds.
         """
         paths = self.change.readable()
         phrases = []
@@ -167,7 +172,7 @@ def mistakes(review: Review) -> str:
 
 
 def dangers(review: Review) -> str:
-    """Find code that others could abuse."""
+    """Find code that runs foreign code or trusts foreign data."""
     review.lint("dangers")
     is_program = (kinds.is_python, kinds.is_script, review.is_shell, kinds.has_commands)
     review.compare(changed_lines.dangerous_lines, lambda path: any(is_kind(path) for is_kind in is_program))

@@ -38,13 +38,13 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def is_data(path: str) -> bool:
-    """Return whether the path is that of a data file whose format is known."""
+    """Return whether the file at *path* is a data file of a known format, by its name."""
     return path.endswith((*_JSON, *_YAML, ".toml", *_XML))
 
 
 def check_parsing(tree: str, paths: list[str]) -> Iterator[Finding]:
     """Yield a finding for each Python or data file that can't be parsed, and for each key that a data file has twice. A
-    finding counts on unchanged lines, too, because a change elsewhere in the file may have caused it.
+    finding also counts on unchanged lines, because a change elsewhere in the file may have caused it.
     """
     for path in paths:
         try:
@@ -98,6 +98,9 @@ def _parse_data(path: str, text: str) -> Iterator[Finding]:
 
 
 def _parse_json(path: str, text: str) -> Iterator[Finding]:
+    """Parse a JSON file, and yield a finding for each key that an object has twice. Comments and trailing commas are
+    skipped in files that may have them.
+    """
     if _WITH_COMMENTS.search(path):  # comments become blanks, so that lines keep their numbers
         text = _COMMENT.sub(lambda comment: comment[1] or re.sub(r"[^\n]", " ", comment[0]), text)
         text = _LAST_COMMA.sub(lambda comma: comma[1] or "", text)
@@ -115,6 +118,7 @@ def _parse_json(path: str, text: str) -> Iterator[Finding]:
 
 
 def _parse_yaml(path: str, text: str) -> Iterator[Finding]:
+    """Parse a YAML file, and yield a finding for each key that a mapping has twice."""
     waiting: list[yaml.Node] = [node for node in yaml.compose_all(text, Loader=_LOADER) if node]
     visited = set()
     while waiting:

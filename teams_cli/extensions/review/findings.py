@@ -28,8 +28,8 @@ _OTHER_COMMENT = re.compile(r"(?:#|//)\s*(?:noqa\b|nosec\b|nosemgrep\b|pragma: a
 @dataclass
 class Finding:
     """A defect that a check found. *message* describes the defect, and *rule* names its kind for the list of accepted
-    findings. *line* is its line, or 0 for the whole file; *text* is the text of the line. With *anywhere*, the finding
-    counts on unchanged lines, too.
+    findings. *line* is the number of its line, or 0 for the whole file; *text* is the text of the line. If *anywhere*
+    is True, the finding is reported even if its line was not changed.
     """
 
     weight: str
@@ -51,11 +51,10 @@ def shown(path: str) -> str:
 
 
 class Allowed:
-    """Knows which findings a repository accepts: those that its file `.teams-review` names.
+    """Knows which findings a repository accepts, by its file `.teams-review` and by comments in other files.
 
-    A line of that file is `GLOB`, `GLOB RULE` or `* RULE`; `#` begins a comment. In any other file, a comment
-    `teams-review: allow` accepts all findings on its line. A comment `teams-review: allow RULE` accepts findings of the
-    rule on its line.
+    A line of that file is `GLOB`, `GLOB RULE` or `* RULE`; `#` begins a comment. In any other file, the comment
+    `teams-review: allow` accepts all findings on its line, and `teams-review: allow RULE` those of one rule.
     """
 
     def __init__(self, repo: str) -> None:
@@ -132,9 +131,7 @@ def _by_weight(results: list[Result]) -> dict[str, list[str]]:
 
 
 def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
-    """Return the beginning of the report: the verdict, the numbers of findings, and a reminder of what a review without
-    a model can't find.
-    """
+    """Return the first part of the report: the verdict, how much was found, and the checks that are not done."""
     change = next((result.summary for result in results if result.key == "change"), "")
     if change.startswith("0 files"):
         verdict = "nothing to review"

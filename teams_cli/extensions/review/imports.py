@@ -33,8 +33,8 @@ def parse(text: str) -> ast.Module | None:
 
 
 def import_names(path: str) -> set[str]:
-    """Return the names under which other modules may import the module at *path*. Imports may start at the top of the
-    repository, or in a directory such as `src`.
+    """Return the names under which other modules may import the module at *path*. These are several if *path* has a
+    directory such as `src`, because imports may start there or at the top of the repository.
     """
     parts = path.rpartition(".")[0].removesuffix("/__init__").split("/")
     tops = [0] + [index + 1 for index, part in enumerate(parts) if part in ("src", "lib", "python")]
@@ -64,8 +64,8 @@ def top_names(module: ast.Module) -> set[str] | None:
 
 
 def imported_modules(path: str, node: ast.ImportFrom) -> set[str]:
-    """Return the names that the module from which *node* imports may have. *path* is the file with the import: a
-    relative import starts at the package of this file.
+    """Return the possible dotted names of the module from which *node* imports. For a relative import there may be
+    several, because *path*, the file with the import, may be importable under several names.
     """
     if not node.level:
         return {node.module or ""}
@@ -104,8 +104,8 @@ class Modules:
         return any(name.rpartition(".")[2] in text for name in (*self.removed, *self.old_names))
 
     def lacks(self, module: str) -> bool:
-        """Return whether *module* should be in a package of the repository, and is not there. Return False if its
-        package is not in the repository, because the package may be installed.
+        """Return whether *module* belongs to a package of the repository, but is not there. Return False if the package
+        is not in the repository, because it may be installed.
         """
         parent, _, name = module.rpartition(".")
         if module in self.paths or name.startswith("_") or name.endswith(_GENERATED):
@@ -191,6 +191,7 @@ def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]
 
 
 def _missing_module(path: str, line: int, possible: set[str], modules: Modules) -> Iterator[Finding]:
+    """Yield a finding if the module that *line* imports does not exist. It may have any of the *possible* names."""
     if possible & modules.removed.keys():
         yield _removed(path, line, f"the module {min(possible)}")
     elif all(modules.lacks(name) for name in possible):
@@ -198,6 +199,9 @@ def _missing_module(path: str, line: int, possible: set[str], modules: Modules) 
 
 
 def _missing_name(path: str, line: int, origins: set[str], name: str, modules: Modules) -> Iterator[Finding]:
+    """Yield a finding if *name* does not exist in the module from which *line* imports it. *origins* are the modules
+    that this may be: there is a finding only if none of them defines *name*.
+    """
     if origins and all(modules.lacks_name(origin, name) for origin in origins):
         subject = f"{name} of {modules.paths[min(origins)]}"
         if any(name in modules.old_names.get(origin, ()) for origin in origins):
@@ -226,8 +230,8 @@ _IMPORTED_FILE = re.compile(r"(?:\bfrom\s*|\bimport\s*\(?\s*|\brequire\s*\(\s*)[
 
 
 def missing_files(change: Change, git: Git) -> Iterator[Finding]:
-    """Yield a finding for each changed line that imports a file which does not exist. Only relative imports count, and
-    only files that no build makes.
+    """Yield a finding for each changed line of a script that imports a file which does not exist. Only imports by a
+    relative path count. A file that git ignores does not count, because a build may make it.
     """
     for path in change.readable():
         file = change.file(path)
@@ -244,8 +248,8 @@ def missing_files(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _exists(repo: str, target: str) -> bool:
-    """Return whether the file or directory *target* exists. If not, a file with the same name and another ending is
-    enough, because a build may make *target* from it.
+    """Return whether the file or directory *target* exists. True also if there is a file with this name and another
+    ending, because a build may make *target* from it.
     """
     directory, name = os.path.split(os.path.join(repo, target))
     stem, ending = os.path.splitext(name)
@@ -295,8 +299,8 @@ def _exported_names(text: str) -> set[str]:
 
 
 def _names_in_braces(text: str, which: int) -> set[str]:
-    """Return the names in the braces of an import or export. If *which* is 0, `a as b` counts as `a`; if it is -1, as
-    `b`.
+    """Return the names in the braces of an import or export, as other files know them. If `b` is another name for `a`,
+    written `a as b`, an import asks for `a`, and an export offers `b`.
     """
     parts = (part.strip().removeprefix("type ").split(" as ") for part in text.split(","))
     return {part[which].strip() for part in parts if part[which].strip()}

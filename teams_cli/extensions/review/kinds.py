@@ -1,4 +1,4 @@
-"""Says from a file's path, and sometimes from its first lines, what it is: its language; and whether it is a test, test
+"""Says what a file is, from its path and sometimes from its beginning: its language; and whether it is a test, test
 data, or foreign.
 """
 

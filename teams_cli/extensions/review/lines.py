@@ -76,8 +76,8 @@ def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _known_secret(line: str) -> str:
-    """Return a message about the first secret of a known form in the line; "" if there is none. The message shows so
-    little of the secret that nobody can use it.
+    """Return a message about the first secret of a known form in the line; "" if the line has none. The message shows
+    only the beginning of the secret, so that nobody can use it.
     """
     for kind, pattern in _KNOWN_PATTERNS:
         if (match := pattern.search(line)) and not _PLACEHOLDER.search(match[0][8:]):
@@ -125,8 +125,8 @@ TO_DO = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b.{0,80}")
 
 
 def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
-    """Yield a finding for each conflict that was not resolved: there are marks at its beginning and its end. A file
-    with only one of these marks gets a warning. A line `=======` alone gets none.
+    """Yield a finding for each conflict that was not resolved. It has a mark at its beginning and one at its end. A
+    file that has only one of the two marks gets a warning. A line `=======` alone gets no finding.
     """
     for path in paths:
         rows = enumerate(content(tree, path).splitlines(), 1)

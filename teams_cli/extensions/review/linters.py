@@ -33,8 +33,8 @@ class ToolFailed(Exception):
 
 
 def rules(*rows: tuple[str, str, str]) -> Rules:
-    """Return a table of rules. Each of *rows* has a weight, the names of rules with that weight, and the reason why
-    these rules matter.
+    """Return a table that has the weight of each rule, and the reason why it matters. Each of *rows* has a weight, the
+    names of rules with this weight, and their reason.
     """
     return {rule: (weight, reason) for weight, names, reason in rows for rule in names.split()}
 
@@ -62,8 +62,8 @@ def missing() -> list[str]:
 
 
 def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
-    """Run a linter, and return its output. The exit status 1 is no failure, because linters use it if they find
-    something. Other statuses are failures only if there is no output.
+    """Run a linter, and return its output. An exit status of 0 or 1 is no failure, because many linters end with 1 if
+    they find something. Any other status is a failure if the linter printed nothing.
 
     Raises:
         ToolFailed: The linter can't be run, fails, or takes too long.
@@ -80,8 +80,8 @@ def output(command: list[str], directory: str, seconds: float = 120.0) -> str:
 
 
 def documents(command: list[str], paths: list[str], directory: str) -> Iterator[Any]:
-    """Yield the JSON documents that a linter prints about the files. The linter is called for some hundred files at a
-    time, and prints one document for each call.
+    """Yield the JSON documents that a linter prints about the files. The linter gets some hundred files in each call,
+    and prints one document in each.
 
     Raises:
         ToolFailed: The linter can't be run, or prints something else.
@@ -192,7 +192,9 @@ _MAY_PRINT_PYTHON = re.compile(
 
 
 def check_python(subject: str) -> Check:
-    """Return a check of Python files by the rules of *subject*. If ruff is not installed, the check finds nothing."""
+    """Return a function that checks Python files by the rules of *subject*. If ruff is not installed, the function
+    finds nothing.
+    """
 
     def check(tree: str, paths: list[str]) -> Iterator[Finding]:
         if ruff := program("ruff"):
@@ -205,8 +207,8 @@ def check_python(subject: str) -> Check:
 
 
 def _ruff_finding(row: dict[str, Any], tree: str, rules: Rules) -> Finding | None:
-    """Return the finding for a row of ruff's output. Return None if the row is not about one of *rules*, or if it is a
-    false alarm.
+    """Return the finding for a row of ruff's output. Return None if the row is a false alarm, or about a rule that is
+    not in *rules*.
     """
     code, path, line = row["code"] or "", os.path.relpath(row["filename"], tree), row["location"]["row"]
     # A rule may be the beginning of a code; longer ones come first in *rules*.
@@ -222,8 +224,8 @@ def _ruff_finding(row: dict[str, Any], tree: str, rules: Rules) -> Finding | Non
 
 
 def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
-    """Return False if a row of ruff's output is a false alarm. For some rules, this needs more evidence than ruff asks
-    for.
+    """Return whether a row of ruff's output is a real defect, and not a false alarm. For some rules, ruff reports code
+    that is usually right; such a row counts only if the code shows further signs of a defect.
     """
     code, start, end = row["code"], row["location"]["row"], row["end_location"]["row"]
     lines = content(tree, path).splitlines()
@@ -307,8 +309,8 @@ _MAY_PRINT_SCRIPT = re.compile(r"cli|bin/|script|tool|example|demo|bench|server|
 
 
 def check_scripts(subject: str) -> Check:
-    """Return a check of JavaScript and TypeScript files by the rules of *subject*. If oxlint is not installed, the
-    check finds nothing.
+    """Return a function that checks JavaScript and TypeScript files by the rules of *subject*. If oxlint is not
+    installed, the function finds nothing.
     """
 
     def check(tree: str, paths: list[str]) -> Iterator[Finding]:
@@ -327,8 +329,8 @@ def check_scripts(subject: str) -> Check:
 
 
 def _oxlint_finding(row: dict[str, Any], tree: str, subject: str) -> Finding | None:
-    """Return the finding for a row of oxlint's output. Return None if the row is not about a rule of *subject*, or if
-    it is a false alarm.
+    """Return the finding for a row of oxlint's output. Return None if the row is a false alarm, or about a rule that
+    does not belong to *subject*.
     """
     labels = row.get("labels") or [{}]
     path, line = row["filename"].removeprefix("./"), labels[-1].get("span", {}).get("line", 0)
@@ -344,7 +346,9 @@ def _oxlint_finding(row: dict[str, Any], tree: str, subject: str) -> Finding | N
 
 
 def _is_script_defect(rule: str, message: str, path: str, tree: str) -> bool:
-    """Return False if the message of oxlint about *rule* is a false alarm in a file of this kind."""
+    """Return whether a message of oxlint about *rule* is a real defect, and not a false alarm for a file of this
+    kind.
+    """
     if rule == "no-undef":  # outside modules, names come from other scripts
         return not path.endswith(".d.ts") and bool(_MODULE.search(content(tree, path)))
     if rule == "no-redeclare":  # TypeScript merges declarations, and its compiler refuses those that it can't merge

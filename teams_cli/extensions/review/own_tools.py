@@ -33,7 +33,9 @@ _TEXT_ROW = re.compile(r"^(?:\./)?(?P<path>[^:(]+)(?::|\()(?P<line>\d+)(?:[:,]\d
 
 
 def _text_rows(output: str) -> Rows:
-    """Yield the path, the line and the text of each row of the form `path:line: what` or `path(line,column): what`."""
+    """Yield the path, the line number and the message of each row that has the form `path:line: message` or
+    `path(line,column): message`.
+    """
     for row in output.splitlines():
         if match := _TEXT_ROW.match(row.strip()):
             yield match["path"], int(match["line"]), re.sub(r"^\d+:\s*", "", match["what"])
@@ -41,11 +43,12 @@ def _text_rows(output: str) -> Rows:
 
 @dataclass
 class Linter:
-    """A linter that a repository may use. *endings* are those of the files that it checks; the function *rows* reads
-    its output.
+    """A linter that a repository may use. It checks files with one of the *endings*. The function *rows* reads its
+    output.
 
-    *configured_by* has the names of its configuration files, each with the beginning of the section that the file must
-    have, or "". In *arguments*, `{work}` stands for a directory for temporary files.
+    *configured_by* has the names of the files that can configure the linter. With each name is the beginning of the
+    section that the file must have, or "" if any content will do. In *arguments*, `{work}` stands for a directory for
+    temporary files.
     """
 
     name: str
@@ -62,8 +65,8 @@ class Linter:
         )
 
     def program(self, repo: str) -> str:
-        """Return the path of the linter in the repository; if it is not there, beside `teams` or on the PATH; "" if it
-        is nowhere.
+        """Return the path of the linter. It is looked for in the repository, then beside `teams`, then on the PATH; ""
+        if it is nowhere.
         """
         for directory in (*(f"{name}/bin" for name in _ENVIRONMENTS), "node_modules/.bin"):
             path = os.path.join(repo, directory, self.name)
@@ -145,8 +148,8 @@ _MISSING = re.compile(
 
 @dataclass
 class Suite:
-    """Tests that one command runs: the *command*, the test *files*, and the pattern *failure* for failed tests in the
-    output. *command* is empty if the program is not installed.
+    """Tests that one command runs: the *command*, the test *files*, and *failure*, a pattern that matches each failed
+    test in the output. *command* is empty if the program is not installed.
     """
 
     name: str
@@ -156,9 +159,7 @@ class Suite:
 
 
 def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Suite]:
-    """Yield the suites to run, for the runners that are installed. They have the tests that changed, and the tests of
-    modules that changed.
-    """
+    """Yield the tests that changed and the tests of what changed, one suite for each program that runs tests."""
     files = git.listed()
     python_tests = r"(^|/)(test_[^/]*|[^/]*_test)\.py$"
     if tests := _tests_to_run(change, files, python_tests, kinds.PYTHON, _imports_module):
@@ -182,8 +183,8 @@ def _tests_to_run(
     source_endings: tuple[str, ...],
     imports: Callable[[str, str], bool],
 ) -> list[str]:
-    """Return the tests of one language among *files*: first the tests that changed, then those that are named after a
-    changed source file or import it.
+    """Return the tests of one language among *files*: first the tests that changed, then the tests that are named after
+    a changed source file or import it.
 
     *test_pattern* matches the paths of tests. *imports* is called with the text of a test and the path of a source
     file; it returns whether the test imports the file.
@@ -214,8 +215,8 @@ def _imports_script(text: str, path: str) -> bool:
 
 
 def _pytest(change: Change, environ: Mapping[str, str], tests: list[str]) -> list[str]:
-    """Return the command that runs the tests. It uses the first Python that has pytest: the repository's, the user's,
-    or ours. Return an empty list if none has pytest.
+    """Return the command that runs the tests with pytest; an empty list if pytest is not found. It is looked for in the
+    Python of the repository, then in the user's, then in the one that runs `teams`.
     """
     pythons = [os.path.join(change.repo, name, "bin/python") for name in _ENVIRONMENTS]
     if environ.get("VIRTUAL_ENV"):
@@ -233,7 +234,7 @@ def _pytest(change: Change, environ: Mapping[str, str], tests: list[str]) -> lis
 
 
 def _script_suite(change: Change, tests: list[str]) -> Iterator[Suite]:
-    """Yield the suite for the runner that the repository has: jest or vitest. If it has neither, node runs those tests
+    """Yield the suite for the runner that the repository has: jest or vitest. If it has neither, node runs the tests
     that use the runner of node itself.
     """
     for name, arguments in (("jest", ["--ci", "--colors=false"]), ("vitest", ["run", "--reporter=tap"])):
@@ -294,8 +295,8 @@ def _copy(change: Change, git: Git, when: str) -> str:
 
 
 def _copy_checkout(git: Git, repo: str, copy: str) -> None:
-    """Copy the present files of the repository that git tracks or would track. Stop when the copy has reached a certain
-    size.
+    """Copy the present files of the repository that git tracks or would track. Stop at `_LARGEST_COPY` bytes, and leave
+    the remaining files out.
     """
     size = 0
     for name in git.listed():
@@ -379,8 +380,8 @@ _AUTHOR = ("-c", "user.name=teams", "-c", "user.email=teams@localhost", "-c", "c
 def try_patch(
     repo: str, patch: str, work: str, environ: Mapping[str, str], is_applied: bool, report: Report
 ) -> list[Finding]:
-    """Run tests in a copy of the checkout. Return a finding for each test that fails with the patch, and does not fail
-    without it. *is_applied* says that the checkout has the patch already.
+    """Run tests in a copy of the checkout. Return a finding for each test that fails with the patch but not without it.
+    If *is_applied* is True, the checkout has the patch already, and the copy is first made without it.
 
     Raises:
         GitFailed: The patch does not fit.

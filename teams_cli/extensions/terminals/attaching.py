@@ -35,7 +35,7 @@ _CLEAR = b"\x1b[2J\x1b[H"
 
 def main() -> None:
     """Show the terminal that the first argument describes as JSON. If the client ends meanwhile, exit with the client's
-    status.
+    status, and otherwise with 0.
     """
     order = json.loads(sys.argv[1])
     line = _call(order["socket"])
@@ -64,8 +64,8 @@ class Attached:
         self.status: int | None = None
 
     def run(self) -> int:
-        """Show the detached terminal until the client ends or the person detaches. Return the client's exit status, or
-        0 if none was reported.
+        """Show the detached terminal until the client ends or the person detaches. Return the client's exit status; 0
+        if the client has not reported its end.
         """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, leave)
@@ -95,7 +95,9 @@ class Attached:
         return f"[teams] The terminal of {self.agent} is gone."
 
     def loop(self, signals: int) -> None:
-        """Pass on output and keys until the client ends or the person detaches."""
+        """Pass on output and keys until the client ends or the person detaches. After a signal, the descriptor
+        *signals* has input, which ends the wait.
+        """
         while self.line.is_open and self.status is None:
             line = self.line.fileno()
             ready, free, _ = select.select([0, line, signals], [line] if self.line.unsent else [], [])

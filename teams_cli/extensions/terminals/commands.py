@@ -53,6 +53,9 @@ def _open(
     tmux: bool,
     options: list[str],
 ) -> Any:
+    """Make the client a member of the team, and start it in the background. If it is to be seen in this terminal,
+    return a `Service` that runs or shows it here.
+    """
     if resume and (detach or tmux):
         raise errors.WrongUsage("--resume can't be combined with --detach or --tmux", "Leave them out.")
     if resume:
@@ -86,8 +89,9 @@ def _agent(call: Call, agent_id: str | None) -> str | None:
 
 
 def _resume(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Service:
-    """Open the earlier session of an agent. This is a session that was in a terminal on this machine; or the session of
-    an agent that `teams` runs, which the person takes over.
+    """Return a `Service` that continues a session of the agent in this terminal. This is an earlier session of a
+    terminal on this machine. If there is none, it is the session of an agent that `teams` runs, and the person takes
+    the agent over.
     """
     if _attach_words(call, agent):
         raise errors.WrongState(f"{agent} runs in a detached terminal", f"See: teams attach {agent}")
@@ -104,13 +108,16 @@ def _resume(call: Call, client: str, agent: str, wrap: bool, options: list[str])
 
 def _attach_words(call: Call, agent: str) -> list[str]:
     """Return the command that shows the client of the agent, which runs in the background of this machine. Return an
-    empty list if no client of the agent does.
+    empty list if the agent has no client there.
     """
     words = detached.attach_words(call.store, call.team, agent)
     return words or opening.attach_words(call.team, agent, call.environ)
 
 
 def _attach(call: Call, of: str) -> Any:
+    """Return a `Service` that shows the terminal of the agent *of* in this terminal. Note in the history that somebody
+    looks.
+    """
     words = _attach_words(call, of)
     if not words:
         name = teams.get_recipient(teams.get(call.store, call.team), of)
@@ -135,8 +142,8 @@ class TakingOver:
         self.session: Session | None = None
 
     def begin(self) -> Opened:
-        """Wait until the agent's turn ends. Then return the client in which the person continues the agent's session,
-        ready to start.
+        """Wait until the agent's turn ends, and take the agent's session; `end` gives it back. Return a client that is
+        ready to start, and in which the person continues the session.
 
         Raises:
             AgentNotFound, WrongState, NotFound: The agent can't be taken over, and continues by itself.

@@ -232,8 +232,9 @@ class Detached(Wrapper):
         return True
 
     def handle(self, viewer: Viewer, kind: bytes, data: bytes) -> None:
-        """Do what a viewer's message asks for. Terminals also send replies by themselves; only the replies of the
-        viewer who typed last are passed on.
+        """Handle a viewer's message: a new size of its terminal, typed keys, or a request to end the client. *kind*
+        says which of these *data* is. Terminals also send replies by themselves, so the data of keys is passed on only
+        from the viewer who typed last.
         """
         if kind == SIZE and (size := lines.unpack_size(data)):
             if viewer.size is None:  # a new viewer
@@ -268,8 +269,8 @@ class Detached(Wrapper):
             self.send_signal()
 
     def send_signal(self) -> None:
-        """Send the next of the signals that end a client to the processes in the foreground of the terminal. After the
-        last signal, send it again.
+        """Send a signal that ends a client to the processes in the foreground of the terminal. Each call sends the next
+        of the signals for this, which begin with SIGHUP and end with SIGKILL. Further calls repeat SIGKILL.
         """
         number, seconds = self.next_signals[0]
         if len(self.next_signals) > 1:
@@ -281,8 +282,8 @@ class Detached(Wrapper):
                 os.killpg(group, number)
 
     def display(self, data: bytes) -> None:
-        """Show output of the client to the viewers. If there are no viewers, answer questions that the client asks its
-        terminal.
+        """Show output of the client to the viewers. A client also asks its terminal questions, such as where the cursor
+        is. The viewers' terminals answer them. If nobody watches, the usual questions are answered here.
         """
         self.screen.feed(data)
         watching = [viewer for viewer in self.viewers if viewer.size]
@@ -320,16 +321,16 @@ class Viewer:
         return self.line.fileno()
 
     def show(self, data: bytes) -> None:
-        """Send output to the viewer. If too much output waits for the viewer already, send nothing: the viewer gets the
-        whole screen later.
+        """Send output to the viewer. But if too much output still waits to be sent, send nothing: when the viewer has
+        caught up, it gets the whole screen.
         """
         self.is_behind = self.is_behind or self.line.unsent > _WAITING_BYTES
         if not self.is_behind:
             self.line.send(OUTPUT, data)
 
     def catch_up(self, screen: Screen) -> None:
-        """Send output that waits for the viewer. If the viewer had missed output, and nothing waits any more, send the
-        whole *screen*.
+        """Send output that waits for the viewer. If output was left out before, and now nothing waits any more, send
+        the whole *screen*.
         """
         self.line.flush()
         if self.is_behind and not self.line.unsent:

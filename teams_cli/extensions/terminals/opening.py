@@ -152,8 +152,8 @@ def _join(store: Store, team: str, request: OpenRequest) -> tuple[str, dict[str,
 def _hooks(
     store: Store, client: Client, directory: str, environ: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the options and the environment variables by which the client gets our hooks. Return none if the client
-    has our hooks already, by its settings or by a plugin.
+    """Return the options and the environment variables that give the client our hooks, by which it learns of messages.
+    Both are empty if the client has our hooks already, by its settings or by a plugin.
     """
     files = []
     if client.home:
@@ -216,8 +216,8 @@ def _run_client(opened: Opened) -> int:
     """
 
     def do_nothing(number: int, frame: object) -> None:
-        """Handle the signal by doing nothing. If this process ignored the signal instead, the client would ignore it,
-        too.
+        """Handle the signal by doing nothing. If this process ignored the signal instead, the client would also ignore
+        it.
         """
 
     def pass_on(number: int, frame: object) -> None:
@@ -243,8 +243,8 @@ _MODULE = "teams_cli.extensions.terminals.opening"
 def open_window(root: str, team: str, opened: Opened, environ: Mapping[str, str]) -> None:
     """Start the client in the background, in a new window of tmux.
 
-    tmux gives each window the environment of its server. The environment for the client is therefore in a file until
-    the client starts.
+    A window of tmux gets the environment of the tmux server, not of this process. So the environment is written to a
+    file, which is removed when the client starts.
     """
     program = require_tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
@@ -275,8 +275,8 @@ def attach_words(team: str, agent: str, environ: Mapping[str, str]) -> list[str]
 
 
 def close_window(team: str, agent: str, environ: Mapping[str, str], even_if_watched: bool) -> bool:
-    """Close the agent's window, and return whether it is closed. If somebody watches the window, close it only if
-    *even_if_watched* is True.
+    """Close the agent's window, and return whether the agent has no window any more. If somebody watches the window,
+    close it only if *even_if_watched* is True.
     """
     windows = windows_of(team, environ)
     if agent not in windows:
@@ -289,8 +289,8 @@ def close_window(team: str, agent: str, environ: Mapping[str, str], even_if_watc
 
 
 def windows_of(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return the windows of the team's session of tmux by their names. Each has its id and the number of its viewers,
-    as texts. If `teams` opened the window, its name is that of the agent.
+    """Return the windows of the team's session of tmux: for each name, the window's id and the number of its viewers,
+    as texts. A window that `teams` opened has the name of its agent.
     """
     program = tmux_path(environ)
     if program is None:

@@ -47,8 +47,8 @@ _CHUNK = 1 << 16
 
 
 def examine(client: str, config: Config | None, environ: Mapping[str, str], directory: str) -> Finding:
-    """Open the client as `teams open` does, and give it a prompt. Return a finding that says whether the client, once
-    it is idle, reads a message.
+    """Open the client as `teams open` does, give it a prompt, and send it a message once it is idle. Return a finding
+    that says whether the client read the message.
     """
     seat = known.get(client).seat
     if seat is None:

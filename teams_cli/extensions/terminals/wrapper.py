@@ -60,8 +60,9 @@ def main() -> None:
 
 
 class Wrapper:
-    """Runs one client in a terminal. *order* has the client's `words`, `root`, `team` and `agent`; the command of our
-    `hook`; and what its `titles` mean. `types` says whether the client is woken by typing.
+    """Runs one client in a terminal. *order* has the client's command (`words`), its `root`, `team` and `agent`, and
+    the command of our `hook`. `types` says whether the client is woken by typing. `titles` has the meanings of the
+    titles that the client gives its terminal.
     """
 
     def __init__(self, order: dict[str, Any]) -> None:
@@ -147,7 +148,9 @@ class Wrapper:
         return bool(data)
 
     def pass_keys(self, data: bytes) -> None:
-        """Pass on the person's keys. Between the line that the wrapper types and its Enter, the keys are held back."""
+        """Pass on the person's keys. From the moment when the wrapper types its line until it presses Enter, hold the
+        keys back.
+        """
         self.typing.feed(data, time.monotonic())
         if self.held_keys is None:
             write_all(self.master, data)
@@ -159,7 +162,9 @@ class Wrapper:
         write_all(1, data)
 
     def show_output(self) -> bool:
-        """Pass on the client's output. Return False if the client has ended."""
+        """Pass on the client's output, and note the states that the output reports. Return False if the client has
+        ended.
+        """
         try:
             data = os.read(self.master, _CHUNK)
         except OSError:
@@ -183,8 +188,8 @@ class Wrapper:
         run_in_background(self.order["hook"], json.dumps(event).encode())
 
     def state(self) -> str:
-        """Return the last state that the client itself reported. If it reported none, return the state that its hooks
-        noted; "" if they noted none.
+        """Return the state that the client itself last reported in its output. If it has reported none, return the
+        state that its hooks noted, or "" if there is none.
         """
         if self.reported_state:
             return self.reported_state
@@ -196,8 +201,9 @@ class Wrapper:
             return ""
 
     def wake_if_idle(self) -> None:
-        """If there is mail and the client is idle, type the line. Once the line has been typed, press Enter as soon as
-        `may_enter` allows it.
+        """If there is mail and the client is idle, type the line that wakes the client. A later call presses Enter, a
+        moment after the client showed the line. If the client does not show the line, Enter is pressed after `_UNSHOWN`
+        seconds.
         """
         now = time.monotonic()
         if self.held_keys is not None:
@@ -240,13 +246,13 @@ class Wrapper:
         write_all(self.master, held_keys)
 
     def resize(self) -> None:
-        """Give the client's terminal the size of ours."""
+        """Give the client's terminal the size of the person's terminal."""
         size = fcntl.ioctl(1, termios.TIOCGWINSZ, struct.pack("HHHH", 0, 0, 0, 0))
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
     def follow_stop(self) -> bool:
-        """Ctrl-Z has stopped the client, so stop this process, too. When this process continues, continue the client.
-        Return False if the client has not stopped but ended.
+        """Stop this process, because Ctrl-Z has stopped the client. When this process is continued, continue the
+        client. Return False if the client has not stopped but ended.
         """
         if not os.read(self.stops, 1):
             while select.select([self.master], [], [], 0.05)[0] and self.show_output():
@@ -266,8 +272,9 @@ class Wrapper:
 
 
 def start_client(words: list[str], slave: int) -> tuple[int, int]:
-    """Start the client in the foreground of its terminal, below a session leader. Return the leader's process id, and a
-    descriptor on which the leader reports each stop of the client.
+    """Start the client in the terminal whose inner end is *slave*. The client is a child of a new process, the leader
+    of the terminal's session. Return the process id of the leader, and a descriptor on which the leader reports each
+    stop of the client.
 
     Without the leader, nothing would continue a stopped client.
     """
@@ -286,7 +293,7 @@ def start_client(words: list[str], slave: int) -> tuple[int, int]:
 
 
 def become_client(words: list[str], slave: int) -> NoReturn:
-    """Replace this process by the client, in the foreground of its terminal."""
+    """Replace this process by the client. It runs in the foreground of the terminal whose inner end is *slave*."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     os.tcsetpgrp(slave, os.getpid())
@@ -363,7 +370,9 @@ _DELAYED_OUTPUT = b"2026"
 
 
 class Modes:
-    """Knows the modes that a client has set in its terminal."""
+    """Keeps the modes that a client has set in its terminal, such as the alternate screen. So another terminal can get
+    the same modes, and these modes can be reset.
+    """
 
     def __init__(self) -> None:
         self._is_on: dict[bytes, bool] = {}
@@ -421,8 +430,8 @@ class Modes:
         return b"".join(codes)
 
     def _changed(self) -> list[tuple[bytes, bool]]:
-        """Return the modes that are not as in a fresh terminal, each with whether it is on. The modes for the alternate
-        screen and for delayed output are left out.
+        """Return the modes that differ from a fresh terminal, each with True if the mode is now on. The modes for the
+        alternate screen and for delayed output are left out.
         """
         left_out = _ALTERNATE_SCREEN | {_DELAYED_OUTPUT}
         return [
@@ -458,7 +467,7 @@ class Screen(Modes):
 
 
 def terminal_replies(data: bytes) -> bytes:
-    """Return the replies that a terminal would give to the questions in *data*, the output of a client."""
+    """Return the replies that a terminal would give to the usual questions in *data*, the output of a client."""
     replies = {b"c": b"\x1b[?62c", b"5": b"\x1b[0n", b"6": b"\x1b[1;1R"}
     return b"".join(replies[question[question.lastindex or 0]] for question in _ANSWERABLE.finditer(data))
 

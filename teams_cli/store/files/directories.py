@@ -1,14 +1,14 @@
-"""The paths of a file store, and the records of one directory: how they get numbers, and how several are changed in one
-commit.
+"""The paths of a file store, and the records of one directory: how they get numbers, and how several records are
+changed in one commit.
 
 No number is given twice, even if the file that had the number is gone. The highest number is noted in the name of an
-empty file, `.last.<number>`. The listing of the directory, which is needed anyway, shows this note, and the note
-becomes durable together with the entry of the record. The note is raised after the record was stored. If it is missing
-or too low, as after a crash or with files of an older version, the records show the number.
+empty file, `.last.<number>`. The listing of the directory, which is needed anyway, shows this note. The note becomes
+durable together with the directory's entry for the record. It is raised after the record was stored. If the note is
+missing or too low, as after a crash or with files of an older version, the records show the number.
 
-Records that are created or changed together are first written into one file, `.together`. Its rename is the commit, so
-either all of them are stored or none. The next change in the directory, mostly by the same process, gives each record
-its own file and removes `.together`. Until then readers find the records in it.
+Records that are created or changed together are first written into one file, `.together`. The rename of this file is
+the commit, so either all of them are stored or none. The next change in the directory, mostly by the same process,
+gives each record its own file and removes `.together`. Until then readers find the records in `.together`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PLURALS = {"inbox": "inboxes", "evidence": "evidence"}
 
 
 class Layout:
-    """The paths below a root. A text that is no valid name is refused, because it would become a part of a path."""
+    """The paths below a root. Each name becomes a part of a path, so a text that is no valid name is refused."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -55,7 +55,7 @@ class Layout:
         self._directories: dict[tuple[str, str], str] = {}
 
     def team(self, team: str) -> str:
-        """Return the directory with everything of a team except its tasks."""
+        """Return the directory that has everything of a team except its tasks."""
         return f"{self.teams}/{_checked(team)}"
 
     def tasks(self, team: str) -> str:
@@ -63,14 +63,15 @@ class Layout:
         return f"{self.root}/tasks/{_checked(team)}"
 
     def directory(self, team: str, kind: Kind[R]) -> str:
-        """Return the directory of all records of a kind."""
+        """Return the directory that has all records of a kind."""
         return self._directory(team, kind.name)
 
     def holds(self, team: str, kinds: Collection[str]) -> set[str]:
-        """Return those of the *kinds* that have a directory in the team."""
+        """Return the *kinds* that have a directory in the team."""
         return {kind for kind in kinds if _is_there(self._directory(team, kind))}
 
     def _directory(self, team: str, kind: str) -> str:
+        """Return the directory of a kind of records. It is remembered, so that its path is made only once."""
         if directory := self._directories.get((team, kind)):
             return directory
         if kind == "task":
@@ -85,7 +86,7 @@ class Layout:
         return directory
 
     def path(self, team: str, kind: Kind[R], key: str) -> str:
-        """Return the file of a record.
+        """Return the path of a record's file.
 
         Raises:
             DamagedRecord: The team's directory is a link. The lock in it would be the lock of another team.
@@ -104,7 +105,7 @@ class Layout:
         return f"{self.team(team)}/messages"
 
     def history(self, team: str) -> str:
-        """Return the file of the history."""
+        """Return the path of the team's history."""
         return f"{self.team(team)}/history.jsonl"
 
     def owed(self, team: str) -> str:
@@ -112,15 +113,17 @@ class Layout:
         return f"{self.team(team)}/{OWED}"
 
     def index(self, team: str, kind: Kind[R]) -> str:
-        """Return the directory with the marks of the labels of a kind."""
+        """Return the directory with the marks that show the labels of a kind's records."""
         return f"{self.directory(team, kind)}/index"
 
     def names_in_index(self, team: str, kind: Kind[R]) -> Sequence[str]:
-        """Return the names of the directories in the index of a kind, in no order. Each has the marks of one label."""
+        """Return the names of the directories in the index of a kind, in any order. Each directory has marks of one
+        label.
+        """
         return disk.names_in(self.index(team, kind))
 
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
-        """Return the labels of a kind for which there is a directory of marks, even if it has no marks any more."""
+        """Return the labels of a kind that have a directory of marks, even if no mark is in it any more."""
         return sorted({marks.label_of(name) for name in self.names_in_index(team, kind)}) if kind.label else []
 
     def _label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:
@@ -130,7 +133,9 @@ class Layout:
         return f"{self.owed(team)}/{marks.name_of_owed(kind.name, key)}"
 
     def marks(self, team: str, kind: Kind[R], key: str, record: R) -> list[str]:
-        """Return the paths of all marks that the record should have as it is now."""
+        """Return the paths of the marks that *record* should have. Marks are empty files by which records are found:
+        one shows its label, and one shows that it owes a notice.
+        """
         paths = []
         if kind.label and (label := kind.label(record)):
             paths.append(self._label_mark(team, kind, label, key))
@@ -139,11 +144,11 @@ class Layout:
         return paths
 
     def outdated_marks(self, team: str, kind: Kind[R], key: str, before: list[str], now: list[str]) -> list[str]:
-        """Return those marks to remove after a change of a record. *before* are its marks before the change, *now* its
+        """Return the marks to remove after a change of a record. *before* are its marks before the change, *now* its
         marks after it.
 
-        As long as a record owes a notice, it keeps the marks of its earlier labels. So its change also wakes agents
-        that wait for these labels. They are removed by the change that notes that the notice was sent.
+        As long as a record owes a notice, it keeps the marks of its earlier labels, so that its change also wakes
+        agents that wait for these labels. The change that notes that the notice was sent removes these marks.
         """
         owed = self._owed_mark(team, kind, key)
         if owed in now:
@@ -152,13 +157,13 @@ class Layout:
         return [path for path in paths if path not in now]
 
     def all_marks(self, team: str, kind: Kind[R], key: str, labels: Collection[str]) -> list[str]:
-        """Return all marks that the record with that key could have, if *labels* are all labels of its kind."""
+        """Return all marks that the record under *key* could have, if *labels* are all labels of its kind."""
         return [*(self._label_mark(team, kind, label, key) for label in labels), self._owed_mark(team, kind, key)]
 
 
 def _is_there(path: str) -> bool:
-    """Whether the file exists. True also if the system refuses to say, because reading the file then gives the
-    reason.
+    """Whether the file exists. True also if the system refuses to answer, because the attempt to read the file then
+    shows the reason.
     """
     try:
         os.stat(path)
@@ -176,21 +181,24 @@ def _checked(name: str) -> str:
 
 
 def noted_number(names: Iterable[str]) -> int:
-    """Return the highest number for which a note is among the file *names* of a directory; 0 if there is no note."""
+    """Return the highest number that was given to a record of a directory. A file `.last.<number>` among the *names* of
+    the directory's files shows it. Return 0 if there is no such file.
+    """
     digits = [name[len(_LAST) :] for name in names if name.startswith(_LAST)]
     return max(map(int, filter(is_number, digits)), default=0)
 
 
 def numbers_given(names: Collection[str], kind: Kind[Any]) -> tuple[int, int]:
     """Return two numbers for a directory with these file *names*: the highest that is noted, and the highest that a
-    record has. If they differ, the higher of the two was given last.
+    record has. The higher of the two was given last.
     """
     numbers = (kind.number_in(name[:-5]) for name in names if name.endswith(".json"))
     return noted_number(names), max(numbers, default=0)
 
 
 def raise_note(directory: str, noted: int, number: int) -> None:
-    """Replace the note of the number *noted* in the directory by a note of *number*.
+    """Note that *number* was given in the directory: rename the file `.last.<noted>`, which shows the highest number so
+    far.
 
     The record with the new number is stored already, so errors of the disk are ignored.
     """
@@ -203,7 +211,9 @@ def raise_note(directory: str, noted: int, number: int) -> None:
 
 
 def note_number(directory: str, number: int) -> None:
-    """Note that *number* was given in the directory. Errors of the disk are ignored."""
+    """Note that *number* was given in the directory: make the empty file `.last.<number>`. Errors of the disk are
+    ignored.
+    """
     try:
         os.close(os.open(f"{directory}/{_LAST}{number}", _NEW, 0o600))
     except OSError:
@@ -220,8 +230,8 @@ def remove_lower_notes(directory: str) -> None:
 
 
 def commit_together(layout: Layout, team: str, kind: Kind[R], records: Sequence[R]) -> None:
-    """Store all the *records* in one commit, or none. The caller holds the lock of their directory, and has called
-    `settle`.
+    """Store either all the *records*, in one commit, or none of them. The caller holds the lock of their directory, and
+    has called `settle`, so that no earlier records are in the common file.
 
     Raises:
         InvalidValue: A record can't be stored; none was.
@@ -241,10 +251,11 @@ def commit_together(layout: Layout, team: str, kind: Kind[R], records: Sequence[
 
 
 def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
-    """Give each of the records that were committed together its own file. The caller holds the lock of their directory.
+    """Give a file of its own to each of the records that were committed together. The caller holds the lock of their
+    directory.
 
-    The last record gets its file first. So if a reader goes through them by number and finds the file of one record, it
-    finds the files of all later ones.
+    The last record gets its file first. So a reader that goes through the records by number, and finds the file of one
+    of them, also finds the files of all later ones.
 
     Raises:
         DamagedRecord: The file of records committed together is damaged, so it is not known which they were.
@@ -283,7 +294,8 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
 
 
 def read(path: str, kind: Kind[R], key: str, read_file: Callable[[str], bytes] = disk.read_file) -> bytes:
-    """Read all bytes of the record at *path*, which may still be in the common file of records committed together.
+    """Read all bytes of the record at *path*. If the record was committed together with others, it may still be in the
+    common file.
 
     Raises:
         FileNotFoundError: There is no such record.
@@ -294,8 +306,8 @@ def read(path: str, kind: Kind[R], key: str, read_file: Callable[[str], bytes] =
 
 
 def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
-    """Return the JSON object of the record at *path*, with every field that has a value. If this tool wrote the file,
-    the object is returned as parsed, without making a record.
+    """Return the JSON object of the record at *path*, with every field that has a value. A file that this program wrote
+    is not checked field by field, which would take longer.
 
     Raises:
         FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
@@ -315,8 +327,8 @@ def each_record(
     keys: Collection[str] | None,
     look: Callable[[str, Kind[R], str], T],
 ) -> Iterator[T]:
-    """Call *look* with the path, the kind and the key of each record in the directory, and yield what it returns,
-    ordered by number or name. If *keys* is not None, only the records under these keys are looked at.
+    """Yield what *look* returns for each record in the directory, ordered by number or name. *look* gets the path, the
+    kind and the key of the record. If *keys* is not None, only the records under these keys are looked at.
 
     Missing files are skipped. The error of a file that cannot be read is appended to *problems*.
     """
@@ -334,7 +346,7 @@ def each_record(
 
 
 def pack(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-    """Yield the key and the bytes of each record of a kind: see `Store.pack`.
+    """Yield the key and the bytes of each record of a kind, to be copied to another store.
 
     Raises:
         DamagedRecord: A record has the wrong shape, or a file has a name that no record can have. Such a file is
@@ -352,8 +364,9 @@ def pack(layout: Layout, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]
 
 
 def names_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
-    """Return the names of the files in the directory, as if each record that was committed with others had its own
-    file. If the common file of such records is damaged, an error is appended to *problems*.
+    """Return the names of the files in the directory. Records that were committed together may still be in a common
+    file; the names that their own files will have are among those returned. If the common file is damaged, an error is
+    appended to *problems*.
 
     Raises:
         StorageFailed: The system refused.
@@ -370,8 +383,8 @@ def names_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -
 
 
 def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) -> list[str]:
-    """Return the keys of the records in a directory, by number or name. For each file whose name is no key, an error is
-    appended to *problems*.
+    """Return the keys of the records in a directory, by number or name. If the name of a file can't be a key, an error
+    is appended to *problems*.
     """
     stems = [name[:-5] for name in names_in(directory, kind, problems) if name.endswith(".json")]
     keys = _numbered_keys(stems, kind.prefix) if kind.numbered else sorted(filter(is_name, stems))
@@ -387,8 +400,8 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
 
 
 def _numbered_keys(stems: Iterable[str], prefix: str) -> list[str]:
-    """Return those *stems* (file names without their ending) that are ids with that *prefix*. Ids with a number come
-    first, lowest first, then ids with a name. Of thousands of tasks nearly all have a number.
+    """Return those of the *stems* (file names without `.json`) that are ids with this *prefix*. Ids with a number come
+    first, lowest first, then ids with a name.
     """
     begin = f"{prefix}-"
     ends = [stem[len(begin) :] for stem in stems if stem.startswith(begin)]
@@ -401,8 +414,8 @@ def _numbered_keys(stems: Iterable[str], prefix: str) -> list[str]:
 
 
 def _committed_together(directory: str, kind: Kind[R]) -> dict[str, bytes]:
-    """Return the bytes of the records in the common file of records committed together, by key; empty if there is no
-    such file.
+    """Return, by key, the bytes of the records that are still in the common file of records committed together. Empty
+    if there is no such file.
     """
     path = f"{directory}/{TOGETHER}"
     if not (kind.numbered and os.path.lexists(path)):

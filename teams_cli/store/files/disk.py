@@ -1,5 +1,5 @@
-"""Single files and directories. Reading refuses what is no plain file; writing leaves the old or the new file after a
-crash; what was read is remembered.
+"""Single files and directories. Only plain files are read. After a crash, a file that was being written is either the
+old or the new one. The contents of files are remembered, so that unchanged files are not read again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_file(path: str, limit: int = MAX_RECORD) -> bytes:
 
 
 def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_result]:
-    """Read a file, and return its bytes, and the state that the file had just before it was read."""
+    """Return the bytes of a regular file, and the state that the file had just before it was read."""
     try:
         descriptor = os.open(path, _READ)
     except (FileNotFoundError, NotADirectoryError):
@@ -63,10 +63,11 @@ def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_
 
 
 def glance(path: str) -> bytes:
-    """Return the bytes of a small file; empty if the file is larger than usual or cannot be read.
+    """Return the bytes of a small file. Return empty bytes if the file can't be read, or is larger than files of its
+    kind usually are.
 
-    This does not check that it is a regular file, which would take as long as reading the file. So it is only for files
-    whose content proves that they are complete.
+    It is not checked that this is a regular file, because the check would take as long as reading. So `glance` is only
+    for files whose content proves that they are complete.
     """
     try:
         descriptor = os.open(path, _READ)
@@ -82,7 +83,7 @@ def glance(path: str) -> bytes:
 
 
 def read_named(path: str, most: int) -> bytes:
-    """Read at most *most* bytes of a file that a person named. Only a regular file is read: a pipe could block, and a
+    """Return at most *most* bytes of a file that a person named. Only a regular file is read: a pipe could block, and a
     device might never end.
 
     Raises:
@@ -95,8 +96,8 @@ def read_named(path: str, most: int) -> bytes:
 
 
 def release(descriptor: int) -> None:
-    """Close a file that was only read, locked or synced. Errors are ignored, because nothing was written that they
-    could lose.
+    """Close a file that was only read, locked or synced. Errors are ignored, because nothing was written that could be
+    lost.
     """
     try:
         os.close(descriptor)
@@ -105,6 +106,7 @@ def release(descriptor: int) -> None:
 
 
 def _read_all(descriptor: int, state: os.stat_result, path: str, limit: int) -> bytes:
+    """Return all bytes of the open file. Refuse a file that is not a regular one or has more than *limit* bytes."""
     if not stat.S_ISREG(state.st_mode):
         raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.", path)
     if state.st_size > limit:
@@ -151,8 +153,8 @@ def write_temp(directory: str, data: bytes) -> str:
 
 
 class Written:
-    """A new file in *directory* with *data*, synced to the disk. It is used by a `with` block, which gets its path and
-    moves the file to its place. If the block fails, the file is removed.
+    """A new file in *directory* with *data*, synced to the disk. A `with` block gets its path, and has to move the file
+    to the file's final place. If the block fails, the file is removed.
 
     Raises:
         StorageFailed: The system refused; nothing is left behind.
@@ -170,7 +172,7 @@ class Written:
 
 
 def overwrite_beginning(temp: str, data: bytes) -> None:
-    """Overwrite the beginning of the file *temp* with *data*. This is not synced.
+    """Overwrite the beginning of the file *temp* with *data*, without syncing it to the disk.
 
     Raises:
         StorageFailed: The system refused.
@@ -193,7 +195,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def discard(path: str) -> None:
-    """Remove a file on which nothing depends. Errors are ignored."""
+    """Remove a file that nothing needs. Errors are ignored."""
     try:
         os.unlink(path)
     except OSError:
@@ -201,7 +203,7 @@ def discard(path: str) -> None:
 
 
 def commit(temp: str, path: str) -> None:
-    """Move the file *temp* to *path*, durably.
+    """Move the file *temp* to *path*, so that the move is durable.
 
     Raises:
         StorageFailed: The system refused to move the file.
@@ -212,7 +214,7 @@ def commit(temp: str, path: str) -> None:
 
 
 def put(temp: str, path: str) -> None:
-    """Move the file *temp* to *path*. It is durable once `confirm` returns.
+    """Move the file *temp* to *path*. The move is durable once `confirm` returns.
 
     Raises:
         StorageFailed: The system refused; the file is removed.
@@ -225,7 +227,7 @@ def put(temp: str, path: str) -> None:
 
 
 def confirm(directory: str, path: str) -> None:
-    """Make the entries of *directory* durable, because *path* in it was changed, or is relied upon.
+    """Make the entries of *directory* durable. *path* is the entry that was changed or that the caller relies upon.
 
     Raises:
         OutcomeUnknown: The disk did not confirm.
@@ -240,7 +242,7 @@ def confirm(directory: str, path: str) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Sync the entries of a directory to the disk. Otherwise Linux may keep them in memory only."""
+    """Sync the entries of a directory to the disk. Without this, Linux may keep them in memory only."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -249,12 +251,12 @@ def sync_directory(path: str) -> None:
 
 
 def make_directories(path: str, root: str) -> None:
-    """Make *path* and the missing directories above it, each durable in its parent.
+    """Make *path* and the missing directories above it, and make the entry of each directory durable.
 
-    A directory that exists may not be durable yet: another process may be making it, or was killed while doing so. A
-    directory with a lock file is durable, because the lock file is made later.
+    A directory that exists may not be durable yet, because another process is making it or was killed while it did so.
+    A directory with a lock file is durable, because the lock file is made later.
 
-    Above *root*, directories have the mode of the user's umask; from *root* on, they are for the user alone.
+    Above *root*, directories have the mode of the user's umask. From *root* on, only the user may use them.
 
     Raises:
         StorageFailed: The system refused.
@@ -280,7 +282,7 @@ def make_directories(path: str, root: str) -> None:
 
 
 def names_in(path: str) -> list[str]:
-    """Return the names in a directory, in no order; none if it does not exist.
+    """Return the names in a directory, in any order; an empty list if the directory does not exist.
 
     Raises:
         StorageFailed: The system refused.
@@ -294,7 +296,8 @@ def names_in(path: str) -> list[str]:
 
 
 def refuse_taken(directory: str, file_name: str, what: str) -> None:
-    """Refuse a *file_name* that a file in the directory has already, also in another case.
+    """Refuse a *file_name* that a file in the directory has already, even with other capitals. *what* is the name of
+    the record for the error.
 
     Raises:
         AlreadyExists: There is such a file.
@@ -306,7 +309,7 @@ def refuse_taken(directory: str, file_name: str, what: str) -> None:
 
 def failed(doing: str, path: str, error: OSError) -> errors.StorageFailed:
     """Return the error that says what the system refused, at which *path*, and what helps. *doing* is a verb for what
-    was tried.
+    failed, such as "read".
     """
     return errors.StorageFailed(f"can't {doing} {path}: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
 
@@ -340,7 +343,7 @@ _NETWORK = (" - nfs", " - cifs", " - smb", " - fuse", " - 9p ", " - ceph", " - a
 
 
 def check_owner(root: str) -> None:
-    """Refuse a root that another user owns or may write to. A missing root is accepted.
+    """Refuse a root that belongs to another user, or that other users may write to. A missing root is accepted.
 
     Raises:
         NotAllowed: Another user could write files there, and this process would trust them.
@@ -360,7 +363,7 @@ def check_owner(root: str) -> None:
 
 
 def prepare_root(root: str) -> None:
-    """Make the root if it is missing, and check that its disk is local.
+    """Make the root if it is missing, and check that it is on a local disk.
 
     Raises:
         StorageFailed: The root can't be made, or its file system does not keep out writers on other machines.
@@ -376,7 +379,7 @@ def prepare_root(root: str) -> None:
 
 
 def network_file_system(path: str) -> str:
-    """Return the type of the file system at *path* if it is a network file system; else empty."""
+    """Return the type of the network file system on which *path* is; empty if *path* is on a local disk."""
     try:
         if os.major(os.stat(path).st_dev):  # on a device of this machine; network file systems have none
             return ""
@@ -409,11 +412,11 @@ _LARGEST = 64 * 1024
 
 
 class Contents:
-    """The contents of files that were read or written by this process, by path.
+    """The contents of the files that this process read or wrote, by path.
 
-    A file counts as unchanged as long as its inode, size and times are the same. A file that changed just before it was
-    read might change again and keep these times, so it is read again the next time. Records are not kept, because
-    callers may change them.
+    A file counts as unchanged as long as its inode, size and times are the same. Two changes in quick succession can
+    leave the same times. So a file that had changed just before it was read is read again the next time. Records are
+    not kept, because callers may change them.
     """
 
     def __init__(self) -> None:
@@ -423,7 +426,7 @@ class Contents:
         """The bytes of each valid record, and its marks. The marks are None unless this process wrote the record."""
 
     def read(self, path: str) -> bytes:
-        """Read all bytes of a file, as it is now.
+        """Return all bytes of a file, as it is now.
 
         Raises:
             FileNotFoundError, DamagedRecord, StorageFailed: As for `read_file`.
@@ -441,8 +444,8 @@ class Contents:
         return data
 
     def decode(self, data: bytes, kind: Kind[R], key: str, path: str) -> R:
-        """Return the record of the file at *path*, whose bytes are *data*. The record is not checked if the same bytes
-        were last read or written here.
+        """Return the record of the file at *path*, whose bytes are *data*. If this process found the same bytes valid
+        at *path* before, or wrote them there, they are not checked again.
 
         Raises:
             DamagedRecord: The record has the wrong shape.
@@ -455,19 +458,21 @@ class Contents:
         return record
 
     def is_valid(self, path: str, data: bytes) -> bool:
-        """Whether *data* are the bytes of the file that were last found valid, or written, here."""
+        """Whether *data* are the bytes that this process last found valid, or wrote, at *path*."""
         remembered = self._valid.get(path)
         return remembered is not None and remembered[0] == data
 
     def marks(self, path: str, data: bytes) -> list[str] | None:
-        """Return the marks of the record whose bytes are *data*; None if they are not known, because the record was not
-        written here.
+        """Return the marks by which the record with the bytes *data* is found. None if this process did not write the
+        record, and so does not know its marks.
         """
         remembered = self._valid.get(path)
         return remembered[1] if remembered and remembered[0] == data else None
 
     def remember(self, path: str, data: bytes, marks: list[str] | None = None) -> None:
-        """Note that *data*, the bytes of the file, are valid, and that the record in them has these *marks*."""
+        """Note that *data*, the bytes of the file at *path*, are a valid record. *marks* are the marks by which this
+        record is found; None if they are not known.
+        """
         if len(data) <= _LARGEST:
             if len(self._valid) >= _REMEMBERED:
                 self._valid.clear()

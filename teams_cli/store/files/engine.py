@@ -10,9 +10,9 @@
     └── tmp/                                    files being written
 
 To change a record, a temporary file is written and synced, then renamed under the lock of its directory. The directory
-is synced after the lock is released, so that several processes can wait for the disk at the same time. Only then the
-marks are removed by which the record was found before the change. A revision is the bytes of the file. An empty file
-`.last.<n>` beside numbered records or the log says that the number n was given.
+is synced after the lock is released, so that several processes can wait for the disk at the same time. Then the record
+loses the marks, the empty files in an index, by which it was found before the change. A revision is the bytes of the
+file. An empty file `.last.<n>` beside numbered records or the log says that the number n was given.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _TIMEOUT_OF_MARKS = 1.0
 
 
 class FileStore(Store):
-    """Keeps records as files below *root*. A change waits at most *lock_timeout* seconds for a lock, which is of the
-    class *lock*.
+    """Keeps records as files below *root*. A change waits at most *lock_timeout* seconds for a lock. *lock* is the
+    class of the locks.
     """
 
     host = ""
@@ -82,6 +82,7 @@ class FileStore(Store):
         return sorted(name for name in names if os.path.lexists(f"{directory}/{name}/team.json"))
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, bytes]:
+        """Store a new record: see `Store.create`. Return the record and its revision, the bytes of its file."""
         directory = self.layout.directory(team, kind)
         path = "" if key is None else self.layout.path(team, kind, key)  # refuses an invalid key before a change
         self._prepare()
@@ -104,6 +105,7 @@ class FileStore(Store):
         return record, data
 
     def _create_numbered(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
+        """Create a record under the next number of its kind. Return it with its number, and its bytes."""
         directory = self.layout.directory(team, kind)
         with self._lock(directory):
             noted, number = self._next_number(team, kind, directory)
@@ -118,8 +120,8 @@ class FileStore(Store):
         return record, data
 
     def _next_number(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
-        """Return the highest number noted in the directory, and the next number to give. The caller has locked the
-        directory.
+        """Return the highest number noted in the directory, and the next number to give. The caller holds the lock of
+        the directory.
 
         Raises:
             WrongState: The team is closed.
@@ -130,6 +132,7 @@ class FileStore(Store):
         return noted, max(noted, newest) + 1
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
+        """Store new records in one commit: see `Store.create_all`."""
         directory = self.layout.directory(team, kind)
         self._prepare()
         disk.make_directories(directory, self.address)
@@ -175,6 +178,9 @@ class FileStore(Store):
         return sorted(map(marks.kind_and_key_owing, disk.names_in(self.layout.owed(team))))
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
+        """Replace the record, if it still has the *revision*: see `Store.replace`. New marks, the files by which it is
+        found, are made before the change, and outdated marks are removed after it.
+        """
         path = self.layout.path(team, kind, key)
         directory = os.path.dirname(path)
         marks_before = self._marks_of(team, kind, key, path, revision)
@@ -204,11 +210,11 @@ class FileStore(Store):
         return data
 
     def _marks_of(self, team: str, kind: Kind[R], key: str, path: str, revision: bytes) -> list[str]:
-        """Return the marks of the record whose revision, its bytes, is *revision*.
+        """Return the marks that the record had when its file had the bytes *revision*.
 
         Raises:
-            StaleRevision: The record has another revision by now. This is only checked if *revision* was not read or
-                written here, or was forgotten.
+            StaleRevision: The record has another revision by now. This is only checked if this process does not
+                remember that it read or wrote *revision*.
         """
         if (known_marks := self._contents.marks(path, revision)) is not None:
             return known_marks
@@ -217,6 +223,7 @@ class FileStore(Store):
         return self.layout.marks(team, kind, key, self._contents.decode(revision, kind, key, path))
 
     def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, bytes]]) -> None:
+        """Replace records in one commit, if all still have their revisions: see `Store.replace_all`."""
         self._prepare()
         with self._lock(self.layout.directory(team, kind)):
             directories.settle(self.layout, team, kind)
@@ -228,7 +235,8 @@ class FileStore(Store):
         self.changed += 1
 
     def _lock_for(self, team: str, kind: Kind[R], key: str, record: R, directory: str) -> Lock | Closing:
-        """Return the lock for replacing a record. If the new *record* closes the team, return all locks of the team.
+        """Return the lock to hold while the record is replaced. If the new *record* closes the team, return all locks
+        of the team.
 
         Raises:
             NotFound: The directory of the record is gone.
@@ -240,8 +248,8 @@ class FileStore(Store):
         return self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
-        """Refuse to change records of a closed team. The caller holds a lock of the team. A process that wants to close
-        the team waits for this lock, so the team stays open until the change is made.
+        """Refuse to change records of a closed team. The caller holds a lock of the team. A process that closes the
+        team has to wait for this lock, so the team stays open until the caller's change is made.
         """
         if kind.while_closed:
             return
@@ -254,6 +262,7 @@ class FileStore(Store):
             raise team_closed(team)
 
     def _refuse_stale(self, path: str, kind: Kind[R], key: str, revision: bytes) -> None:
+        """Refuse to change a record that no longer has the *revision*, the bytes that the caller has read."""
         try:
             current = directories.read(path, kind, key, self._contents.read)
         except FileNotFoundError:
@@ -262,6 +271,7 @@ class FileStore(Store):
             raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Read it again.")
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
+        """Make the record durable: see `Store.confirm`."""
         if kind.name == "message":
             self.log(team).confirm(kind, key)
             return
@@ -274,6 +284,7 @@ class FileStore(Store):
                 pass
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
+        """Append a message to the log: see `Store.append`."""
         log = self.log(team)  # refuses what is no name of a team, before anything is made
         self._prepare()
         stored, is_new = log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
@@ -317,6 +328,9 @@ class FileStore(Store):
         return max(directories.numbers_given(names, kind))
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
+        """From now on, give only numbers above *number*: see `Store.reserve`. The number is noted in the directory of
+        the records.
+        """
         directory = self.layout.messages(team) if kind.name == "message" else self.layout.directory(team, kind)
         if number <= directories.noted_number(disk.names_in(directory)):
             return
@@ -347,6 +361,7 @@ class FileStore(Store):
         whole_team.put_messages(self.log(team), kind, packed)
 
     def drop(self, team: str, kind: Kind[R], revision: bytes) -> None:
+        """Delete the closed team: see `Store.drop`. Its files are moved away under all its locks, then deleted."""
         from teams_cli.store.files import whole_team
 
         path = self.layout.path(team, kind, team)
@@ -393,9 +408,11 @@ class FileStore(Store):
     def _clear_outdated(
         self, team: str, kind: Kind[R], key: str, outdated: list[str], stored: bytes, kept: list[str]
     ) -> None:
-        """Remove the *outdated* marks of a record. *stored* are the bytes that the change stored, and *kept* the marks
-        that it needs. If another change followed, the marks that it needs are kept instead. If this can't be told now,
-        all marks stay: a mark too many does no harm.
+        """Remove the *outdated* marks of a record: files by which it was found before a change, and which it no longer
+        needs. *stored* are the bytes that this change stored, and *kept* the marks that the record needs after it.
+
+        If another change followed, the marks that the record needs now are kept instead. If the record can't be locked
+        or read, all marks stay: a mark too many does no harm.
         """
         path = self.layout.path(team, kind, key)
         directory = self.layout.directory(team, kind)
@@ -413,7 +430,7 @@ class FileStore(Store):
             return
 
     def _prepare(self) -> None:
-        """Make the root before the first change, and check that its disk keeps out writers on other machines."""
+        """Before the first change, make the root, and check that it is on a local disk."""
         if not self._is_prepared:
             disk.prepare_root(self.address)
             self._is_prepared = True

@@ -24,10 +24,10 @@ _LEFTOVER_AGE = 36 * 3600.0
 
 
 def examine(store: FileStore, kinds: Sequence[Kind[Record]], fix: bool, only: str) -> Iterator[Finding]:
-    """Yield what is wrong with the files of all teams, or of the team *only* if that is not empty. With *fix*, repair
-    what can be repaired without losing anything.
+    """Yield what is wrong with the files of all teams, or only of the team *only* if that is not empty. With *fix*,
+    repair what can be repaired without losing anything.
 
-    Damaged files are moved to `quarantine`, never changed.
+    Damaged files are moved to `quarantine`, and never changed.
     """
     yield from _problems_of_root(store)
     yield from _leftovers(store, fix)
@@ -48,6 +48,9 @@ def _finding(where: str, what: str, remedy: str, level: str = "problem") -> Find
 
 
 def _problems_of_root(store: FileStore) -> Iterator[Finding]:
+    """Yield what is wrong with the root: it is on a network file system, other users may read it, or the system has no
+    more watches for processes that wait for changes.
+    """
     root = store.address
     if network := disk.network_file_system(root):
         yield _finding(root, f"is on {network}, where locks do not exclude other machines", "Use a local disk.")
@@ -64,7 +67,7 @@ def _problems_of_root(store: FileStore) -> Iterator[Finding]:
 
 
 def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
-    """Yield a finding for each temporary file of a crashed process. Young files are left alone, because they may be in
+    """Yield a finding for each temporary file of a crashed process. Young files are ignored, because they may be in
     use.
     """
     for name in disk.names_in(f"{store.address}/tmp"):
@@ -83,8 +86,8 @@ def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
 
 
 def _teams_without_record(store: FileStore) -> Iterator[Finding]:
-    """Yield a finding for each team without `team.json`, which no list of teams shows. A team whose creation crashed
-    has no other files either, and is no problem.
+    """Yield a finding for each team without `team.json`: no list of teams has this team. If only the creation of a team
+    was interrupted, the team has no other files either, and nothing is reported.
     """
     names = {*disk.names_in(f"{store.address}/teams"), *disk.names_in(f"{store.address}/tasks")}
     for team in sorted(filter(is_name, names.difference(store.teams()))):
@@ -97,8 +100,8 @@ def _teams_without_record(store: FileStore) -> Iterator[Finding]:
 
 
 def _damaged_records(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
-    """Yield a finding for each record of a kind that can't be read. With *fix*, its file is moved to `quarantine`,
-    except the team's own record: without it the other files would belong to no team.
+    """Yield a finding for each record of a kind that can't be read. With *fix*, the record's file is moved to
+    `quarantine`. The file of the team's own record stays: without it the other files would belong to no team.
     """
     for problem in _problems_of_reading(store, team, kind):
         path = problem.path if isinstance(problem, errors.DamagedRecord) else ""
@@ -112,6 +115,7 @@ def _damaged_records(store: FileStore, team: str, kind: Kind[Record], fix: bool)
 
 
 def _problems_of_reading(store: FileStore, team: str, kind: Kind[Record]) -> list[errors.TeamsError]:
+    """Read all records of a kind, and return the errors."""
     problems: list[errors.TeamsError] = []
     try:
         if kind.name == "team":
@@ -134,8 +138,8 @@ def _quarantine(store: FileStore, team: str, path: str) -> None:
 
 
 def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
-    """Yield a finding for each file of packed messages from which somebody removed messages. Older versions made these
-    files.
+    """Yield a finding for each file of packed messages whose number of messages is not the one in its first line. Only
+    older versions made such files.
     """
     log = store.log(team)
     for segment in log.segments():
@@ -146,11 +150,11 @@ def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
 
 
 def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
-    """Yield findings for records that lack the mark of their label, and for marks of labels that their records no
-    longer have.
+    """Yield findings for records that lack the mark of their label (an empty file in the index), and for marks that no
+    longer fit their records. With *fix*, correct the marks.
 
-    Edits by hand leave both faults. `claim-task --next` sees records without their mark last, and looks in vain at
-    outdated marks each time.
+    Both come from edits by hand. `claim-task --next` finds tasks by these marks. So it claims a task without its mark
+    after all others, and reads a task with a wrong mark each time in vain.
     """
     assert kind.label is not None
     keys_by_label: dict[str, list[str]] = {}
@@ -174,8 +178,8 @@ def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> 
 
 
 def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: str) -> bool:
-    """Whether the mark of *label* is wrong for the record with that key. False for a record that cannot be read,
-    because it may have the label.
+    """Whether the mark of *label* is wrong for the record under *key*. False for a record that cannot be read, because
+    it may have the label.
     """
     assert kind.label is not None
     try:
@@ -197,6 +201,7 @@ def _stray_messages(store: FileStore, team: str) -> Iterator[Finding]:
 
 
 def _held_locks(store: FileStore, team: str) -> Iterator[Finding]:
+    """Yield a finding for each lock of the team that a process holds just now."""
     for directory, _, files in os.walk(store.layout.team(team)):
         if ".lock" in files and (holder := holder_of(f"{directory}/.lock")):
             what = f"is held by process {holder}"

@@ -24,8 +24,8 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | 
 
 
 def hold(path: str, root: str) -> int | None:
-    """Lock a file below *root*, and return the descriptor, which holds the lock as long as it is open. Return None if
-    another process holds the lock.
+    """Lock a file below *root*, and return its descriptor. The lock is held as long as the descriptor is open. Return
+    None if another process holds the lock.
 
     Raises:
         StorageFailed: The file can't be opened or locked, or the directories above it can't be made.
@@ -43,9 +43,9 @@ def hold(path: str, root: str) -> int | None:
 
 
 class Lock:
-    """The lock of a directory. It is held by a `with` block, which may change what is in the directory.
+    """The lock of a directory. A `with` block holds it, and may change what is in the directory.
 
-    The block must not start a process, because the child process would hold the lock too.
+    The block must not start a process, because the child process would hold the lock, too.
 
     Raises:
         Busy: Another process held the lock for *timeout* seconds. The error names the file and, if known, the process.
@@ -64,8 +64,8 @@ class Lock:
 
 
 class PortableLock(Lock):
-    """A lock like `Lock`, but by the library `filelock`, for every platform. Where there is `flock`, a `Lock` and a
-    `PortableLock` exclude each other.
+    """A lock like `Lock`, for platforms without the system call `flock`. It is made by the library `filelock`. On
+    platforms with `flock`, a `Lock` and a `PortableLock` of one directory exclude each other.
     """
 
     def __enter__(self) -> None:
@@ -80,8 +80,8 @@ LOCK = Lock if fcntl else PortableLock
 
 
 def _flock(path: str, timeout: float) -> int:
-    """Lock the file at *path*, and return its descriptor. `filelock` does the same on this platform, but importing it
-    takes longer than an everyday command.
+    """Lock the file at *path*, and return its descriptor. `filelock` could do this, but importing it takes longer than
+    an everyday command.
 
     A change holds the lock for about a millisecond. So the first attempts follow each other quickly. Later attempts are
     rarer, and leave the processor to the process that holds the lock.
@@ -118,8 +118,8 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _busy(path: str, timeout: float) -> errors.Busy:
-    """Return the error for a lock that did not become free in *timeout* seconds. It names the process that holds the
-    lock, if the system shows it.
+    """Return the error for a lock that was not free in time. It names the process that holds the lock, if that is
+    known.
     """
     holder = holder_of(path)
     if holder is None:
@@ -131,7 +131,9 @@ def _busy(path: str, timeout: float) -> errors.Busy:
 
 
 def holder_of(path: str) -> int | None:
-    """Return the process that holds the lock file. None if no process does, or if the system does not show it."""
+    """Return the process that holds the lock file; None if no process holds it, or if the system does not show
+    which.
+    """
     try:
         state = os.stat(path)
         inode = f"{os.major(state.st_dev):02x}:{os.minor(state.st_dev):02x}:{state.st_ino}"
@@ -146,7 +148,7 @@ def holder_of(path: str) -> int | None:
 
 
 def _open(path: str) -> tuple[int, os.stat_result]:
-    """Open the lock file, make it if it is missing, and return its descriptor and its state.
+    """Open the lock file, and return its descriptor and its state. The file is made if it is missing.
 
     Raises:
         StorageFailed: The file can't be opened, or is no regular file.
@@ -170,8 +172,8 @@ def _open(path: str) -> tuple[int, os.stat_result]:
 
 
 def _is_still_at(path: str, descriptor: int, opened: os.stat_result) -> bool:
-    """Whether the open file, whose state was *opened*, is still the file at that path. If the system refuses to say,
-    the file is closed and an error raised.
+    """Whether the open file is still the file at *path*. *opened* is its state when it was opened. If the system
+    refuses to answer, close the file and raise an error.
     """
     try:
         return os.path.samestat(opened, os.lstat(path))
@@ -183,7 +185,9 @@ def _is_still_at(path: str, descriptor: int, opened: os.stat_result) -> bool:
 
 
 def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # filelock is not imported to check types
-    """Lock the file as `_flock` does, and return the lock of `filelock`."""
+    """Take the lock by the library `filelock`, and return it. If the directory was moved away before the lock was
+    taken, take the lock of the directory that is now at *path*.
+    """
     from filelock import FileLock, Timeout
 
     while True:

@@ -1,8 +1,8 @@
 """Marks: empty files that show which records have a label or owe a notice, so that not all records need to be read.
 
-Marks of a label are in `<label>/` for the first thousand numbers, and in `<label>.<thousand>/` for each further
-thousand. With 10,000 tasks in a single directory, `claim-task --next` would take 9 ms instead of 1.6. Version 0.1 put
-all marks of a label into `<label>/`.
+Marks of a label are in `<label>/` for numbers below a thousand, and in `<label>.<thousand>/` for each further thousand.
+With 10,000 tasks in a single directory, `claim-task --next` would take 9 ms instead of 1.6. Version 0.1 put all marks
+of a label into `<label>/`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 def path_in_index(label: str, key: str) -> str:
-    """Return the path, below the index, of the mark of a *label* for the record with that *key*."""
+    """Return the path of the mark of a *label* for the record under *key*, relative to the index."""
     thousand = _thousand(key)
     return f"{label}.{thousand}/{key}" if thousand else f"{label}/{key}"
 
 
 def _thousand(key: str) -> str:
-    """Return the thousands of the number in *key*, as digits. Empty if the number is below a thousand, or if *key* has
-    no number.
+    """Return the thousands of the number in *key* as digits, such as "2" for `task-2345`. Return "" if the number is
+    below a thousand, or if *key* has no number.
     """
     digits = key.rpartition("-")[2]
     return digits[:-3] if digits.isdecimal() else ""
@@ -45,19 +45,20 @@ def label_of(directory: str) -> str:
 
 
 def name_of_owed(kind: str, key: str) -> str:
-    """Return the file name of the mark that shows that a record owes a notice."""
+    """Return the file name of the mark of a record that owes a notice."""
     return f"{kind}~{key}"
 
 
 def kind_and_key_owing(file_name: str) -> tuple[str, str]:
-    """Return the kind and the key of the record whose mark has that *file_name*, made by `name_of_owed`."""
+    """Return the kind and the key of the record whose mark has the *file_name* that `name_of_owed` returned."""
     kind, _, key = file_name.partition("~")
     return kind, key
 
 
 def labelled(index: str, directories: Collection[str], labels: Collection[str]) -> Iterator[str]:
-    """Yield the keys that have marks of these *labels*, lowest number first. *directories* are the names of all
-    directories in the index. The directory of a further thousand is read only if the caller asks for that many keys.
+    """Yield the keys of records that have marks of these *labels*, lowest number first. *directories* are the names of
+    all directories in the index. Each thousand of numbers has its own directories, which are read only once the caller
+    has taken all keys with lower numbers.
     """
     directories_by_thousand: dict[str, list[str]] = {}
     for directory in directories:
@@ -78,9 +79,8 @@ def labelled(index: str, directories: Collection[str], labels: Collection[str]) 
 
 
 def by_label(index: str, directories: Collection[str], names: Collection[str]) -> dict[str, Collection[str]]:
-    """Return the keys of the records whose files have these *names*, by the label of their mark. Under "" are the
-    records without a mark, or with marks of several labels. *directories* are the names of all directories in the
-    index.
+    """Return, by label, the keys of the records whose files have these *names*. Under "" are the records without a
+    mark, and those with marks of several labels. *directories* are the names of all directories in the index.
     """
     marked_by_label: dict[str, list[str]] = {}
     for directory in directories:
@@ -109,8 +109,8 @@ def _keys(names: Collection[str]) -> set[str]:
 
 
 def make(paths: Collection[str]) -> None:
-    """Make the marks of a record. This is done before the record is stored: a mark too many does no harm, but a mark
-    too few might.
+    """Make the marks by which a record is found. This is done before the record is stored: a mark too many does no
+    harm, but a record without its mark might not be found.
 
     Raises:
         StorageFailed: The system refused.
@@ -136,8 +136,8 @@ def _make_file(path: str) -> None:
 
 
 def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
-    """Remove the marks at these *paths*, except those in *kept*. Each is also removed from the place where version 0.1
-    put it.
+    """Remove the marks at these *paths*, except those in *kept*. Version 0.1 put some marks into another directory;
+    they are removed from there, too.
     """
     for path in set(paths).difference(kept):
         disk.discard(path)
@@ -159,8 +159,8 @@ def correct_hints(
     keys: Collection[str],
     marks_of: Callable[[str], list[str]],
 ) -> None:
-    """Give each record under *keys* exactly the marks that *marks_of* returns for its key. Stop as soon as another
-    process holds the lock, because it is changing one of the records.
+    """Give each record under *keys* exactly the marks that *marks_of* returns for its key. If another process holds the
+    lock of the records' directory, stop at once: hints are not worth a wait.
     """
     labels, directory = layout.labels(team, kind), layout.directory(team, kind)
     remaining = list(keys)

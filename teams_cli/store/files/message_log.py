@@ -1,10 +1,10 @@
 """The log of a team's messages as files, and the team's history.
 
-A thousand messages share a directory. Each is written once and never changed. The history has one JSON object a line;
-it is derived from changes and never decides anything.
+A thousand messages share a directory. Each message is written once and never changed. The history has one JSON object
+on each line. It is derived from changes and never decides anything.
 
 Older versions packed the messages of a closed team: those of each directory into one file, `packed.json`. This file was
-written before the messages were removed. So a reader looks for it after it listed the directory.
+written before the messages were removed. So a reader lists the directory first and then looks for `packed.json`.
 """
 
 from __future__ import annotations
@@ -56,14 +56,16 @@ class MessageLog:
     def append(
         self, kind: Kind[R], to: Sequence[str], record: R, uid: str | None, check: Callable[[], None]
     ) -> tuple[R, bool]:
-        """See the contract. *check* is called under the lock, and raises an error if the message must be refused.
+        """Append a message: see `Store.append`. *check* is called under the lock, and raises an error if the message
+        must be refused.
 
         Numbers are given under the lock, and many messages are sent at the same time. So slow work is done before the
         lock is taken, such as the search of full directories for an earlier message with the *uid*. Directories to
-        which other processes may add messages meanwhile are searched under the lock.
+        which other processes may still add messages are searched under the lock.
 
-        The file is synced before it gets its number, which is in its name, and for people also in its text. Then the
-        entry of the directory is synced; the process that gives the next number does this too.
+        The file is synced before it gets its number. The number is in the file's name, and for people also in its text.
+        Then the directory is synced, so that the file's entry is durable. The process that gives the next number syncs
+        this directory, too.
         """
         check_addressees(to, uid)
         addressee = _SEVERAL if getattr(record, "recipients", None) else to[0]
@@ -93,8 +95,8 @@ class MessageLog:
         return kind.with_number(record, number), True
 
     def _put_next(self, kind: Kind[R], listing: _Listing, temp: str, digits: int, ending: str) -> tuple[int, str]:
-        """Make the file *temp* the next message, if the next number has *digits* digits. Return this number and the
-        path of the message. The path is empty if the number has more digits, so that nothing was done.
+        """Make the file *temp* the next message, and return its number and its path. *temp* has room for a number of
+        *digits* digits. If the next number has more digits, do nothing, and return this number with an empty path.
         """
         noted, newest = self._numbers_given(listing)
         number = max(noted, newest) + 1
@@ -108,9 +110,9 @@ class MessageLog:
         return number, path
 
     def _segment_for(self, number: int, newest: int) -> str:
-        """Return the directory for the message with that *number*. *newest* is the number of the message before it (0:
-        there is none). If the message is the first in its directory, make the directory, and make all messages in the
-        directory before it durable.
+        """Return the directory for the message with that *number*. *newest* is the number of the message before it; 0
+        if there is none. If the message is the first in its directory, make the directory. Before this, make all
+        messages in the directory before it durable.
         """
         segment = f"{self.directory}/{number // _SEGMENT}"
         is_first = not newest or newest // _SEGMENT != number // _SEGMENT
@@ -122,6 +124,7 @@ class MessageLog:
         return segment
 
     def fetch(self, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
+        """Return the messages with these *numbers*, in order. Numbers without a message are skipped."""
         messages: list[R] = []
         wanted = frozenset(numbers)
         for segment in sorted({number // _SEGMENT for number in wanted}):
@@ -133,6 +136,9 @@ class MessageLog:
     def read(
         self, kind: Kind[R], agent: str | None, after: int, problems: list[errors.TeamsError], limit: int = 0
     ) -> list[R]:
+        """Return the messages with a number above *after*: those to *agent*, or all if *agent* is None. *limit* is the
+        most messages that are returned; 0 sets no limit.
+        """
         messages: list[R] = []
         for segment in self.segments():
             if segment >= (after + 1) // _SEGMENT:
@@ -145,9 +151,10 @@ class MessageLog:
     def news(
         self, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int] | None:
-        """See the contract. Return None if more directories than the newest would have to be read.
+        """Return new messages: see `Store.news`. Only the newest directory is read. Return None if older directories
+        may have new messages, too.
 
-        If messages arrive while a directory is listed, the list may have a later message but lack an earlier one. So
+        If messages arrive while the directory is listed, the list may have a later message but lack an earlier one. So
         the directory is listed once more if a number is missing.
         """
         names = disk.names_in(self.directory)
@@ -166,7 +173,9 @@ class MessageLog:
         return messages, last
 
     def envelopes(self, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
-        """See the contract. A message to several agents is read, because its file name does not have the recipients."""
+        """Yield the number, the uid and the recipients of messages: see `Store.envelopes`. A message to several agents
+        is read, because its file name does not have the recipients.
+        """
         for segment in self.segments():
             if segment >= (after + 1) // _SEGMENT:
                 for name in _without_most_before(after, segment, self.listed(segment)):
@@ -185,8 +194,8 @@ class MessageLog:
     def _add_message(
         self, kind: Kind[R], path: str, agent: str | None, messages: list[R], problems: list[errors.TeamsError]
     ) -> None:
-        """Read a listed message, and append it to *messages* if it is for *agent*, or if *agent* is None. If the
-        message can't be read, append an error to *problems*.
+        """Read a listed message, and append it to *messages* if it is for *agent*. If *agent* is None, append it in any
+        case. If the message can't be read, append an error to *problems* instead.
         """
         try:
             record = self.decode(kind, path)
@@ -212,15 +221,16 @@ class MessageLog:
         disk.confirm(os.path.dirname(path), path)
 
     def last(self) -> int:
-        """See the contract."""
+        """Return the highest number that was given to a message; 0 if there is none."""
         return max(self._numbers_given(_Listing(self)))
 
     def glance(self, agent: str, after: int, sent: int, recipients: Sequence[str]) -> int | None:
-        """See the contract. *sent* and *recipients* are those of the last message that this process sent. If only this
-        message is new, and it is not for *agent*, none is new for *agent*.
+        """Check quickly for new messages: see `Store.glance`. *sent* is the number of the last message that this
+        process sent, and *recipients* are the recipients of that message. If it is the only new message, and *agent* is
+        not a recipient, there is nothing new for *agent*.
 
-        If a sender was killed before it noted its number, its message is only found after the next message, or by
-        `news`.
+        If a sender was killed before it noted the number of its message, `glance` misses the message until the next
+        message is sent. `news` finds it.
         """
         noted = directories.noted_number(disk.names_in(self.directory))
         if noted == 0:  # there is no message, or an older version, which noted nothing, wrote them
@@ -229,8 +239,8 @@ class MessageLog:
         return noted if noted == after or is_own_to_others else None
 
     def _numbers_given(self, listing: _Listing) -> tuple[int, int]:
-        """Return two numbers: the highest that is noted, and the highest that a message has. If they differ, the higher
-        of the two was given last.
+        """Return two numbers: the highest that is noted in the name of a file, and the highest that a message has. The
+        higher of the two was given last.
         """
         noted = directories.noted_number(listing.names)
         for segment in reversed(_segments(listing.names)):
@@ -242,7 +252,7 @@ class MessageLog:
         return noted, 0
 
     def place_of(self, key: str) -> tuple[int, str]:
-        """Return the number of the message that `pack` yielded under this *key*, and the path that its file gets.
+        """Return the number and the path of the message with this *key*, which is the name of its file without `.json`.
 
         Raises:
             DamagedRecord: No message can have that key.
@@ -252,6 +262,7 @@ class MessageLog:
         raise errors.DamagedRecord(f"{self.directory}/{key!r}: no message has that name", "Remove it.")
 
     def _path_of(self, kind: Kind[R], key: str) -> str:
+        """Return the path of the message under *key*. Refuse a key that no message has."""
         number = kind.number_in(key)
         segment = number // _SEGMENT
         for name in self.listed(segment) if number else ():
@@ -260,8 +271,9 @@ class MessageLog:
         raise errors.NotFound(f"there is no {kind.name} {key}")
 
     def _path_with_uid(self, listing: _Listing, uid: str | None, first: int, end: int | None = None) -> str:
-        """Return the path of the message with the *uid*. Empty if there is none, or if *uid* is None. Only directories
-        from number *first* to before *end* are searched, newest first, because most repeated messages are recent.
+        """Return the path of the message with the *uid*; empty if there is no such message, or if *uid* is None. Only
+        directories whose numbers are from *first* to below *end* are searched. The newest is first, because most
+        repeated messages are recent.
         """
         if uid is None:
             return ""
@@ -282,12 +294,13 @@ class MessageLog:
         return _segments(disk.names_in(self.directory))
 
     def files(self, segment: int) -> list[tuple[int, str]]:
-        """Return the number and path of each message in the directory with that number, in order."""
+        """Return the number and the path of each message in the directory with the number *segment*, in order."""
         return [(number, f"{self.directory}/{segment}/{name}") for number, name in self._names(segment, None)]
 
     def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
-        """Return the numbers and file names of the messages in a directory, in order: those with a number above *after*
-        that may be for *agent*. If *agent* is None, the recipient does not matter.
+        """Return the numbers and file names of messages in the directory with the number *segment*, in order. They have
+        a number above *after*. If *agent* is not None, messages to other single agents are left out; messages to
+        several agents stay, because their file names do not have the recipients.
         """
         names = _without_most_before(after, segment, self.listed(segment))
         if agent is not None:
@@ -298,8 +311,8 @@ class MessageLog:
         return sorted((number, name) for name in names if (number := _number(name)))
 
     def listed(self, segment: int) -> list[str]:
-        """Return the file names in the directory with that number, and the former file names of messages that were
-        packed there.
+        """Return the file names in the directory with the number *segment*, and the former file names of messages that
+        were packed in it.
         """
         directory = f"{self.directory}/{segment}"
         names = disk.names_in(directory)
@@ -307,14 +320,16 @@ class MessageLog:
         return [*{*names, *packed}] if packed else names
 
     def _look_for_packed(self, directory: str) -> Packed | None:
-        """Return the packed messages of the directory; None if it has none."""
+        """Return the messages that are packed into one file in the directory, and remember them for later calls. Return
+        None if there is no such file.
+        """
         self._packed.pop(directory, None)
         if not os.path.lexists(f"{directory}/{PACKED}"):
             return None
         return self._packed.setdefault(directory, Packed(directory))
 
     def content(self, path: str) -> bytes:
-        """Return the bytes of a listed message, which may be a packed one.
+        """Return the bytes of a listed message, which may be packed.
 
         Raises:
             FileNotFoundError: There is no such message.
@@ -323,8 +338,8 @@ class MessageLog:
         return self._read(path)[0]
 
     def _read(self, path: str) -> tuple[bytes, str]:
-        """Return the bytes of a listed message, and its path. The path of a packed message shows which file it is
-        packed in.
+        """Return the bytes of a listed message, and the path of its file. If the message is packed, the path shows the
+        file in which it is packed.
         """
         directory, _, name = path.rpartition("/")
         packed = self._packed.get(directory)
@@ -338,7 +353,7 @@ class MessageLog:
         return data, f"{directory}/{PACKED}/{name}"
 
     def decode(self, kind: Kind[R], path: str) -> R:
-        """Return the message at *path*, a listed file.
+        """Return the message whose listed file is at *path*.
 
         Raises:
             FileNotFoundError, DamagedRecord, StorageFailed: As for `content`.
@@ -355,8 +370,9 @@ class MessageLog:
 
 
 class _Listing:
-    """The names in the directory of a log, and in the directories of messages in it. A directory of messages is listed
-    when it is first needed: a large one takes long, and other processes may be waiting for the lock.
+    """The names in the directory of a log, and in its directories of messages. A directory of messages is listed only
+    when its names are needed. For a large directory this takes long, and other processes may be waiting for the lock
+    meanwhile.
     """
 
     def __init__(self, log: MessageLog) -> None:
@@ -372,7 +388,8 @@ class _Listing:
 
 
 class Packed:
-    """The messages of a directory that an older version packed, by their former file names. Empty if none were packed.
+    """The messages of a directory that an older version packed, by their former file names. Empty if no messages were
+    packed.
 
     The file of packed messages is a list of JSON values: a heading, then each message after its former file name:
 
@@ -407,7 +424,7 @@ class Packed:
 
     @property
     def announced(self) -> int:
-        """Return the number of messages that the heading of the file gives; 0 if it gives none."""
+        """Return the number of messages that the heading of the file names; 0 if it names no number."""
         words = self.heading.decode("ascii", "replace").split(" ")
         return int(words[4]) if len(words) > 4 and words[4].isdecimal() else 0
 
@@ -423,16 +440,16 @@ def check_addressees(to: Sequence[str], uid: str | None) -> None:
 
 
 def _segments(names: list[str]) -> list[int]:
-    """Return the numbers of the directories of messages that are among the names, in order."""
+    """Return the numbers of the directories of messages that are among the *names*, in order."""
     return sorted(int(name) for name in names if is_number(name) or name == "0")
 
 
 def _without_most_before(number: int, segment: int, names: list[str]) -> list[str]:
-    """Return the *names* without most of those that belong to messages before *number*. They are file names of the
-    directory *segment*.
+    """Return the file *names* without most names of messages before *number*, so that fewer names need to be taken
+    apart. *names* are those in the directory with the number *segment*.
 
-    Names are compared as texts. So no name is left out if *number* belongs to another directory, or has fewer digits
-    than later numbers there. The latter is so for numbers below 100.
+    Names are compared as texts, not as numbers. This works only among numbers with equally many digits. So all names
+    stay if *number* is below 100, or belongs to another directory.
     """
     if number // _SEGMENT != segment or number < _SEGMENT // 10:
         return names
@@ -441,13 +458,17 @@ def _without_most_before(number: int, segment: int, names: list[str]) -> list[st
 
 
 def _names_for(agent: str, names: list[str]) -> list[str]:
-    """Return the *names* of files with messages to the agent, or to several agents, who may include this agent."""
+    """Return the *names* of files with messages to the agent, or to several agents, because this agent may be among
+    them.
+    """
     to_agent, to_several = f".{agent}.", f".{_SEVERAL}."
     return [name for name in names if to_agent in name or to_several in name]
 
 
 def _sort_key(file_name: str) -> tuple[int, str]:
-    """Return a key that sorts file names of messages by number. It is found without taking the name apart."""
+    """Return a key that sorts file names of messages by number: where the number ends, and the name. This is faster
+    than reading the number.
+    """
     return file_name.find("."), file_name
 
 
@@ -475,7 +496,9 @@ _BLOCK = 1 << 16
 
 
 def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:
-    """Add a line for each entry. Errors of the disk are ignored, since the changes themselves are stored."""
+    """Add a line to the history for each entry. Errors of the disk are ignored, because the changes themselves are
+    stored.
+    """
     try:
         descriptor = os.open(path, _APPEND, 0o600)
     except OSError:
@@ -493,8 +516,8 @@ def note_history(path: str, entries: Sequence[dict[str, Any]]) -> None:
 
 
 def read_history(path: str, after: int, backwards: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the entries of a history from byte *after* on, each with the position that follows it. With *backwards*,
-    they go from the last entry back to that byte. Damaged lines are skipped.
+    """Yield the entries of a history from byte *after* on, each with the position of its end, where the next entry
+    begins. With *backwards*, the last entry comes first. Damaged lines are skipped.
     """
     try:
         descriptor = os.open(path, _READ)
@@ -510,6 +533,9 @@ def read_history(path: str, after: int, backwards: bool = False) -> Iterator[tup
 
 
 def _forwards(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the entries of the history that begin at byte *position* or later, oldest first, each with the position of
+    its end.
+    """
     at_line_start = True
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         file.seek(position)
@@ -524,6 +550,9 @@ def _forwards(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, A
 
 
 def _backwards(descriptor: int, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the entries of the history that begin at byte *after* or later, newest first, each with the position of its
+    end.
+    """
     begin = os.lseek(descriptor, 0, os.SEEK_END)
     data, has_line_end = b"", False
     while begin > after:  # data has the bytes from begin on that were not yielded yet

@@ -1,8 +1,8 @@
-"""Finding records and messages by words. For records their files are read; messages are found by indexes.
+"""Finding records and messages by words. To find records, their files are read; to find messages, indexes are read.
 
 A thousand messages share a directory, which no longer changes once it is full. The index of such a directory is one
-file with a line for each message, below `<root>/index/<team>/`. The first search makes it. It may be removed at any
-time, and is made again if it does not fit its directory.
+file with a line for each message, below `<root>/index/<team>/`. The first search makes this file. The index may be
+removed at any time, and is made again if it does not fit its directory.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ be there.
 
 
 def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-    """Yield the records in a directory that may have the *words*, the last first. A record that was edited by hand is
-    always yielded: it may lack fields whose defaults have the words.
+    """Yield the records in a directory that may have the *words*, the last record first. A record that was edited by
+    hand is always yielded: it may lack fields whose defaults have the words.
     """
     for key in reversed(directories.keys_in(directory, kind, problems)):
         path = f"{directory}/{key}.json"
@@ -55,7 +55,7 @@ def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: li
 
 
 class MessageSearch:
-    """Finds messages of a log by words. The indexes are in the directory *directory*."""
+    """Finds messages of a log by words. The indexes are files in *directory*."""
 
     def __init__(self, log: MessageLog, directory: str) -> None:
         self.log = log
@@ -72,8 +72,8 @@ class MessageSearch:
                 del numbers[-_READ_AT_ONCE:]
 
     def _stored_index(self, segment: int) -> bytes:
-        """Return the index of the directory with the number *segment*, which gets no more messages. If no index is
-        stored, or the stored one belongs to an earlier state of the directory, make and store it now.
+        """Return the index of a full directory of messages, the one with the number *segment*. If the index is missing,
+        or belongs to an earlier state of the directory, make and store it now.
         """
         stamp = _stamp(f"{self.log.directory}/{segment}")
         path = f"{self.directory}/{segment}"
@@ -88,8 +88,8 @@ class MessageSearch:
         return index
 
     def _made_index(self, segment: int) -> bytes:
-        """Return a new index of the directory with that number: for each readable message a line with its number and
-        its whole file.
+        """Return a new index of the directory with the number *segment*. For each readable message it has a line with
+        the message's number and whole file.
         """
         lines = []
         for number, path in self.log.files(segment):
@@ -121,7 +121,9 @@ def _store_index(path: str, index: bytes) -> None:
 
 
 def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the text of each message in the *index* whose text has the longest of the *words*."""
+    """Yield the number and the text of each message in the *index* that has the longest of the *words*. A single search
+    finds these lines; the caller checks them for the other words.
+    """
     longest = max(words, key=len).encode()
     position = index.find(longest)
     while position >= 0:
@@ -133,12 +135,12 @@ def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
 
 
 def _folded(data: bytes) -> bytes:
-    """Return the text in lower case. Most texts are ASCII, which needs no decoding."""
+    """Return the text in lower case. A text in ASCII, as most are, is not decoded, which is faster."""
     return data.lower() if data.isascii() else data.decode(errors="replace").lower().encode()
 
 
 def _has(text: bytes, words: Sequence[str]) -> bool:
-    """Whether all *words* are in the text. True also if the text has escaped characters, since a word may be among
-    these.
+    """Whether all *words* are in the text. True also if the text has characters escaped as `\\u…`, because these may be
+    part of a word.
     """
     return b"\\u" in text or all(word.encode() in text for word in words)

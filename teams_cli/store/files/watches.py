@@ -1,4 +1,4 @@
-"""Waiting for a change below some directories: by inotify where the system has it, else by polling."""
+"""Waiting for a change below some directories: by inotify if the system has it, otherwise by polling."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ends.
 
 def watch_directories(tree: str, flat: str, topics: Collection[str] | None = None) -> Watch:
     """Return a watch over the directory *tree* of a team with everything below it, and over *flat*, the directory of
-    the team's tasks. With *topics*, the watch wakes only for changes on these topics, else for all changes.
+    the team's tasks. The watch wakes only for changes on the *topics*; if *topics* is None, for every change.
     """
     try:
         import ctypes
@@ -59,15 +59,17 @@ def watch_directories(tree: str, flat: str, topics: Collection[str] | None = Non
 
 
 def is_exhausted() -> bool:
-    """Whether the user may have no further inotify watch, so that a process that waits must look again and again."""
+    """Whether the system may refuse the user another inotify watch. Then a process that waits for changes has to look
+    again and again.
+    """
     watch = watch_directories("/", "/", ())
     watch.close()
     return bool(watch.slow)
 
 
 class InotifyWatch:
-    """A watch by inotify, which wakes within a fraction of a millisecond. The names of changed files show whether a
-    change is on the topics.
+    """A watch by inotify, which wakes within a fraction of a millisecond after a change. The names of the changed files
+    show what a change is about.
     """
 
     def __init__(self, tree: str, flat: str, topics: Collection[str] | None, libc: CDLL, descriptor: int) -> None:
@@ -91,7 +93,7 @@ class InotifyWatch:
 
     def wait(self, timeout: float) -> bool:
         """Block until a change on the topics may have happened since the last call. Return False after *timeout*
-        seconds without one.
+        seconds without such a change.
         """
         give_up = time.monotonic() + timeout
         if not self._hears_of_new_directories() and self._watch_new_directories():
@@ -124,7 +126,7 @@ class InotifyWatch:
             self._descriptor = -1
 
     def _topics_of_events(self) -> frozenset[str]:
-        """Return the topics of all changes that the system reported since the last call."""
+        """Return the topics of the changes that the system has reported, and watch directories that are new."""
         topics: set[str] = set()
         for watch, mask, name in self._events():
             if mask & _GONE:
@@ -140,7 +142,7 @@ class InotifyWatch:
         return frozenset(topics)
 
     def _events(self) -> Iterator[tuple[int, int, str]]:
-        """Yield the watch, the mask and the file name of each event that the system holds ready."""
+        """Yield the watch, the mask and the file name of each event that the system has ready."""
         while True:
             try:
                 data = os.read(self._descriptor, 1 << 16)
@@ -156,7 +158,7 @@ class InotifyWatch:
                 position += length
 
     def _topics_of_file(self, directory: str, mask: int, name: str) -> set[str]:
-        """Return the topics of a change of the file *name* in the directory. *mask* says what happened to the file."""
+        """Return the topics of a change of the file *name* in *directory*. *mask* says what kind of change it is."""
         if directory.startswith(f"{self._flat}/index/"):  # the file is a mark of a task
             return self._topics_of_task(name, has_final_label=True) if mask & _DELETE else set()
         if name == TOGETHER:  # of these records the names are not known
@@ -174,16 +176,18 @@ class InotifyWatch:
         return {kind, f"{kind}/{name[:-5]}"}
 
     def _kind_in(self, directory: str) -> str:
-        """Return the kind of the records in *directory*, which is in the tree, or in a directory of the tree."""
+        """Return the kind of the records in *directory*. The name of the topmost directory below that of the team shows
+        it.
+        """
         name = directory[len(self._tree) + 1 :].partition("/")[0]
         return _KINDS.get(name) or name.removesuffix("s")
 
     def _topics_of_task(self, key: str, has_final_label: bool) -> set[str]:
-        """Return the topics of a changed task: its own, and those of its labels.
+        """Return the topics of a changed task: its own topics, and those of its labels.
 
-        While its label is changed, a task is marked with the old and the new one, and the topics of both are left out
-        until the change ends; *has_final_label* says that it has ended, because a mark was removed. A task that owes a
-        notice keeps both marks for longer, so the topics of its labels are returned at once.
+        While its label is being changed, a task has the marks of the old and the new label. The topics of these labels
+        are left out until the old mark is removed; *has_final_label* says that this has happened. But a task that owes
+        a notice keeps both marks until the notice is sent, so the topics of its labels are returned at once.
         """
         labels = _labels(f"{self._flat}/index", key)
         topics = {"task", f"task/{key}"}
@@ -196,8 +200,8 @@ class InotifyWatch:
         return topics
 
     def _topics_of_interrupted_changes(self) -> frozenset[str]:
-        """Return the topics of the tasks whose change of label was interrupted, because its process was killed. The old
-        and the new label are among these topics.
+        """Return the topics of each task whose change of label was interrupted, because the changing process was
+        killed. The topics of the old and of the new label are among them.
         """
         now = time.monotonic()
         topics: set[str] = set()
@@ -206,17 +210,16 @@ class InotifyWatch:
         return frozenset(topics)
 
     def _hears_of_new_directories(self) -> bool:
-        """Whether the system reports each new directory, so that `_watch_new_directories` need not look for new
-        ones.
-        """
+        """Whether the system reports every new directory, so that `_watch_new_directories` need not be called."""
         if self.slow:
             return False
         return all(path in self._watched for path in (self._tree, self._flat) if self._is_wanted(path))
 
     def _watch_new_directories(self) -> bool:
-        """Watch the wanted directories that are not watched yet, and return True; return False if there are none. A
-        directory is not reported if the one above it was not watched yet when it was made. So this looks again until
-        there is no new directory.
+        """Watch the wanted directories that are not watched yet, and return whether there were any.
+
+        The system does not report a directory that was made before the directory above it was watched. So this is
+        repeated until no wanted directory is new.
         """
         any_new = False
         while new := [path for path in self._wanted_directories() if path not in self._watched]:
@@ -233,7 +236,9 @@ class InotifyWatch:
             return []
 
     def _watch(self, path: str) -> None:
-        """Watch a directory. If the system has no inotify watch left for it, this whole `InotifyWatch` becomes slow."""
+        """Watch a directory. If the system has no inotify watch left for the directory, note in `slow` that changes are
+        noticed late from now on.
+        """
         if self._is_above_tree(path):
             mask = _CREATE | _MOVED_TO
         elif path == self._tree and self._topics is not None:
@@ -250,13 +255,13 @@ class InotifyWatch:
         self._watched.add(path)
 
     def _is_above_tree(self, path: str) -> bool:
-        """Whether the directory is above the tree, which does not exist yet. In such a directory nothing else is of
-        interest.
+        """Whether the directory is above *tree*, the directory of the team. A directory above it is watched only until
+        the team's directory is made in it.
         """
         return self._tree.startswith(f"{path.rstrip('/')}/")
 
     def _is_wanted(self, path: str) -> bool:
-        """Whether changes in the directory may be on the topics."""
+        """Whether changes in the directory may concern the topics of this watch."""
         if path.startswith(f"{self._flat}/index"):
             return self._watches_labels
         if self._topics is None or path == self._tree or self._is_above_tree(path):
@@ -266,8 +271,8 @@ class InotifyWatch:
 
 
 def _with_several(topics: Collection[str]) -> frozenset[str]:
-    """Return the topics. If one is that of messages to a certain agent, add the topic of messages to several agents:
-    their file names do not show the agents.
+    """Return the *topics*. If messages to certain agents are among them, add the topic of messages to several agents:
+    the file name of such a message does not show to whom it is.
     """
     if any(topic.startswith("message/") for topic in topics):
         return frozenset({*topics, "message/@"})
@@ -283,14 +288,14 @@ def _labels(index: str, key: str) -> set[str]:
 
 
 def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
-    """Return a watch that compares the times of the directories: every rename of a file into a directory changes its
-    time. *slow* is as for `Watch`.
+    """Return a watch that compares the times of the directories, which change whenever a file is renamed into them.
+    *slow* is the reason why changes are noticed late; empty if this need not be reported.
     """
     return PollingWatch(lambda: _states(tree, flat), _PAUSE, slow, _GRAIN)
 
 
 def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
-    """Return the time of the last change and the inode of each directory, by its path."""
+    """Return, by path, the time of the last change and the inode of each directory."""
     try:
         paths = _directories(tree, flat)
     except OSError:  # the directories are unknown: another result each second, as if something had changed
@@ -308,9 +313,10 @@ def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
 
 
 def _directories(tree: str, flat: str) -> list[str]:
-    """Return the existing directories to watch. These are *flat* with its index, and *tree* with two levels below it;
-    the second level has the segments of the log. If *tree* does not exist yet, return the nearest existing directory
-    above it instead.
+    """Return the existing directories to watch: the directory *flat* of the tasks and its index, and the directory
+    *tree* of the team with two levels below it. The second level has the directories into which the log is divided.
+
+    If *tree* does not exist yet, the nearest existing directory above it is watched for its creation.
     """
     index = f"{flat}/index"
     paths = [path for path in (flat, index, *_subdirectories(index)) if os.path.isdir(path)]
@@ -326,8 +332,8 @@ def _directories(tree: str, flat: str) -> list[str]:
 
 
 def _subdirectories(path: str) -> list[str]:
-    """Return the directories in the directory *path*. Of the log's segments only the newest is returned, because the
-    others are full and do not change.
+    """Return the directories in *path*. But if they are directories of messages, which have numbers as names, return
+    only the newest: the older ones are full and do not change.
 
     Raises:
         OSError: Too many files are open to look into *path*, so it is not known whether it has directories.

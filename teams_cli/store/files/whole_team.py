@@ -1,4 +1,4 @@
-"""Whole teams: making one, copying one between stores byte for byte, and removing a closed one."""
+"""Whole teams: making a team, copying one between stores byte for byte, and removing a closed one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def create_team(layout: Layout, team: str, record: Record, lock: Lock) -> bytes:
-    """Store the record of a new team, and return its bytes. *lock* is the lock of the directory of all teams. If a
-    crash left a directory of that name without a record, this directory is used.
+    """Store the record of a new team, and return its bytes. *lock* is the lock of the directory that has all teams. If
+    a crash left a directory for this team without a record, this directory is used.
 
     Raises:
         AlreadyExists: There is a team of that name, perhaps in another case.
@@ -44,7 +44,7 @@ def create_team(layout: Layout, team: str, record: Record, lock: Lock) -> bytes:
 
 
 def pack_messages(log: MessageLog, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-    """Yield the messages of a team, packed for a copy: see `Store.pack`."""
+    """Yield the key and the bytes of each message of a team, to be copied to another store."""
     for segment in log.segments():
         for number, path in log.files(segment):
             log.decode(kind, path)  # only to check it
@@ -52,7 +52,9 @@ def pack_messages(log: MessageLog, kind: Kind[R]) -> Iterator[tuple[str, bytes]]
 
 
 def put(layout: Layout, lock: Callable[[str], Lock], team: str, kind: Kind[R], key: str, data: bytes) -> None:
-    """See the contract."""
+    """Store a record that is being copied from another store. *data* are its bytes. A record with the same *key* is
+    replaced.
+    """
     path = layout.path(team, kind, key)
     record, directory = decode(data, kind, key, path), os.path.dirname(path)
     disk.make_directories(directory, layout.root)
@@ -63,7 +65,9 @@ def put(layout: Layout, lock: Callable[[str], Lock], team: str, kind: Kind[R], k
 
 
 def put_messages(log: MessageLog, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-    """See the contract. After the messages of a directory are stored, the directory is synced once."""
+    """Store messages that are being copied from another store, and skip those that are stored already. *packed* has
+    their keys and bytes. Each directory is synced once, after its messages were stored.
+    """
     by_directory: dict[str, list[tuple[str, bytes]]] = {}
     for key, data in packed:
         number, path = log.place_of(key)
@@ -85,7 +89,7 @@ closed team with fewer files is left, which can be removed again.
 
 
 def move_to_trash(root: str, team: str) -> str:
-    """Move the team's directories into a new directory for temporary files, and return the path of this directory. The
+    """Move the team's directories into a new directory for temporary files, and return the path of that directory. The
     caller holds all locks of the team.
 
     Raises:
@@ -109,6 +113,7 @@ def move_to_trash(root: str, team: str) -> str:
 
 
 def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
+    """Move the parts of a team that were *moved* to the trash back to their places."""
     try:
         for part in moved:
             os.rename(f"{trash}/{part}", f"{root}/{part}/{team}")
@@ -129,8 +134,8 @@ def delete_trash(directory: str) -> None:
 
 
 class Closing:
-    """All locks of a team, held by a `with` block. Before the block ends, it also takes the locks of directories that
-    were made meanwhile. So all changes that began before the team was closed are over.
+    """All locks of a team, held by a `with` block. Before the block ends, the locks of directories that were made
+    meanwhile are taken, too. So no change that began before the team was closed is still running when the block ends.
 
     If a lock file is missing, it is made, so that a later change has to wait for the lock.
 

@@ -1,8 +1,8 @@
-"""Stands for a client that speaks the Agent Client Protocol; notes what it is sent in `$D/sent`.
+"""A client for tests that speaks the Agent Client Protocol and writes what it is sent to `$D/sent`.
 
-It does what the lines of a prompt say: `say TEXT`, `want TOOL`, JSON for which it asks leave, `hang` until it is
-cancelled, `fail TEXT`, `end`. Where it does not get leave it ends its turn, as many do, and while it asks it ends that
-only when it is answered. Two prompts at once end it.
+It does what the lines of a prompt say: `say TEXT`; `want TOOL`, which asks permission for a tool in JSON;
+`hang` until it is cancelled; `fail TEXT`; `end`. If it gets no permission it ends its turn, as many clients do,
+but while it asks it ends its turn only once it is answered. A second prompt during a turn ends the process.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEPT = f"{os.environ['D']}/said"
 
 
 class Refused(Exception):
-    """It did not get leave."""
+    """The client did not get permission."""
 
 
 def send(**message: Any) -> None:

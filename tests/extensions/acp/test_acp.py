@@ -1,4 +1,4 @@
-"""Agents whose client speaks the Agent Client Protocol: a script that does, started by `teams`."""
+"""Agents whose client speaks the Agent Client Protocol, with a script as the client."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ def cli(tmp_path: Path) -> Cli:
 
 
 def run(cli: Cli, prompt: str, *words: str, agent: str = "ann") -> Any:
-    """How the agent ended."""
+    """Run the agent, and return how its turn ended."""
     where = ("--agent-id", agent, "--cwd", str(place(cli)))
     return json.loads(cli("run-agent", prompt, *where, *(words or ACP), "--json").stdout)
 
 
 def sent(cli: Cli, method: str = "") -> list[dict[str, Any]]:
-    """What the client was sent: the parameters of that method, or all answers."""
+    """The parameters of each call of *method* that the client got; without *method*, all answers to its
+    permission requests.
+    """
     messages = [json.loads(line) for line in lines(cli, "sent")]
     if method:
         return [message.get("params") for message in messages if message.get("method") == method]
@@ -52,7 +54,9 @@ def prompts(cli: Cli) -> list[str]:
 
 
 def test_a_turn_is_taken_and_a_message_is_the_next_in_the_same_session(cli: Cli) -> None:
-    """By a profile of the user's own; what the client repeats of the first is no part of the second."""
+    """When the client repeats its first turn while it loads the session, that is not part of the output of the
+    second turn.
+    """
     (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": {"acp": AGENT}}}))
     assert run(cli, "say first", "--harness", "mine")["output"] == "first"
     cli.ok("send-message", "ann", "say second")
@@ -97,7 +101,7 @@ def test_what_is_more_than_an_edit(tool: dict[str, Any], tmp_path: Path) -> None
 
 
 def test_at_ask_the_person_is_asked_and_an_interjection_withdraws_the_question(cli: Cli) -> None:
-    """The client is told that its question is over, since some end their turn only then; its next turn is the text."""
+    """Some clients end their turn only when they are told that their question is over."""
     cli("run-agent", want(**OUTSIDE), *ACP, "--agent-id", "ann", "--permissions", "ask", "--detach")
     question = until(lambda: cli("get-questions", "--open", "--json").json)[0]
     assert "ann wants to use edit" in question["question"] and "/etc/hosts" in question["question"]

@@ -1,4 +1,4 @@
-"""A team that its leader imports tasks to."""
+"""A team whose leader imports tasks."""
 
 from __future__ import annotations
 

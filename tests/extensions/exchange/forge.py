@@ -1,4 +1,4 @@
-"""A tracker that is a script in the place of `gh`, `glab` or `tea`: it answers from a file, and records each call."""
+"""A tracker for tests: a script in place of `gh`, `glab` or `tea`, which answers from a file and records each call."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ else:
 
 
 class Forge:
-    """The tracker `acme/shop`, whose issues a test writes."""
+    """The tracker `acme/shop`, whose issues are written by the test."""
 
     def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch, tool: str = "gh") -> None:
         self.place = place
@@ -107,12 +107,12 @@ class Forge:
         self.write()
 
     def write(self, **more: Any) -> None:
-        """Have it answer so from now on."""
+        """Change what the tracker answers from now on."""
         self.said.update(more)
         (self.place / "answers").write_text(json.dumps(self.said))
 
     def issue(self, number: int, title: str, body: str | None = "", **more: Any) -> dict[str, Any]:
-        """Write an issue, as GitHub's API has it."""
+        """Add an issue in the form of GitHub's API."""
         row = {
             "number": number,
             "title": title,
@@ -130,10 +130,10 @@ class Forge:
         return row
 
     def now(self) -> dict[str, Any]:
-        """What it would answer, with what was opened and commented there."""
+        """What the tracker would answer now, with the requests and comments that it was sent."""
         self.said = json.loads((self.place / "answers").read_text())
         return self.said
 
     def calls(self) -> list[list[str]]:
-        """What it was asked, without its own name."""
+        """The arguments of each call."""
         return [json.loads(line)[1:] for line in (self.place / "calls").read_text().splitlines()]

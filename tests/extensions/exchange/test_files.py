@@ -1,7 +1,7 @@
-"""Tasks from files of other tools.
+"""Importing tasks from files of other tools, and exporting a team.
 
-Those of task-master 0.43.1 and Backlog.md 1.52.0 were written by these programs; that of beads 1.3.0 by hand, after the
-fields and the types of relations in its source.
+The files of task-master 0.43.1 and Backlog.md 1.52.0 were written by these programs; that of beads 1.3.0 was
+written by hand, after the fields and the types of relations in its source.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ FILES = Path(__file__).parent / "files"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A copy of the repository of a tool."""
+    """A copy of the files of all tools."""
     return Path(shutil.copytree(FILES, tmp_path / "there"))
 
 
 def by_key(cli: Cli) -> dict[str, dict[str, Any]]:
-    """The tasks by their ids in the tool."""
+    """The tasks of the team by their ids in the tool."""
     return {task["source"]["id"]: task for task in cli.ok("get-tasks")}
 
 
 def waits(found: dict[str, dict[str, Any]]) -> dict[str, set[str]]:
-    """What each waits for, in the ids of the tool."""
+    """The blockers of each task, in the ids of the tool."""
     keys = {task["id"]: key for key, task in found.items()}
     return {key: {keys[other] for other in task["blockedBy"]} for key, task in found.items()}
 
@@ -42,7 +42,7 @@ def left(done: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def test_beads(cli: Cli, place: Path) -> None:
-    """An epic waits for what belongs to it; what is no work, and what has no place, is listed."""
+    """An epic is blocked by its parts; items that are no work, and fields that tasks lack, are listed as left out."""
     done = cli.ok("import", "beads", str(place / "beads"))
     found = by_key(cli)
     assert waits(found) == {
@@ -72,7 +72,7 @@ def test_beads(cli: Cli, place: Path) -> None:
 
 
 def test_task_master(cli: Cli, place: Path) -> None:
-    """Subtasks are tasks, which wait for what theirs waits for; each tag has numbers of its own."""
+    """Subtasks become tasks that wait for what their parent waits for; each tag has numbers of its own."""
     cli.ok("import", "task-master", str(place / "task-master"))
     found = by_key(cli)
     assert waits(found) == {
@@ -88,7 +88,7 @@ def test_task_master(cli: Cli, place: Path) -> None:
 
 
 def test_backlog(cli: Cli, place: Path) -> None:
-    """Sections are without the marks of the tool; comments are notes, and the summary is the result."""
+    """Sections are imported without the tool's marks, comments as notes, and the final summary as the result."""
     done = cli.ok("import", "backlog", str(place / "backlog"))
     found = by_key(cli)
     assert waits(found) == {"TASK-1": {"TASK-1.1"}, "TASK-1.1": set(), "TASK-2": {"TASK-1"}, "TASK-3": {"TASK-2"}}
@@ -136,7 +136,7 @@ def test_circles_are_cut(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_everything_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
-    """Every record as JSON, without secrets; the tasks as a table; what people read below headings of its own."""
+    """JSON Lines contain every record, and CSV the tasks; in Markdown, texts of users can't become headings."""
     cli.ok("import", "beads", str(place / "beads"))
     cli.ok("send-message", "bob", "# No heading\nof ours")
     cli.ok("create-task", "long", "--description", "word " * 10_000)

@@ -1,4 +1,6 @@
-"""From an issue to a merged pull request: a script in the place of `gh`, and a bare repository as the remote."""
+"""From an imported issue to a merged pull request, with a script in place of `gh` and a bare repository as the
+remote.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ FAILED = {"name": "tests", "conclusion": "FAILURE", "detailsUrl": "https://githu
 
 @pytest.fixture
 def forge(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
-    """The tracker with an issue that bob has as a task, which lands by a request, with a comment at its end."""
+    """A tracker with an issue that bob has claimed as a task; it lands by a pull request, with a comment at the end."""
     made = Forge(tmp_path / "forge", monkeypatch)
     git(shop.main, "init", "-q", "--bare", str(made.place / "far"))
     git(shop.main, "remote", "add", "origin", str(made.place / "far"))
@@ -40,7 +42,7 @@ def forge(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
 
 
 def land(shop: Shop, text: str) -> None:
-    """Have bob complete his task, and ask for its landing."""
+    """Have bob complete his task and ask for its landing."""
     shop.write(shop.trees["bob"], "new", text)
     words = ("update-task", "1", "--status", "completed", "--result", f"It sells {text}.")
     shop.at("bob", *words)  # which may be refused once, as it is on bob's branch alone
@@ -49,13 +51,13 @@ def land(shop: Shop, text: str) -> None:
 
 
 def merge(forge: Forge) -> None:
-    """Have the request be merged there."""
+    """Have the pull request merged."""
     forge.now()["pr"]["state"] = "MERGED"
     forge.write()
 
 
 def landing(shop: Shop, state: str, url: bool = True) -> dict[str, Any]:
-    """The last landing, once it has that state; who looks has the lander look."""
+    """The last landing, once it has *state*; each look lets the lander look at the forge."""
     for _ in range(400):
         last: dict[str, Any] = shop.cli.ok("get-landings", agent="lea")[-1]
         if last["state"] == state and (not url or "url" in last):
@@ -64,7 +66,7 @@ def landing(shop: Shop, state: str, url: bool = True) -> dict[str, Any]:
 
 
 def comments(shop: Shop, forge: Forge) -> list[str]:
-    """The comments at the issue, once nothing more is to be said."""
+    """The comments on the issue, once the lander has made its own."""
     for _ in range(400):
         last = shop.cli.ok("get-landings", agent="lea")[-1]["id"]
         if shop.cli.store().get(ALPHA, LANDING, last)[0].commented:
@@ -74,7 +76,7 @@ def comments(shop: Shop, forge: Forge) -> list[str]:
 
 
 def test_from_an_issue_to_a_merged_request(shop: Shop, forge: Forge) -> None:
-    """What failed there, and what somebody of the project wants changed, is the owner's again; the request is one."""
+    """What fails gives the task back to its owner; later attempts use the same pull request."""
     land(shop, "twice")
     landing(shop, "checking")
     request = forge.now()["pr"]

@@ -1,4 +1,4 @@
-"""JSON Schemas of the files that people write: what the program reads fits, and what it refuses does not."""
+"""JSON Schemas of the files that people write accept what the program reads, and reject what it refuses."""
 
 from __future__ import annotations
 

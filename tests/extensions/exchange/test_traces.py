@@ -1,4 +1,4 @@
-"""Traces of a team, read by the messages that OpenTelemetry publishes for its protocol."""
+"""Traces of a team, read with the message classes that OpenTelemetry publishes for its protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TURN = {"turn": 1, "run": "r", "seconds": 2.0, "tasks": ["task-1"]}
 
 
 def as_messages(said: Any) -> Any:
-    """The JSON as the library for the messages has it: ids in base 64, and not in hexadecimal digits as OTLP says."""
+    """The JSON as the protobuf library wants it: ids in base 64 instead of the hexadecimal digits of OTLP."""
     if isinstance(said, list):
         return [as_messages(one) for one in said]
     if not isinstance(said, dict):
@@ -36,7 +36,7 @@ def attributes(span: Span) -> dict[str, Any]:
 
 
 def test_spans_fit_the_protocol(tmp_path: Path) -> None:
-    """Every field is one of the protocol, and each span lies below the one that it belongs to."""
+    """Exported spans have only fields of the protocol, and each span has the right parent."""
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "one", "two")
     cli.ok("claim-task", "1", agent="bob")

@@ -1,4 +1,4 @@
-"""Issues of trackers, which a script in the place of `gh`, `glab` or `tea` has."""
+"""Importing issues from trackers, with a script in place of `gh`, `glab` or `tea`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def forge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
 
 
 def state(cli: Cli) -> list[tuple[str, str, list[str]]]:
-    """Each task: its key there, its status, and what it waits for."""
+    """The key in the tracker, the status and the blockers of each task."""
     return [(task["source"]["id"], task["status"], task["blockedBy"]) for task in cli.ok("get-tasks")]
 
 
 def test_open_issues_become_tasks(cli: Cli, forge: Forge) -> None:
-    """Behind what they wait for; labels are a priority, or skills; pull requests are none."""
+    """An issue becomes a task with its blockers; labels give a priority or skills, and pull requests are skipped."""
     forge.said["waits"] = {"1": [2, 3]}
     forge.issue(1, "Sell", "All\r\nof it", labels=[{"name": "P1"}, {"name": "skill:sql"}], milestone={"title": "v1"})
     forge.issue(2, "Buy")
@@ -66,7 +66,7 @@ def test_again_what_changed_there_alone_is_changed(cli: Cli, forge: Forge) -> No
 
 
 def test_odd_text_is_imported_whole(cli: Cli, forge: Forge) -> None:
-    """Half an emoji, line ends of every kind, and an author of several lines stay inside the quoted text."""
+    """Half an emoji, line ends of every kind, and an author's name of several lines stay inside the quoted text."""
     forge.issue(1, "Half \ud83d", "\ud83d end\u2028next: x\x85next: y", user={"login": "a\nnext: z"})
     forge.issue(2, "Next page")
     forge.issue(3, "Whole \U0001f600")

@@ -1,4 +1,4 @@
-"""Shadows: copies of agents that answer questions beside them."""
+"""Shadows, which are copies of agents' sessions, answer questions while the agents work."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_depth_reaches_the_shadow_and_the_rights_of_its_agent_do_not(cli: Cl
 
 @pytest.mark.slow
 def test_a_copy_can_be_made_of_the_file_that_the_client_keeps(cli: Cli, tmp_path: Path) -> None:
-    """By the pattern of the profile; an agent whose client has not written it yet is asked itself."""
+    """An agent whose client has not written the file of its session yet is asked itself."""
     keeps = 'test -e "$TOP/off" || cat > "$TOP/kept-$0.log"; echo done'
     profile = {
         "start": ["sh", "-c", keeps, "{session_id}"],
@@ -78,7 +78,7 @@ ANSWERS = {
 
 @pytest.mark.slow
 def test_an_answer_is_what_the_command_printed_until_it_ended(cli: Cli) -> None:
-    """Whatever it leaves in the background, and however much it is."""
+    """A process left in the background does not hold it up; a long answer is cut."""
     for name, (command, _, _) in ANSWERS.items():
         cli.ok("join-team", "--answer", command, agent=name)
     everybody = [word for name in ANSWERS for word in ("--to", name)]

@@ -1,4 +1,4 @@
-"""A team, and a server for it."""
+"""The fixtures of a team and of a server for it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Hooks for schemathesis: most requests are of a member in the team that there is, nothing waits for long, and nothing
-that was made up is run as a command.
+"""Hooks for schemathesis: most requests come from a member of the existing team, waits are short, and no
+generated text is run as a command.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _SHORT = {"read-messages": "wait", "join-team": "wait", "wait": "timeout", "ask-
 
 @schemathesis.hook
 def map_query(context: Any, query: Any) -> Any:
-    """The query of a request, four times in five of somebody who is there."""
+    """The query of a request, in four of five cases with the existing team and one of its members."""
     if not isinstance(query, dict) or len(str(query)) % 5 == 0:
         return query
     return {**query, "team": "alpha", "as": ("human", "lea", "bob")[len(str(query)) % 3]}
@@ -21,7 +21,7 @@ def map_query(context: Any, query: Any) -> Any:
 
 @schemathesis.hook
 def map_body(context: Any, body: Any) -> Any:
-    """The body of a request, made harmless."""
+    """The body of a request with short waits, and without the command that `join-team` would store."""
     name = context.operation.path.rpartition("/")[2]
     if not isinstance(body, dict):
         return body

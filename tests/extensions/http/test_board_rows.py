@@ -1,4 +1,4 @@
-"""The board as rows over HTTP: the whole once, and then what changed."""
+"""The board as rows over HTTP: first all rows, then only the changed ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.serving import Server, serving
 
 
 class Page:
-    """What a page keeps of the board."""
+    """The rows and messages of the board that a page in a browser would hold."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -25,7 +25,7 @@ class Page:
         self.messages: list[dict[str, Any]] = []
 
     def look(self) -> dict[str, Any]:
-        """Ask for what changed, and take it."""
+        """Ask for the changes, and apply them."""
         said: dict[str, Any] = self.server.get(f"/api/board/rows?after={self.version}&messages={self.newest}")
         self.version = said["version"]
         if said["whole"]:
@@ -73,7 +73,7 @@ def test_a_page_that_comes_back_to_another_server_gets_the_whole(cli: Cli) -> No
 
 
 def test_a_failed_task_says_why_and_what_it_holds_up(cli: Cli, server: Server) -> None:
-    """It is told however old it is, as what was given up and still holds up others."""
+    """A failed or cancelled task that still blocks others stays on the board, however many tasks finished since."""
     add_tasks(cli, "One")
     add_tasks(cli, "Two", blocked_by=["task-1"])
     add_tasks(cli, "Three", blocked_by=["task-2"])
@@ -132,7 +132,7 @@ def _letter(store: Any, text: str) -> Message:
 
 
 def large_team(cli: Cli, tasks: int, letters: int) -> None:
-    """Give the team so many tasks and messages, as files that are not brought to the disk one by one."""
+    """Add so many tasks and messages to the team, as files that are not synced to disk one by one."""
     store = cli.store()
     now = teams.now(store)
     for number in range(1, tasks + 1):

@@ -1,4 +1,4 @@
-"""Messages through the server: they queue, interrupt, or resume; and say which."""
+"""A message sent over HTTP is queued, interrupts the agent or resumes it, and the answer says which."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def message(server: Server, to: str, body: Any, query: str = "") -> Reply:
 
 
 def listening(cli: Cli, agent: str) -> None:
-    """Start an agent that works, and has what comes in its next turn."""
+    """Start an agent that works until it is interrupted, and writes the messages of its next turn to a file."""
     (place(cli) / "ready").unlink(missing_ok=True)
     detach(cli, agent, LISTENS)
     is_busy(cli)
 
 
 def given(cli: Cli) -> list[dict[str, Any]]:
-    """The messages that its next turn was given."""
+    """The messages that the agent got in its next turn."""
     found: list[dict[str, Any]] = json.loads((place(cli) / "given").read_text())
     return found
 
@@ -90,7 +90,7 @@ def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) ->
 
 
 def test_who_may_not_interrupt(cli: Cli, server: Server) -> None:
-    """Is refused if it asks for it, and nothing is stored; what only the setting asks for waits instead."""
+    """A sender without the right is refused if it asks; if only the setting asks, the message waits."""
     cli.ok("define-role", "quiet", "--deny", "interject", agent="lea")
     cli.ok("join-team", "--role", "quiet", agent="eve")
     listening(cli, "zoe")
@@ -132,9 +132,7 @@ def test_messages_that_are_not_delivered(cli: Cli, server: Server) -> None:
 
 
 def test_a_message_finds_the_team_in_which_both_are(tmp_path: Path) -> None:
-    """Else the only one that has who is written to; where that does not tell, nothing is sent, or it is that of the
-    server.
-    """
+    """It is the team that has both agents, or the only one that has the recipient."""
     cli = make_team(tmp_path / "root", "bob")
     with serving(cli) as server:
         cli.ok("spawn-team", "beta", agent="ben")

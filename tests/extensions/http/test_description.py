@@ -1,4 +1,4 @@
-"""The published description: valid, readable, and good enough that a client made from it works."""
+"""The OpenAPI description of the server is valid and readable, and a client generated from it works."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_it_is_valid() -> None:
 
 
 def test_refusals_are_listed_once_and_read_as_http() -> None:
-    """Each operation has what it answers and one reference; what it refuses itself says the status and the code."""
+    """Operations share one description of refusals, and list their own refusals by HTTP status and code."""
     assert all(set(operation["responses"]) == {"200", "default"} for operation in OPERATIONS)
     assert list(FOUND["components"]["responses"]) == ["Refused"]
     claim = FOUND["paths"]["/api/claim-task"]["post"]

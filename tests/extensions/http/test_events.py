@@ -1,4 +1,4 @@
-"""The stream of events: nothing is lost, and nothing told twice."""
+"""The stream of events loses no event and repeats none."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ HISTORY = ["team created", "member joined", "member joined", "task created", "me
 
 
 def test_events_say_what_changes(cli: Cli, server: Server) -> None:
-    """Made by whomever; a stream that says what it saw goes on right behind it. If that is not there, the client is
-    told to look at everything anew, and goes on from the end.
-    """
+    """A stream goes on behind the last event seen; at an unknown position, all must be read again."""
     with Events(server) as live:
         add_tasks(cli, "one")
         first = live.next()
@@ -46,7 +44,7 @@ def test_events_say_what_changes(cli: Cli, server: Server) -> None:
 
 @pytest.mark.slow
 def test_nothing_is_lost_or_told_twice_by_coming_back(cli: Cli, server: Server) -> None:
-    """A reader that drops its stream again and again, while others write, also over a restart of the server."""
+    """A reader that reconnects again and again, also to a restarted server, gets each event once."""
     count, seen, told = 60, 0, []
 
     def write() -> None:
@@ -75,7 +73,7 @@ def test_nothing_is_lost_or_told_twice_by_coming_back(cli: Cli, server: Server) 
 
 @pytest.mark.slow
 def test_200_streams(cli: Cli, server: Server) -> None:
-    """One change reaches all, without a thread for each, and in little memory; more than 300 are refused."""
+    """200 streams share few threads and little memory; more than 300 are refused."""
     server.get("/api/board")
     before = server.memory()
     streams = [Events(server) for _ in range(200)]

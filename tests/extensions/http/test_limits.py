@@ -1,4 +1,4 @@
-"""`teams serve` under clients that take their time, and under requests that were made up; proofs that take longer."""
+"""`teams serve` with slow clients, many connections and generated requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _sockets(server: Server) -> int:
 
 
 def test_a_client_that_does_not_finish_its_request(server: Server) -> None:
-    """One that is silent, one that drips, one that stops after a whole request, one in the middle of a body."""
+    """The server ends connections that are silent, send one byte at a time, or stop in the middle of a request."""
     whole = f"GET /api/agents HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n"
     head = f"POST /api/send-message HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
     head += f"Authorization: Bearer {server.token}\r\nContent-Length: 100\r\n\r\n" + '{"to": '
@@ -50,7 +50,7 @@ def test_a_client_that_does_not_finish_its_request(server: Server) -> None:
 
 
 def test_a_reader_that_takes_nothing_is_dropped(cli: Cli, server: Server) -> None:
-    """Nothing is kept for it meanwhile; and the server goes on."""
+    """A reader that takes no events is disconnected, and the server keeps none in memory for it."""
     for n in range(12_000):
         cli.store().journal(ALPHA, {"at": "2030-01-01T00:00:00.000Z", "actor": "bob", "what": "x" * 1000, "n": n})
     server.get("/api/board")
@@ -68,7 +68,7 @@ def test_a_reader_that_takes_nothing_is_dropped(cli: Cli, server: Server) -> Non
 
 
 def test_more_connections_than_there_may_be(server: Server) -> None:
-    """Those above the limit are told so at once, and the others stay."""
+    """A connection above the limit is answered with 503; connections are accepted again once others end."""
     held = [server.connect() for _ in range(512)]
     until(lambda: _sockets(server) > 512)
     refused = server.connect()
@@ -80,9 +80,10 @@ def test_more_connections_than_there_may_be(server: Server) -> None:
 
 
 def test_requests_that_were_made_up(cli: Cli, server: Server, tmp_path: Path) -> None:
-    """None of those that schemathesis derives from the description is answered with 5xx, or with what it does not say.
+    """No request that schemathesis generates from the description is answered with 5xx or with an undescribed
+    answer.
 
-    What starts processes, and what never ends, is shown elsewhere.
+    Requests that start processes or never end are tested elsewhere.
     """
     add_tasks(cli, "a", "b")
     command = Path(sys.executable).with_name("schemathesis")

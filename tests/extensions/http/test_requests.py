@@ -1,4 +1,4 @@
-"""What a server answers, and what it refuses, asked by real clients."""
+"""What a server answers, and what it refuses."""
 
 from __future__ import annotations
 
@@ -109,9 +109,7 @@ REFUSED: list[tuple[str, str, Any, tuple[int, str]]] = [
 
 
 def test_refusals(cli: Cli, server: Server) -> None:
-    """Each with the code of the command line, and the status that fits; all of them leave every file as it was, but for
-    when somebody was seen: who waits is alive.
-    """
+    """A refusal has the command line's code and a fitting status, and changes only signs of life."""
     add_tasks(cli, "t")
     cli.ok("claim-task", "1", agent="bob")
     before = but(tree(cli.root), "agents")
@@ -130,7 +128,7 @@ def test_a_damaged_record_is_named(cli: Cli, server: Server) -> None:
 
 
 def test_who_may_ask(cli: Cli, server: Server) -> None:
-    """Only who calls the server by its name, from no other site, and with the token to change something."""
+    """Requests with another host name, or from another site, are refused; changes need the token, too."""
     own, body = f"http://127.0.0.1:{server.port}", {"to": "mia", "text": "x"}
 
     def post(**headers: str) -> tuple[int, str]:
@@ -152,7 +150,7 @@ def test_who_may_ask(cli: Cli, server: Server) -> None:
 
 
 def test_what_browsers_are_told(server: Server) -> None:
-    """No other page may frame, read or script the board, nor may what is in it load anything from elsewhere."""
+    """Other sites can't frame, read or script the board, which loads nothing from elsewhere."""
     for path in ("/", "/board.js", "/api/board", "/nix", "/openapi.json"):
         headers = server.ask("GET", path).headers
         assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';"), path
@@ -165,7 +163,7 @@ def test_what_browsers_are_told(server: Server) -> None:
 
 
 def test_bodies_that_are_refused(cli: Cli, server: Server) -> None:
-    """By their type, by what they are, and by their length, said or not; and the server goes on."""
+    """Bodies of a wrong type, of malformed JSON or of too great a length are refused, and the server goes on."""
     send, big = "/api/send-message?as=bob", 8 * 1024 * 1024 + 1
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         assert server.ask("POST", send, b"{}", Content_Type=kind).refusal == (415, "not_json")
@@ -199,9 +197,7 @@ def test_what_is_no_http_is_refused(server: Server) -> None:
 
 @pytest.mark.slow
 def test_a_head_that_does_not_end_is_refused(server: Server) -> None:
-    """An address, a field, and fields that go on, those behind a body, and what is said of a part of a body, each also
-    where the request is not the first of its connection.
-    """
+    """This holds for the first and for a later request of a connection."""
     first = f"GET /api/agents HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
     post = f"POST /api/send-message HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Type: application/json\r\n"
     post += f"Authorization: Bearer {server.token}\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
@@ -241,7 +237,7 @@ def test_a_long_head_is_read_in_however_many_parts_it_comes(server: Server) -> N
 
 
 def test_the_board(cli: Cli, server: Server) -> None:
-    """What a person needs to see; `moves` are those that the server then makes, and no others."""
+    """It has what a person needs; `moves` has exactly the changes of status that the server accepts."""
     add_tasks(cli, *"abcde")
     for n in ("1", "2", "3"):
         cli.ok("claim-task", n, agent="bob")

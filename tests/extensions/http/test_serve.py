@@ -1,4 +1,4 @@
-"""`teams serve`: how a server starts, is found, and ends."""
+"""How a server of `teams serve` starts, is found, and ends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_nothing_else_listens(server: Server) -> None:
 
 
 def test_a_private_server(cli: Cli) -> None:
-    """Reading asks for the token too; the page itself, in which nothing is, does not."""
+    """A private server wants its token also for reading, except for the page itself."""
     with serving(cli, "--private") as server:
         for path in ("/api/board", "/api/agents", "/api/get-tasks", "/openapi.json", "/api/events"):
             assert server.ask("GET", path, Authorization="").refusal == (401, "wrong_token")
@@ -45,9 +45,7 @@ def test_a_private_server(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_the_server_is_found_and_forgotten(cli: Cli) -> None:
-    """`server.json` is there while it runs, for its owner alone; each start has a token of its own, which only the
-    server that has it can prove.
-    """
+    """`server.json` is for its owner alone, and has a new token at each start."""
     kept = cli.root / "server.token"
     kept.write_text("of an earlier version")
     first = Server(cli)
@@ -65,7 +63,7 @@ def test_the_server_is_found_and_forgotten(cli: Cli) -> None:
 
 
 def test_a_second_server_is_refused_and_the_board_of_the_first_opened(cli: Cli, server: Server, tmp_path: Path) -> None:
-    """It would tell clients another address. What is opened has the token, so that it can change something."""
+    """Clients need one address; the opened one has the token."""
     answer = cli("serve", "--json", "--port", "0")
     assert answer.status == 11 and answer.error["code"] == "conflict" and server.url in answer.error["message"]
     opened, browser = tmp_path / "opened", tmp_path / "browser"
@@ -92,7 +90,7 @@ def test_of_two_that_start_at_once_one_serves(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_a_killed_server_is_replaced(cli: Cli) -> None:
-    """What it left says a process that is not there; so does a file that says another's, or nothing."""
+    """A `server.json` that names a dead or another process, or is damaged, does not keep a server from starting."""
     first = Server(cli)
     assert first.end(signal.SIGKILL) == -signal.SIGKILL
     path = cli.root / "server.json"
@@ -106,7 +104,7 @@ def test_a_killed_server_is_replaced(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_the_next_free_port(cli: Cli) -> None:
-    """Told to the person, and in `server.json`."""
+    """If its port is taken, the server uses the next free one, tells the person, and writes it to `server.json`."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

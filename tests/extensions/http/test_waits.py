@@ -1,4 +1,4 @@
-"""Who waits at a server keeps nobody else waiting."""
+"""Requests that wait do not hold up other requests."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_wait_ends_with_its_server(cli: Cli, server: Server) -> None:
 
 
 class _Delaying:
-    """The store, whose first watch of a team comes late: somebody joins before there is one."""
+    """A store on which somebody joins just before its first watch begins."""
 
     def __init__(self, store: Store, join: Callable[[], object]) -> None:
         self._store = store
@@ -62,7 +62,7 @@ class _Delaying:
 
 
 def test_no_change_is_missed_before_there_is_a_watch(team: Store) -> None:
-    """Who listens looks, and is told also of what happened until the server's watcher was watching."""
+    """A shared watch also reports changes that were made before the server began to watch the team."""
     store = _Delaying(team, lambda: joining.join(team, ALPHA, Caller("mia")))
     watchers = Watchers(cast("Store", store))
     watch = SharedWatch(watchers, ALPHA, {"team"}, Requester())

@@ -1,10 +1,12 @@
-"""Agents do many small tasks on one repository while they are killed: `python -m tests.extensions.landing.many`.
+"""Agents do many small tasks on one repository while they are killed: `python -m
+tests.extensions.landing.many`.
 
-Each agent is a process with a worktree, which claims a task, commits a part and completes it through the program, where
-landing is on; some parts conflict by text or by meaning. Agents, with the commands that they run, and landers are ended
-by SIGKILL. An agent comes back at once, or so late that others took over its task. In the end the branch must have what
-every agent was told had landed, and each of its tips must pass the check. The same tasks are done beside that by one
-alone, who merges them with git one after another.
+Each agent is a process with a worktree. It claims a task, commits a part, and completes the task through the
+program, which lands it. Some parts conflict in their text, others fail the check together. Agents, with the
+commands that they run, and landers are ended by SIGKILL. A killed agent is restarted at once, or so late that
+others have taken over its task. In the end the branch must have everything that an agent was told had landed,
+and each of its tips must pass the check. For comparison, a single process does the same tasks and merges them
+with git one after another.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def work_time(chance: random.Random) -> None:
 
 
 class Agent:
-    """An agent in its own process, which may be killed at any moment and begun anew."""
+    """An agent in its own process, which may be killed at any moment and started again."""
 
     def __init__(self, place: Path, name: str) -> None:
         self.name, self.tree = name, place / name
@@ -51,13 +53,13 @@ class Agent:
         self.chance = random.Random(f"{name} {time.time_ns()}")
 
     def teams(self, *words: str) -> tuple[int, str]:
-        """Run a command in the worktree; its exit status, and what it says."""
+        """The exit status and the output of a command that is run in the worktree."""
         done = subprocess.run([*COMMAND, *words], cwd=self.tree, capture_output=True, text=True, timeout=TIMEOUT)
         assert "Traceback" not in done.stderr, done
         return done.returncode, done.stdout + done.stderr
 
     def read(self, *words: str) -> Any:
-        """Return the JSON document that a command answers."""
+        """The JSON document that the command answers, once it succeeds."""
         while True:
             status, said = self.teams(*words, "--json")
             if status == 0:
@@ -78,7 +80,9 @@ class Agent:
             self.teams("wait", "--timeout", "5")
 
     def do(self, key: str) -> None:
-        """Make the part of a task on what the branch has by now, complete the task, and note that it landed if told."""
+        """Commit the part of a task on top of the branch, complete the task, and note its commit if the answer
+        says that it landed.
+        """
         own = git(self.tree, "rev-parse", "--absolute-git-dir")
         Path(own, "index.lock").unlink(missing_ok=True)  # of a git that was killed
         is_again = git(self.tree, "ls-files", f"parts/{key}") != ""
@@ -99,7 +103,7 @@ class Agent:
 
 
 class Many:
-    """One run: a team, its agents, and who kills them."""
+    """One run: a team, its agents, and their kills."""
 
     def __init__(self, place: Path, agents: int, tasks: int, kills: int, seed: int) -> None:
         self.place, self.names, self.tasks, self.kills = place, AGENTS[:agents], tasks, kills
@@ -125,7 +129,7 @@ class Many:
             )
 
     def run(self) -> dict[str, Any]:
-        """Let all work and kill some; returns what came out."""
+        """Let the agents work, kill some of them, and return the results."""
         began = time.monotonic()
         with self._agents():
             for number in range(self.kills):
@@ -137,7 +141,7 @@ class Many:
 
     @contextmanager
     def _agents(self) -> Iterator[None]:
-        """All agents run meanwhile, and none afterwards."""
+        """Run all agents inside the block, and end them after it."""
         for name in self.names:
             self.start(name)
         try:
@@ -150,7 +154,7 @@ class Many:
         return len(git(self.main, "ls-tree", "--name-only", "trunk:parts").split()) - 1
 
     def _await(self, is_due: Any) -> None:
-        """Wait until it is due, or every agent is done; agents come back when it is time."""
+        """Wait until *is_due* or until every agent is done, and restart killed agents in time."""
         while not is_due():
             for name in [name for name, at in self.back_at.items() if time.monotonic() >= at]:
                 del self.back_at[name]
@@ -165,7 +169,7 @@ class Many:
         return "".join(path.read_text()[-2000:] for path in self.place.glob("*.log"))
 
     def _kill(self) -> None:
-        """Kill the lander, or an agent with the command that it runs."""
+        """Kill the lander, or an agent together with the command that it runs."""
         if self.chance.random() < 0.4 and (lander := self._lander()):
             with suppress(ProcessLookupError):
                 os.kill(lander, signal.SIGKILL)
@@ -186,7 +190,7 @@ class Many:
             process.wait()
 
     def _lander(self) -> int | None:
-        """Return the process that lands now, waiting some seconds for one; None if there is none."""
+        """The process id of the lander; waits some seconds for one, and returns None if there is none."""
         for _ in range(200):
             if found := running(self.cli.root, "extensions.landing.lander"):
                 return found[0]
@@ -194,7 +198,7 @@ class Many:
         return None
 
     def _judge(self) -> dict[str, Any]:
-        """Hold the branch to what the agents were told."""
+        """Compare the branch with what the agents were told."""
         told = [line.split() for path in self.place.glob("*.told") for line in path.read_text().splitlines()]
         lost = [
             key
@@ -224,7 +228,7 @@ class Many:
 
 
 def by_hand(place: Path, agents: int, tasks: int, seed: int) -> dict[str, Any]:
-    """Do the same tasks alone, and merge each with git; returns what came out."""
+    """Do the same tasks in a single process, merge each with git, and return the results."""
     main, chance, back = repository(place, AGENTS[:agents]), random.Random(seed), 0
     began = time.monotonic()
     for number in range(1, tasks + 1):

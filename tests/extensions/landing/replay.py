@@ -1,11 +1,14 @@
-"""Pairs of features, each made by an agent in its worktree: `python -m tests.extensions.landing.replay` prints a table.
+"""Pairs of features, each made by an agent in its worktree: `python -m tests.extensions.landing.replay` prints
+a table.
 
-Two scripted agents change a repository in steps, and complete their tasks through the program, where landing is on. Of
-each pair it is known from git alone whether the two conflict. It is counted which conflicts both agents were told of
-before the second completed its task, what was told though the two fit together, and whether the branch ever was red.
+Two scripted agents change a repository, and complete their tasks through the program, which lands them. Git
+alone tells whether the two features of a pair conflict. The table counts the conflicts that both agents were
+told of before the second one completed its task, the warnings without a conflict, and the tips that failed the
+check.
 
-With a folder it reads the pairs from there: `FOLDER/PAIR/base.bundle` holds the branch `main`, `a.patch` and `b.patch`
-are what `git diff` prints of the two features, and `check`, if there is one, is the command that has to pass.
+With a folder, the program reads the pairs from there: `FOLDER/PAIR/base.bundle` holds the branch `main`,
+`a.patch` and `b.patch` are what `git diff` prints of the two features, and `check`, if there is one, is the
+command that has to pass.
 """
 
 from __future__ import annotations
@@ -76,7 +79,7 @@ def _line(number: int, new: str) -> Steps:
 
 
 def _moved(function: str, text: str = PROGRAM) -> str:
-    """The program with one of its functions at the end."""
+    """*text* with the function moved to its end."""
     start = text.index(f"def {function}(")
     end = text.find("\n\n\n", start)
     body = text[start:] if end < 0 else text[start : end + 1]
@@ -153,8 +156,8 @@ def pairs() -> Iterator[Pair]:
 
 
 class Outcome(NamedTuple):
-    """What came of a pair: whether the two conflict, how many agents were told so before the second completed its task,
-    how many tips were red, and how many of the two landed.
+    """The result of a pair: whether its features conflict, how many agents were told so before the second one
+    completed its task, how many tips failed the check, and how many of the two features landed.
     """
 
     conflicts: bool
@@ -181,7 +184,7 @@ class Scene:
         self.check = check
 
     def run(self, agent: str, *words: str) -> str:
-        """What the program answers to a command that the agent types in its worktree."""
+        """The output of a command that the agent runs in its worktree."""
         done = teams_in(self.trees[agent], self.cli, agent, *words)
         assert done.returncode == 0, done
         return done.stdout + done.stderr
@@ -192,7 +195,7 @@ class Scene:
         return any("your work conflicts with" in message["message"] for message in found)
 
     def complete(self, agent: str, key: str) -> bool:
-        """Complete the task; whether it landed at once or within the minute that the queue has for it."""
+        """Complete the task, and return whether it lands at once or within a minute."""
         said = self.run(agent, "update-task", key, "--status", "completed", "--result", "done")
         if "not landed yet" in said:
             newest = landings.all_of(self.cli.store(), ALPHA, [])[-1].id
@@ -200,7 +203,7 @@ class Scene:
         return "landed on main" in said or ": landed" in said
 
     def red(self) -> int:
-        """How many tips that the branch ever had do not pass the check."""
+        """The number of tips of the branch that fail the check."""
         found = 0
         for commit in git(self.main, "rev-list", "--first-parent", "main").split() if self.check else ():
             git(self.main, "worktree", "add", "-q", "--detach", "-f", str(self.main.parent / "trial"), commit)
@@ -220,7 +223,7 @@ def _write(tree: Path, steps: Steps) -> None:
 
 
 def played(scene: Scene, apply: Callable[[str, Path], object]) -> Outcome:
-    """Have both agents make their feature, step by step, and land it; who meets a conflict takes its own lines."""
+    """Let both agents make their features and land them; an agent that meets a conflict keeps its own lines."""
     ann, bob = AGENTS
     for number, agent in enumerate(AGENTS, start=1):
         scene.cli.ok("create-task", f"feature {number}", agent="lea")
@@ -248,7 +251,7 @@ def played(scene: Scene, apply: Callable[[str, Path], object]) -> Outcome:
 
 
 def play(pair: Pair, place: Path) -> Outcome:
-    """What comes of a pair that is made up."""
+    """The outcome of a pair of this module."""
 
     def make(main: Path) -> None:
         _write(main, dict(pair.files))
@@ -260,7 +263,7 @@ def play(pair: Pair, place: Path) -> Outcome:
 
 
 def play_patches(folder: Path, place: Path) -> Outcome:
-    """What comes of a pair that lies in a folder."""
+    """The outcome of the pair in *folder*."""
     check = folder / "check"
 
     def make(main: Path) -> None:
@@ -272,7 +275,7 @@ def play_patches(folder: Path, place: Path) -> Outcome:
 
 
 def wrong(outcome: Outcome) -> str:
-    """What is not as it was promised; empty if all is."""
+    """Which promise the outcome breaks; empty if none."""
     if outcome.red:
         return "the branch was red"
     if outcome.conflicts and outcome.told < len(AGENTS):

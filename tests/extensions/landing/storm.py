@@ -1,9 +1,9 @@
 """Many branches land at once, with kills: `python -m tests.extensions.landing.storm --landings 200`.
 
-Eight agents each add a part, and clash in one line of a list (by text) and in the slots of the parts (by meaning); some
-parts are more urgent than others. The lander, and the commands that ask it, are killed at random calls of git, before
-it or after. Whatever happens, every tip that the branch ever had passes the check, every task
-lands once, none is tried while a more urgent or older one waits, and nothing is left lying about.
+Eight agents each add parts, which clash in one line of a list (by text) or in the slots of the parts (by
+meaning); some parts are more urgent than others. The lander, and the commands that ask for landings, are killed
+at random calls of git, before or after the call. Every tip of the branch must pass the check, every task must
+land once, none may be tried while a more urgent or older one waits, and no lock or worktree may be left behind.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def repository(place: Path, agents: Sequence[str] = AGENTS) -> Path:
 
 
 def write_part(tree: Path, key: str, chance: random.Random, again: bool) -> None:
-    """Commit a part; the first time it may clash by text or by meaning with what others write."""
+    """Commit a part, which may clash with parts of others by text or by meaning unless *again*."""
     slot = key if again or chance.random() < 0.6 else str(chance.randrange(1, 6) * 1000)
     (tree / "parts" / key).write_text(f"slot {slot}\n")
     if not again and chance.random() < 0.3:
@@ -71,12 +71,12 @@ def write_part(tree: Path, key: str, chance: random.Random, again: bool) -> None
 
 
 def mend(tree: Path) -> None:
-    """Take what the branch has by now, in clashes its side."""
+    """Merge the branch into the worktree, and take the side of the branch in conflicts."""
     git(tree, "merge", "-q", "--no-edit", "-X", "theirs", "trunk")
 
 
 class Storm:
-    """One run with teams."""
+    """One run with eight agents."""
 
     def __init__(self, place: Path, tasks: int, seed: int, together: int = 1) -> None:
         self.place, self.tasks, self.seed = place, tasks, seed
@@ -100,7 +100,7 @@ class Storm:
         return deadly.parent
 
     def teams(self, agent: str, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the agent's worktree; again, when it was killed."""
+        """Run a command in the agent's worktree, and repeat it if it was killed or could not reach the store."""
         while True:
             done = teams_in(self.place / agent, self.cli, agent, *words)
             if done.returncode >= 0 and done.returncode != 12:
@@ -122,7 +122,7 @@ class Storm:
             self.failures.append(problem)
 
     def do(self, agent: str, chance: random.Random, key: str) -> None:
-        """One task, until it has landed."""
+        """Do one task until it has landed."""
         store, again = self.cli.store(), False
         while True:
             if again:
@@ -145,7 +145,7 @@ class Storm:
         return found
 
     def run(self) -> dict[str, Any]:
-        """Let all work; what came out."""
+        """Let all agents work, and return the results."""
         workers = [threading.Thread(target=self.work, args=(agent,)) for agent in AGENTS]
         for thread in workers:
             thread.start()
@@ -155,7 +155,7 @@ class Storm:
         return {"kills": self.log.read_text().count("\n"), **self.judge()}
 
     def judge(self) -> dict[str, Any]:
-        """Hold the branch, the queue and the repository to what was promised."""
+        """Check the branch, the queue and the repository, and return the results."""
         every = landings.all_of(self.cli.store(), ALPHA, [])
         counts = {state: sum(one.state == state for one in every) for state in sorted({one.state for one in every})}
         landed = [one.task for one in every if one.state == "landed"]
@@ -173,9 +173,9 @@ class Storm:
 
 
 def out_of_turn(every: list[Landing], history: list[dict[str, Any]]) -> list[str]:
-    """What began to be checked while another waited that had its turn first: more urgent, or as urgent and older.
+    """Landings that began to be checked while another one waited that was more urgent, or as urgent and older.
 
-    Only what had been asked for before the last one ended was sure to be seen by what chose.
+    Only landings that were asked for before the previous one ended count, as the lander has surely seen these.
     """
     by_id = {one.id: one for one in every}
     turn = {one.id: (PRIORITIES.index(one.priority), LANDING.number_in(one.id)) for one in every}
@@ -194,7 +194,7 @@ def out_of_turn(every: list[Landing], history: list[dict[str, Any]]) -> list[str
 
 
 def red_tips(main: Path) -> int:
-    """How many of the tips that the branch ever had do not pass the check."""
+    """The number of tips that the branch ever had and that fail the check."""
     found = 0
     for commit in git(main, "log", "-g", "--format=%H", "trunk").split():
         git(main, "checkout", "-q", "--detach", commit)

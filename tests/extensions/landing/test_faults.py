@@ -1,5 +1,7 @@
-"""An error and a kill at every call of who asks for a landing, and of the lander: what happened is not called refused,
-whoever comes next ends it, the task and the owner know, and the repository is as if nothing had befallen anybody.
+"""An error and a kill at every call of a command that asks for a landing, and of the lander.
+
+A merge that was made is not called refused, the next command finishes the landing, the task and its owner are
+informed, and nothing is left behind in the repository.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ NAMED = {f"GIT_{who}_{what}": "n@example.org" for who in ("AUTHOR", "COMMITTER")
 
 
 def landing_process(words: list[str]) -> int:
-    """The lander, as `teams land` starts it."""
+    """Run the lander as `teams land` starts it."""
     os.environ.pop("TEAMS_AGENT_ID", None)
     try:
         lander.main()
@@ -43,7 +45,7 @@ def landing_process(words: list[str]) -> int:
 
 
 class Yard:
-    """A team whose bob has a commit to land on `trunk`, in a worktree; set up again and again."""
+    """A team whose member bob has a commit to land on `trunk` in a worktree, which can be set up again and again."""
 
     def __init__(self, top: Path) -> None:
         warm()
@@ -63,7 +65,7 @@ class Yard:
         self.keep()
 
     def keep(self) -> None:
-        """Have it set up as it is now."""
+        """Take the present state as the one that `set_up` restores."""
         shutil.rmtree(self._base, ignore_errors=True)
         for each in self._places:
             shutil.copytree(each, self._base / each.name, symlinks=True)
@@ -83,7 +85,7 @@ class Yard:
         return command(self.root, "", [], fault, program=landing_process)
 
     def settle(self) -> None:
-        """Have whoever comes next land what is queued, and send what is owed."""
+        """Land what is queued and send what is owed, as the next commands would."""
         for done in (self.land(), self.play("max", "whoami")):
             assert done.status == 0, done
 
@@ -91,7 +93,7 @@ class Yard:
         return landings.all_of(FileStore(str(self.root)), ALPHA, [])
 
     def repository(self) -> State:
-        """What git has, and what is left of trials."""
+        """The state of the repository, and what trials have left behind."""
         return {
             "tip": git(self.main, "log", "--format=%T %s", "trunk"),
             "files": git(self.main, "status", "--porcelain") + "".join(sorted(os.listdir(self.main))),
@@ -203,7 +205,7 @@ def test_who_is_killed_while_a_task_is_completed_has_it_landed_later(yard: Yard,
 
 
 def _of_end(yard: Yard, said: str, once: State) -> list[str]:
-    """What is wrong once whoever comes next has ended it."""
+    """What is wrong after the next commands have finished the landing."""
     yard.settle()
     found = [f"{said}\nin the end\n{left}"] if (left := difference(yard.met(), once)) else []
     if unpaid := owing(yard.root):

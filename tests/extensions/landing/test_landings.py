@@ -1,4 +1,4 @@
-"""Landing, on real repositories, through the program."""
+"""Landing on real repositories, through the program."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def main():
 
 
 def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop: Shop) -> None:
-    """What is on the branch landed, and nothing else is called so; the answer needs no second command."""
+    """A resolved conflict does not come back."""
     shop.set("landing", "completed")
     shop.write(shop.main, "editor.py", EDITOR)
     for key, name in BOTH:

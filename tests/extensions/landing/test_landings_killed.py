@@ -1,5 +1,5 @@
-"""What lands is killed between two steps: whoever comes next finds the task, the branch and the checkout as they ought
-to be. The state that the killed one left is made step by step, while this process has the lander's lock.
+"""After a lander was killed between two steps, the next command brings the task, the branch and the checkout
+into order. The tests make the state that the killed lander left, while this process holds the lander's lock.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["shop"]
 
 
 def note(shop: Shop, key: str, **fields: Any) -> Landing:
-    """Write on the landing what the one that is killed then has written."""
+    """Write to the landing what the killed lander had written."""
     return update(shop.cli.store(), ALPHA, LANDING, key, lambda found: found.having(**fields))[1]
 
 
 def moved(shop: Shop, agent: str) -> str:
-    """Move the branch as for landing-1, of that agent, and no further; the commit that it moved to."""
+    """Move the branch as for landing-1, of *agent*, without the steps that follow, and return the new commit."""
     base, head = shop.tip(), git(shop.trees[agent], "rev-parse", "HEAD")
     commit = merging.make_merge(str(shop.main), base, head, "Land task-1")
     note(shop, "landing-1", state="checking", base=base, merge=commit)
@@ -36,7 +36,7 @@ def moved(shop: Shop, agent: str) -> str:
 
 @pytest.fixture
 def red(shop: Shop) -> Shop:
-    """bob's landing was decided as red, and who decided it was killed before bob's task knew."""
+    """A landing of bob's that was decided as red by a lander that was killed before it gave the task back."""
     shop.begin("bob", "--check", CHECK)
     shop.complete("bob")
     with no_lander(shop.cli.store()):

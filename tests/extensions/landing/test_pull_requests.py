@@ -1,5 +1,5 @@
-"""Landing by pull requests, on a forge that is a script in the place of `gh`: what was opened is never called refused,
-and is looked after whatever could not be noted of it.
+"""Landing by pull requests, with a script in place of `gh`. A pull request that was opened is never called
+refused, and is followed even if the program could not note that it opened it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ esac
 
 
 class Forge:
-    """Where branches are pushed to, and requests opened: one at most."""
+    """A remote for branches, and a forge with at most one pull request."""
 
     def __init__(self, shop: Shop, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.state, self.breaks = place / "state", place / "breaks"
@@ -54,7 +54,7 @@ class Forge:
         shop.set("landingVia", "pr", agent="human")
 
     def merge(self, shop: Shop) -> None:
-        """Have it merged; who looks has that found out, beside."""
+        """Have the pull request merged, and wait until the program notices."""
         self.state.write_text("MERGED\n")
         for _ in range(300):
             if shop.cli.ok("get-landings", agent="lea")[-1]["state"] == "landed":
@@ -64,13 +64,13 @@ class Forge:
 
 @pytest.fixture
 def forge(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
-    """A forge, and bob's commit, of a task that he has."""
+    """A forge, and a commit of bob's for a task that he has claimed."""
     shop.begin("bob")
     return Forge(shop, tmp_path, monkeypatch)
 
 
 def outcome(shop: Shop) -> tuple[str, str | None]:
-    """What became of asking for a request: its state, and the address."""
+    """Return the state and the address of the last landing, once it was tried."""
     landing = shop.cli.ok("get-landings", agent="lea")[-1]
     if landing["state"] == "queued":
         landing = shop.cli.ok("wait", "--landing", "task-1", "--timeout", "60", agent="lea")["landing"]

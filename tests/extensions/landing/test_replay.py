@@ -1,4 +1,4 @@
-"""Pairs of features on one repository: each conflict is told to both agents, nothing else is, and no tip is red."""
+"""For pairs of features on one repository, each conflict is told to both agents, nothing else is, and no tip is red."""
 
 from __future__ import annotations
 

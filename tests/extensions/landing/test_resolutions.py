@@ -1,4 +1,6 @@
-"""A conflict that was resolved once is not met again, though the branch moved on and the agent rewrote its own."""
+"""A conflict that was resolved once does not come back, even if the branch moved on and the agent rewrote its
+commits.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ BOTH = LINES.replace("line 9\n", "line of both\n").replace("line 1\n", "line one
 
 @pytest.fixture
 def resolved(shop: Shop) -> Shop:
-    """bob's landing conflicted with what mia landed, and bob merged that; then mia landed something else."""
+    """A shop in which bob has merged a conflict with mia's landed work, after which mia landed something else."""
     shop.write(shop.main, "text", LINES)
     for key, agent in (("1", "mia"), ("2", "bob"), ("3", "mia")):
         shop.create("t")

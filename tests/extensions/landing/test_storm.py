@@ -1,4 +1,4 @@
-"""The branches of several agents land while agents and landers are killed."""
+"""Branches of several agents land while agents and landers are killed."""
 
 from pathlib import Path
 

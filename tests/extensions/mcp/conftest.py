@@ -1,4 +1,4 @@
-"""A team whose agents have the MCP server; tests may be asynchronous."""
+"""A team whose agents use the MCP server; tests may be asynchronous."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cli(tmp_path: Path) -> Cli:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an asynchronous test in a loop, with a limit of time."""
+    """Run an asynchronous test in an event loop, with a time limit."""
     if not iscoroutinefunction(pyfuncitem.obj):
         return None
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}

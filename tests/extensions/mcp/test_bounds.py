@@ -1,4 +1,4 @@
-"""Answers of tools are no longer than a model can bear; what is left out is told, and comes when it is asked for."""
+"""Answers of MCP tools are short enough for a model, and say what was left out and how to get it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GIST = {"id", "title", "status", "priority", "owner", "openBlockers"}
 
 
 async def use(client: Any, tool: str, **arguments: Any) -> tuple[int, dict[str, Any]]:
-    """How many bytes the answer has, and the answer."""
+    """The length of the tool's answer in bytes, and the answer."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result
     (part,) = result.content
@@ -72,7 +72,7 @@ async def test_only_mail_that_is_shown_is_read(cli: Cli) -> None:
 
 @pytest.mark.slow
 async def test_texts_and_recipients_have_one_name(cli: Cli) -> None:
-    """The names that they had at first are taken too."""
+    """All tools name texts and recipients alike, and accept the earlier names, too."""
     cli.ok("set", "broadcast", "agents", agent="lea")
     async with client_of(cli, "bob", "--tools", "all") as client:
         schemas = {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools}

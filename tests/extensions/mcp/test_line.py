@@ -1,4 +1,6 @@
-"""The MCP server on a bare line: garbage, floods, ends, and nothing but the protocol on standard output."""
+"""The MCP server over a bare pipe: garbage, many calls, the end of the input, and nothing but the protocol on
+standard output.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, NO_RESOURCE = -3
 
 @pytest.fixture
 def line(cli: Cli) -> Iterator[Line]:
-    """The server of bob, behind its handshake."""
+    """The MCP server of bob, after the handshake."""
     with Line(cli, "bob") as made:
         made.hello()
         yield made
@@ -103,7 +105,7 @@ def test_a_wait_for_anything_ends_with_what_concerns_it_in_words_of_tools(cli: C
 
 
 def test_it_ends_with_its_client(cli: Cli, line: Line) -> None:
-    """Also while calls wait, and when nobody reads what it says any more; what comes later is nobody's yet."""
+    """The server ends with its client, also while calls wait, and leaves later messages unread."""
     for _ in range(50):
         line.use("read_messages", wait=600)
     assert line.ask("list_agents")["self"] == "bob"
@@ -148,7 +150,7 @@ def test_too_many_calls_at_once_are_refused_and_the_others_go_on(cli: Cli, line:
 
 
 def test_agents_started_through_it_write_nothing_to_the_line_and_outlive_it(tmp_path: Path) -> None:
-    """They do not descend from it: OpenCode ends all that does, when it ends."""
+    """Agents started through the server are not its descendants, because OpenCode ends these with the server."""
     cli = team_of_agents(tmp_path, "bob")
     try:
         with Line(cli, "bob") as line:
@@ -182,7 +184,7 @@ def test_without_the_extra_it_says_what_to_install(cli: Cli, tmp_path: Path) -> 
 
 
 def test_more_calls_can_wait_than_files_can_be_open(cli: Cli) -> None:
-    """They share one look-out; where a call is refused for want of a file, the server goes on."""
+    """Waiting calls share one watch, and the server goes on when it runs out of file descriptors."""
     words = f"ulimit -n 40; exec {' '.join(COMMAND)} mcp"
     with Line(cli, "bob", command=["sh", "-c", words]) as line:
         line.hello()

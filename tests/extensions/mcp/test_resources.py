@@ -1,4 +1,4 @@
-"""Resources of the MCP server: read, and told of when they change."""
+"""Resources of the MCP server can be read, and their changes are notified."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_who_subscribed_to_nothing_is_not_woken_by_what_others_do(cli: Cli
 
 
 def watched(line: Line) -> int:
-    """How many directories the server is told of by the system."""
+    """The number of directories that the server watches with inotify."""
     found = 0
     for entry in Path(f"/proc/{line.process.pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # closed since

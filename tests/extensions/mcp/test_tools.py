@@ -1,4 +1,6 @@
-"""The MCP server, with the official client library over real pipes: tools, whom they are offered, what they answer."""
+"""The MCP server with the official client library over real pipes: the tools, whom they are offered, and their
+answers.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,13 @@ OF_LEADERS = {"create_task", "run_agent", "approve_plan", "request_shutdown"}
 
 
 def listed_bytes(tools: list[Any]) -> int:
-    """How long the list is on the wire."""
+    """The length of the list of tools as JSON."""
     return len(ListToolsResult(tools=tools).model_dump_json(by_alias=True, exclude_none=True))
 
 
 @pytest.mark.slow
 async def test_each_role_is_offered_what_it_may_use(cli: Cli) -> None:
-    """In few words: models read the list with every request, also that they may ask. It changes with the role."""
+    """The list of tools is short, as models read it with every request, and changes with the role of the agent."""
     cli.ok("set", "broadcast", "agents", agent="lea")
     cli.ok("set", "broadcast_sensitivity", "high", agent="lea")
     for agent, some, none in (("bob", OF_MEMBERS, OF_LEADERS), ("lea", OF_LEADERS, OF_MEMBERS)):
@@ -56,9 +58,7 @@ async def test_each_role_is_offered_what_it_may_use(cli: Cli) -> None:
 
 @pytest.mark.parametrize("era", EITHER)
 async def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cli: Cli, era: str) -> None:
-    """Each can be called from the start; a client that never reads the list again uses them by the one that it has.
-    Where questions are on, the tool for them is in the first list.
-    """
+    """Some clients never read the list again."""
     heard: list[Any] = []
     for agent in ("bob", "lea", "mia", ""):
         async with client_of(cli, agent, era=era, heard=heard) as client:
@@ -115,7 +115,7 @@ async def test_all_tools_are_all_that_programs_may_request(cli: Cli) -> None:
 
 
 async def test_without_an_identity_one_can_look_and_join(cli: Cli) -> None:
-    """And who joins is it from then on: other tools are offered, and the client is told."""
+    """Who joins through the server is that agent from then on: the tools change, and the client is notified."""
     heard: list[Any] = []
     async with client_of(cli, "", *_DAILY_LIST, heard=heard) as client:
         before = await names(client)
@@ -134,7 +134,7 @@ async def test_without_an_identity_one_can_look_and_join(cli: Cli) -> None:
 
 @pytest.mark.slow
 async def test_tools_are_called_as_in_opencode_teams(tmp_path: Path) -> None:
-    """By its names of tools and arguments; the team that was made or joined is that of the session, of several too."""
+    """A team that is created or joined becomes the session's team."""
     cli = Cli(tmp_path / "root", "lea", team="")
     cli.ok("spawn-team", "other", agent="eve")
     cli.ok("spawn-team", "another", agent="eve2")
@@ -195,7 +195,7 @@ UNDELIVERABLE: list[tuple[dict[str, Any], str]] = [
 
 
 async def test_refusals_name_tools_and_leave_the_server_running(cli: Cli) -> None:
-    """What is not delivered says why, and to whom it could be."""
+    """A message that is not delivered is answered with the reason and the possible recipients."""
     add_tasks(cli, "one", "two")
     async with client_of(cli, "bob") as client:
         for arguments, error in UNDELIVERABLE:
@@ -278,7 +278,7 @@ async def test_what_the_rules_say_to_ask_about_is_put_to_the_human(cli: Cli) -> 
 
 @pytest.mark.slow
 async def test_a_team_that_asks_for_tokens_gets_them(tmp_path: Path) -> None:
-    """From the environment, or the one that joining through the server gave."""
+    """The server uses the token of its environment, or the one that it got by joining."""
     cli = Cli(tmp_path / "root", team=ALPHA)
     token = cli.ok("spawn-team", ALPHA, "--secure", agent="lea")["token"]
     async with client_of(cli, "lea") as client:

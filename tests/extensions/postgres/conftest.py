@@ -1,4 +1,4 @@
-"""A store in PostgreSQL, and a wire to it that can be cut."""
+"""A store in PostgreSQL for the tests of this folder."""
 
 from __future__ import annotations
 

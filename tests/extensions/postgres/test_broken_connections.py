@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that break or lie behind a pooler: every change is made once."""
+"""Changes are made exactly once when a connection to PostgreSQL breaks, also through a pooler."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wire() -> Iterator[Wire]:
 
 
 def over(wire: Wire, store: PostgresStore, patience: float = 5.0) -> PostgresStore:
-    """The same store with a team, reached over the wire."""
+    """*store*, with a team, opened a second time through the *wire*."""
     make_team(store)
     name = schema_of(store.variables["TEAMS_STORE"])
     made = PostgresStore(
@@ -56,7 +56,7 @@ class TestBrokenConnections:
     @pytest.mark.parametrize("after", [False, True], ids=["before the server heard", "before the client heard"])
     @pytest.mark.parametrize("what", CHANGES)
     def test_a_change_is_made_once(self, what, after, wire, store):
-        """Cut while committing, the client finds out on another connection whether it did, and only then repeats."""
+        """A client that is cut off in a commit looks whether the change was made before it repeats it."""
         mine = over(wire, store)
         change, at = CHANGES[what]
         before = counts(store)
@@ -70,7 +70,7 @@ class TestBrokenConnections:
 
     @pytest.mark.parametrize("what", ["append", "replace"])
     def test_a_look_whose_answer_is_lost_is_no_sign_that_the_change_was_made(self, what, wire, store):
-        """The change never arrives; the answers to two looks whether it did are lost; then it is made."""
+        """If the answers to two such looks are lost, too, a change that never arrived is still made."""
         mine = over(wire, store)
         change, at = CHANGES[what]
         before = counts(store)
@@ -93,7 +93,7 @@ class TestBrokenConnections:
         assert texts(store, "bob") == ["hello"]
 
     def test_logins_whose_answer_is_lost_are_given_with_their_passwords(self, wire, store):
-        """They are shown this once."""
+        """The passwords are shown only once."""
         mine = over(wire, store)
         wire.cut(b"; COMMIT", after=True)
         assert list(mine.admit("alpha", {"bob": ""}, [])) == ["bob"]
@@ -101,7 +101,7 @@ class TestBrokenConnections:
 
     @pytest.mark.parametrize("after", [False, True])
     def test_what_can_not_be_found_out_is_unknown(self, after, wire, store):
-        """It was made or not; asking again, under the same uid, tells."""
+        """Repeating the command under the same uid makes the change once."""
         mine = over(wire, store, patience=0.3)
         wire.cut(b"; COMMIT", after, for_good=True)
         with pytest.raises(OutcomeUnknown) as unknown:
@@ -169,7 +169,7 @@ def revision(store: PostgresStore) -> str:
 
 
 def test_connections_are_given_back(address, tmp_path):
-    """What eight threads used is kept for the next, and closing ends it."""
+    """Connections that threads have used are reused by the next threads, and closing the store ends them."""
     place = f"{address}&application_name={schema_of(address)}"
     store = PostgresStore(place, str(tmp_path))
     sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid()"

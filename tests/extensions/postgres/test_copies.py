@@ -1,4 +1,4 @@
-"""`copy-team`: a whole team to another store and back, to the byte."""
+"""`copy-team` copies a whole team to another store and back, byte for byte."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOT_OF_THE_TEAM = ("tmp/", "logs/", "README", ".lock", "wakers/", ".seen")
 
 
 def worked(root: Path) -> Cli:
-    """A team in files in which much has happened."""
+    """A team in files in which tasks, messages, plans and roles were changed."""
     cli = make_team(root, "bob", "mia")
     add_tasks(cli, "one", "two \u0000 é\U0001f600", "three")
     cli.ok("claim-task", "1", agent="bob")
@@ -50,7 +50,7 @@ def worked(root: Path) -> Cli:
 
 
 def content(root: Path) -> dict[str, bytes]:
-    """The files that make up the team."""
+    """The team's files by relative path, with their bytes."""
     found = {}
     for directory, _, names in os.walk(root):
         for name in names:
@@ -117,6 +117,7 @@ def test_refused_copies_change_nothing(tmp_path: Path) -> None:
 
 
 def test_a_copy_that_was_killed_is_taken_up_again(tmp_path: Path) -> None:
+    """It is killed while it waits for the table of the history, which comes after the records."""
     cli, address = worked(tmp_path / "root"), new_address()
     for n in range(500):
         cli.store().journal(ALPHA, {"what": "said", "n": n})
@@ -136,7 +137,7 @@ def test_a_copy_that_was_killed_is_taken_up_again(tmp_path: Path) -> None:
 
 
 def test_a_copy_does_not_replace_what_was_done_since_the_team_was_opened_again(tmp_path: Path) -> None:
-    """Neither when it is open nor when it was closed: what was copied away is not what is there."""
+    """Whether the restored team is open or closed."""
     cli, address = worked(tmp_path / "root"), new_address()
     cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
     cli.ok("restore-team", ALPHA, agent="lea")
@@ -151,7 +152,7 @@ def test_a_copy_does_not_replace_what_was_done_since_the_team_was_opened_again(t
 
 
 class Interrupted(FileStore):
-    """A place to copy to, in which something happens in front of the first task that is put there."""
+    """A store in files that calls *meanwhile* before the first task is put into it."""
 
     def __init__(self, root: Path, meanwhile: Callable[[], object]) -> None:
         super().__init__(str(root))

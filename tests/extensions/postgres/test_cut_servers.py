@@ -1,5 +1,5 @@
-"""A PostgreSQL server that goes away right behind the first commit of every command that changes something, or half-way
-to its end: what was made is answered for, and what is owed for it is done by whoever comes next.
+"""A PostgreSQL server that disappears right after a command's first commit, or half-way to the command's end:
+the command answers for what it committed, and the next command does what is still owed for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CHANCE = re.compile(r"\d\d:\d\d:\d\d|/[^']*(?=/other\b)")
 
 
 class Office:
-    """A store in PostgreSQL with the team of a scene, and a wire to it."""
+    """A store in PostgreSQL with the team of a scene, and a second connection to it through a wire that can be cut."""
 
     def __init__(self, top: Path, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
         self.scene, self.root = scene, top / "root"
@@ -62,7 +62,7 @@ class Office:
         self.far = PostgresStore(f"{place}&schema={schema_of(self.address)}", str(self.root), patience=0.02)
 
     def play(self, store: Store) -> None:
-        """Carry out the command of the scene over that store."""
+        """Carry out the command of the scene on *store*."""
         found = parse(self.scene.typed(str(self.root.parent)))
         assert found, self.scene.words
         values = {name: value for name, value in found[1].items() if name not in GLOBAL}
@@ -71,7 +71,7 @@ class Office:
         found[0].answer(call, values)
 
     def settled(self) -> State:
-        """What there is once somebody came next."""
+        """The state after another member has run a command."""
         self.far.close()
         self.wire.close()
         if ALPHA in self.store.teams():
@@ -79,7 +79,7 @@ class Office:
         return self.state()
 
     def state(self) -> State:
-        """All that there is, without the times and places that are told in words."""
+        """All that is stored here and in the copy, without the times and paths that occur in texts."""
         copied = {
             f"copied {key}": value for key, value in of_store(FileStore(str(self.root.with_name("other")))).items()
         }

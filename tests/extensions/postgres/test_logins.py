@@ -1,4 +1,6 @@
-"""A `--secure` team in a database: the login of an agent is held to what is its own, whatever program uses it."""
+"""The login that an agent of a `--secure` team has in the database may change only what the agent may, even
+with psql.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +54,12 @@ class Office:
         return found
 
     def cli(self, name: str) -> Cli:
-        """The program as that agent runs it, with its own login."""
+        """The command line as the agent *name* runs it, with the agent's own login."""
         more = {"TEAMS_STORE": self.addresses[name], "TEAMS_TOKEN": self.tokens[name]}
         return Cli(self.owner.root, name, ALPHA, **more)
 
     def psql(self, name: str, sql: str) -> subprocess.CompletedProcess[str]:
-        """What psql answers to that agent's login."""
+        """What psql answers to *sql* under the login of the agent *name*."""
         said = urlsplit(self.addresses[name])
         words = ["psql", "-X", "-A", "-t", "-h", str(self.server.directory), "-U", unquote(said.username or "")]
         return subprocess.run(
@@ -115,7 +117,7 @@ TRICKS = [
 
 
 def test_a_table_of_ones_own_does_not_stand_in_for_the_logins(office: Office) -> None:
-    """Temporary tables come first, unless it is said that they come last."""
+    """A temporary table named `logins`, which PostgreSQL would find first, gives a login no rights."""
     fake = "CREATE TEMP TABLE logins (login text, team text, agent text, leads boolean)"
     row = "INSERT INTO pg_temp.logins VALUES (session_user, 'alpha', 'lea', true)"
     before = office.owner.ok("show-team", agent="lea"), office.owner.ok("show-task", "1")
@@ -184,14 +186,14 @@ SESSION = {
 
 
 def change(field: str, value: str, where: str) -> str:
-    """A statement that changes one field of a record."""
+    """A statement that changes one field of the records that match *where*."""
     new = f"jsonb_set(record, '{{{field}}}', '{value}')::text"
     return f"UPDATE teams.records SET body = {new} WHERE team = 'alpha' AND {where}"
 
 
 @pytest.fixture(scope="module")
 def settled(office: Office) -> Office:
-    """The team with a session, a finished task, plans, questions with answers, and a request to end."""
+    """The team with a session, a finished task, plans, a question with an answer, and a request to shut down."""
     eve = office.owner.ok("join-team", agent="eve")["token"]
     office.tokens["eve"] = eve
     office.addresses.update(office.lead("set-up-roles")["addresses"])

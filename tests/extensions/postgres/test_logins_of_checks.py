@@ -1,4 +1,4 @@
-"""What the login of an agent may write of checks, reviews, evidence and landings: nothing by which its work counts."""
+"""The login of an agent can't forge checks, reviews, evidence and landings that would make its work count as done."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 class Checked:
-    """The team, and the task *key* of it, which is worked on in *tree*."""
+    """The team, and its task *key*, which is worked on in the checkout *tree*."""
 
     def __init__(self, office: Office, tree: Path) -> None:
         self.office = office
@@ -28,13 +28,13 @@ class Checked:
         self.key = self.claimed("checked", "--check", "true", "--review-by", "mia")
 
     def claimed(self, title: str, *words: str) -> str:
-        """A new task in bob's hands."""
+        """The id of a new task that bob has claimed."""
         key = str(self.office.lead("create-task", title, *words)["id"])
         self.office.cli("bob").ok("claim-task", key)
         return key
 
     def forge(self, said: str) -> str:
-        """Why a landing is refused that bob's login asks for with psql."""
+        """The reason for which a landing is refused that bob requests with the statement *said* in psql."""
         asked = self.office.psql("bob", said).stdout.split()[0]
         landing = self.office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
         assert landing["state"] == "refused", landing
@@ -43,7 +43,7 @@ class Checked:
 
 @pytest.fixture(scope="module")
 def checked(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Checked:
-    """The team with a task that has a check and a review, in bob's hands, in a checkout on a branch of its own."""
+    """The team, a checkout on a branch, and a task of bob's with a check and a review."""
     tree = tmp_path_factory.mktemp("tree")
     for words in ("init -q -b main", COMMIT, "switch -q -c work", COMMIT):
         git(tree, *words.split())
@@ -172,7 +172,7 @@ def test_what_a_login_asks_for_lands_as_it_was_reviewed(checked: Checked, monkey
 
 
 def added(tree: Path, name: str) -> str:
-    """The commit that adds a file of that name there."""
+    """The commit that adds the file *name* in *tree*."""
     (tree / name).write_text(name)
     git(tree, "add", name)
     git(tree, "commit", "-q", "-m", name)
@@ -187,7 +187,7 @@ HANDED_IN = """UPDATE teams.records SET label = 'in_review', body =
 def test_what_a_login_hands_in_for_a_review_is_a_commit_or_nothing(
     checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    """Of a branch nobody knows what it will be; and as an option of git it would write over a file of who lands it."""
+    """A branch or an option of git does not land."""
     office, precious = checked.office, tmp_path / "precious"
     precious.write_text("mine")
     monkeypatch.chdir(checked.tree)

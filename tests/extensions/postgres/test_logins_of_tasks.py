@@ -1,4 +1,4 @@
-"""What the login of an agent may write of tasks and usage: nothing that is another's, or that all go on from."""
+"""The login of an agent can't change tasks and usage of other agents, nor write records that nobody can read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def working(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Office:
-    """The team with tasks that are had, finished, in review, kept, or wait; eve may review what she did herself."""
+    """The team with tasks that are claimed, finished, in review, assigned or blocked; eve has the role that
+    reviews her own task.
+    """
     office.lead("define-role", "critic", "--extends", "member")
     office.tokens["eve"] = office.owner.ok("join-team", "--role", "critic", agent="eve")["token"]
     office.addresses |= office.lead("set-up-roles")["addresses"]
@@ -33,7 +35,7 @@ def working(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Office:
 
 
 def had(office: Office, name: str, title: str, *more: str, done: list[str] | None = None) -> str:
-    """A task that the agent has, or has *done*."""
+    """The id of a new task that the agent *name* has claimed, or has completed with the options *done*."""
     key = str(office.lead("create-task", title, *more)["id"])
     office.cli(name).ok("claim-task", key)
     if done is not None:
@@ -42,7 +44,7 @@ def had(office: Office, name: str, title: str, *more: str, done: list[str] | Non
 
 
 def saying(title: str, expression: str, label: str = "label") -> str:
-    """A statement that makes the record of a task what the expression says."""
+    """A statement that replaces the record of the task *title* by *expression*."""
     return f"UPDATE teams.records SET body = ({expression})::text, label = {label} WHERE record->>'title' = '{title}'"
 
 
@@ -52,7 +54,9 @@ def claiming(title: str, claim: int) -> str:
 
 
 def given(title: str, owner: str, noted: str, reason: str = "handed over by bob") -> str:
-    """A statement that makes the task another's under its next claim, with a note of that in this name."""
+    """A statement that gives the task *title* to *owner* under its next claim, with a note of that by
+    *noted*.
+    """
     note = f"""jsonb_build_object('at', record->'updatedAt', 'by', '{noted}', 'what', 'claimed',
         'reason', '{reason}')"""
     more = f"""'owner', '{owner}', 'status', 'in_progress', 'claim', (record->>'claim')::int + 1, 'notes',
@@ -108,7 +112,7 @@ def test_no_login_has_what_is_anothers(working: Office) -> None:
 
 
 def test_no_login_makes_a_task_that_nobody_can_read(working: Office) -> None:
-    """A task that is free is anybody's to claim, and so to change."""
+    """Fields of a wrong type or a repeated key are refused, also in a free task, which every login may change."""
     for changed in UNREADABLE:
         done = working.psql("bob", change(*changed, "record->>'title' = 'free'"))
         assert "ERROR" in done.stderr, (changed, done)
@@ -185,7 +189,7 @@ OWN = "kind = 'usage' AND key = 'bob'"
 
 @pytest.fixture(scope="module")
 def counted(office: Office) -> Office:
-    """The team with what two agents took in a turn each."""
+    """The team in which two agents have the usage of one turn each."""
     for name in ("bob", "mia"):
         for kind, record in (("session", SESSION), ("usage", {"turns": [TURN]})):
             body = json.dumps({**record, "agent": name})

@@ -1,4 +1,4 @@
-"""A server that is killed while eight processes work: nothing that was acknowledged is lost, nothing is done twice."""
+"""A server that is killed while eight processes work loses nothing that was acknowledged, and does nothing twice."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ while True:
 
 @pytest.fixture
 def own() -> Iterator[Postgres]:
-    """A server to be killed, at its defaults."""
+    """A server with default settings that a test may kill."""
     server()  # skips where there is none
     made = Postgres()
     yield made
@@ -73,7 +73,7 @@ def own() -> Iterator[Postgres]:
 
 
 def test_a_server_killed_in_a_storm(own: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients that do not wait are told "busy" or "unknown" and ask again; those that do notice nothing."""
+    """Clients that do not wait may be told "busy" or "unknown"; others notice nothing."""
     monkeypatch.setenv("TEAMS_STORE", own.address())
     names = [f"a{n}" for n in range(PROCESSES)]
     cli = make_team(tmp_path / "root", *names)
@@ -104,7 +104,7 @@ def wait_until_completed(cli: Cli, count: int) -> None:
 
 
 def check(cli: Cli, said: list[list[str]]) -> None:
-    """What was acknowledged is there, once."""
+    """Everything that the processes reported is stored exactly once."""
     store = cli.store()
     found = {task.id: task for task in tasks.all_of(store, ALPHA, [])}
     claimed = [words[1] for words in said if words[0] == "claimed"]

@@ -1,6 +1,6 @@
-"""Writers that stand still between their look and their write while the team is closed or copied, and then go on.
+"""Writers that pause between reading and writing while the team is closed or copied.
 
-What comes too late is refused; who is about to change something is waited for.
+A write that comes after the closing is refused; closing waits for a write that has begun.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WRITERS: dict[str, tuple[Callable[[Store], Any], bytes]] = {
 
 
 def content(store: Store) -> list[tuple[str, str, bytes]]:
-    """What the team consists of, to the byte."""
+    """The bytes of all records of the team."""
     return [(kind.name, key, data) for kind in kinds.IN_A_TEAM for key, data in store.pack(ALPHA, kind)]
 
 

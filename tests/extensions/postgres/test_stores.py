@@ -1,4 +1,6 @@
-"""Where the teams are: said by a flag, the environment or the configuration, handed on to all that is started."""
+"""The store is chosen by a flag, the environment or the configuration, and handed on to all processes that are
+started.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ def test_without_the_client_it_says_what_to_install(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_password_is_in_no_answer_and_no_command_line(tmp_path: Path) -> None:
-    """It goes to keepers, wakers and clients through their environment."""
+    """Supervisors, wakers and clients get the password of the database only through their environment."""
     address = new_address().replace("teams@", "teams:s3cret@")
     cli = Cli(tmp_path / "root", "lea", ALPHA, TEAMS_STORE=address)
     try:
@@ -100,7 +102,7 @@ def test_the_api_and_its_events_work_on_a_database(tmp_path: Path) -> None:
 
 
 def processes(address: str) -> list[str]:
-    """The command lines of those that have the address in their environment."""
+    """The command lines of the processes that have *address* in their environment."""
     found = []
     for place in Path("/proc").iterdir():
         try:

@@ -1,4 +1,4 @@
-"""What only the PostgreSQL engine has: tables, addresses, people who look with SQL, settings of the server."""
+"""What only the PostgreSQL engine has: tables, addresses, changes made with SQL, settings of the server."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class TestTables:
 
 
 def test_a_search_in_many_messages_uses_the_index_of_words(store: PostgresStore, address: str) -> None:
-    """Also in those of which the server knows nothing yet, as after an import."""
+    """A search uses the index also right after an import, when the server has no statistics of the messages yet."""
     make_team(store)
     server().psql(f"""SET search_path TO "{schema_of(address)}";
         INSERT INTO messages (team, number, uid, recipients, body)
@@ -84,7 +84,7 @@ def test_a_search_in_many_messages_uses_the_index_of_words(store: PostgresStore,
 
 
 def make_tables(address: str, version: int) -> None:
-    """Make the tables as a program of that version did."""
+    """Make the tables as they were at that version of the schema."""
     name = schema_of(address)
     parts = [part for number, part in schema.parts().items() if number <= version]
     kept = ["CREATE TABLE format (version integer NOT NULL, store text NOT NULL)"]

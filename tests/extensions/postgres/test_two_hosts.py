@@ -1,4 +1,4 @@
-"""Agents of one team on two machines with a server between them: each its own processes, name, files and network."""
+"""Agents of one team on two machines with one server; each machine has its own processes, name, files and network."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def two(tmp_path: Path) -> Iterator[tuple[Machine, Machine, Postgres]]:
 
 
 def test_agents_are_reached_across_machines(two: tuple[Machine, Machine, Postgres], tmp_path: Path) -> None:
-    """Seen with their hosts, written to, interrupted and stopped from the other machine; resumed where they live."""
+    """An agent on another machine is listed with its host, can be interrupted, woken by a message and stopped."""
     alpha, beta, _ = two
     alpha.ok("spawn-team", ALPHA, agent="lea")
     prompt = f'echo "$(hostname) ${{TEAMS_RESUME:-first}}" >>{tmp_path}/turns; test -n "$TEAMS_RESUME" || sleep 1000'

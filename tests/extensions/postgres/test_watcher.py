@@ -1,4 +1,4 @@
-"""The watcher: one process a machine is told of changes for all who wait, and nobody depends on it."""
+"""The watcher, one process per machine, tells all waiting commands of changes; they also work without it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PATIENCE = 60
 
 
 class Machine:
-    """A root with a store, and the watcher that was started there."""
+    """A root with a store, and the watchers that were started there."""
 
     def __init__(self, address: str, root: Path) -> None:
         self.address, self.root = address, root
@@ -42,7 +42,7 @@ class Machine:
         self.watches: list[HostWatch] = []
 
     def begin(self) -> subprocess.Popen[bytes]:
-        """Start the watcher, and wait until it serves."""
+        """Start a watcher, and wait until it serves."""
         self.launch()
         until(self.socket().exists)
         return self.begun[-1]
@@ -67,7 +67,7 @@ class Machine:
         return watch
 
     def settled(self, topics: list[str] | None = None) -> HostWatch:
-        """A watch that is served, and was told of all that was before."""
+        """A watch that the watcher serves, and that has reported all earlier changes."""
         if not self.begun:
             self.begin()
         watch = self.watch(topics)
@@ -91,7 +91,7 @@ def settle(watch: HostWatch) -> None:
 
 
 def is_served(watch: HostWatch, store: PostgresStore) -> bool:
-    """Whether it takes no connection to be woken: after a while of rest the store has none."""
+    """Whether the watcher serves the watch, so that the store keeps no connection of its own for it."""
     return watch.fileno() is not None and not store.server._shared and type(watch._watch).__name__ == "AttachedWatch"
 
 
@@ -104,7 +104,7 @@ def machine(address: str, tmp_path: Path) -> Iterator[Machine]:
 
 
 def hangs_up(line: socket.socket, wish: bytes) -> bool:
-    """Whether the watcher ends the connection without an answer, whether it has read all of the wish or not."""
+    """Whether the watcher ends the connection *line* without an answer to *wish*."""
     try:
         line.sendall(wish)
         return line.recv(10) == b""

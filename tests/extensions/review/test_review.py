@@ -1,4 +1,4 @@
-"""What a review without a model finds: planted defects by kind, what it leaves alone, and what it does not write."""
+"""A review without a model finds every kind of planted defect, and nothing in sound code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FINDING = re.compile(r"(SERIOUS|WARNING|note) (\S+?)(?::(\d+))?: (.*) \[([\w-]+)
 
 
 class Reviewed:
-    """What the checks said of a change."""
+    """The findings of the checks in a change."""
 
     def __init__(self, said: dict[str, str]) -> None:
         self.said = said
@@ -30,12 +30,12 @@ class Reviewed:
         self.words = {(path, rule): (weight, what) for weight, path, _, what, rule in rows}
 
     def of(self, path: str) -> set[str]:
-        """The rules of the findings in that file."""
+        """The rules of the findings in the file."""
         return {rule for found, _, rule in self.rules if found == path}
 
 
 def review(repository: Path, work: Path, *checks: str, **variables: str) -> Reviewed:
-    """Run the checks as the tasks of the workflow do, one process each."""
+    """Run the checks as the tasks of the workflow do, in one process each."""
     work.mkdir(exist_ok=True)
     environ = {**os.environ, "TEAMS_WORK": str(work), **variables}
     said = {}
@@ -203,7 +203,7 @@ def test_what_is_accepted(tmp_path: Path) -> None:
 
 
 def test_the_tests_of_what_changed_are_run_on_a_copy(tmp_path: Path) -> None:
-    """What failed before is not held against the change; nothing is left in the checkout."""
+    """Only tests that the change broke are reported, and the checkout is left as it was."""
     test = (
         "import unittest\n\nfrom shop import stock\n\n\nclass Stock(unittest.TestCase):\n"
         "    def test_count(self):\n        open('trace', 'w').close()\n"

@@ -1,4 +1,4 @@
-"""Clients in detached terminals, where there is no tmux: looked at, typed to, left, and woken."""
+"""Clients in detached terminals without tmux: attaching, typing, detaching and waking."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    """A team, and a client; no program beside that is on PATH."""
+    """A team and a client, with no other program on PATH."""
     made = team_with_client(tmp_path)
     made.more = {"PATH": str(tmp_path / "bin"), "MY_OWN": "kept"}
     yield made
@@ -44,13 +44,13 @@ def of_office(cli: Cli) -> list[int]:
 
 
 def opened(cli: Cli, *words: str) -> str:
-    """Open a client detached; where one calls to see it."""
+    """Open a client detached, and return the path of the socket to which one attaches."""
     cli.ok("open", "claude", "--detach", "--agent-id", "ann", *words, agent="human")
     return bindings.terminal_file(str(cli.root), ALPHA, "ann", "tty")
 
 
 def attached(cli: Cli) -> Terminal:
-    """Somebody who looks at it, and was shown what was there before."""
+    """A terminal that is attached to the client and was shown its earlier output."""
     terminal = Terminal(cli, "attach", "ann")
     terminal.until("of ann kept")
     return terminal
@@ -130,13 +130,13 @@ def test_its_client_ends_with_it(cli: Cli) -> None:
 
 
 def is_first(pid: int) -> bool:
-    """Whether no process of ours started it."""
+    """Whether the parent of the process is no detached terminal."""
     parent = bindings.stat_of(pid)[1]
     return b'"socket"' not in Path(f"/proc/{parent}/cmdline").read_bytes()
 
 
 def look(cli: Cli) -> str:
-    """What one sees who attaches now."""
+    """What somebody sees who attaches now."""
     terminal = attached(cli)
     terminal.read(0.5)
     OPEN.remove(terminal.pid)

@@ -1,4 +1,4 @@
-"""What is kept of a detached terminal's output for who attaches later."""
+"""What a detached terminal keeps of its output for those who attach later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients that are opened: in windows of tmux, in the wrapper, in the place of an agent that `teams` keeps."""
+"""Clients that are opened in windows of tmux, in the wrapper, and in place of an agent that `teams` runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    """A team, and a client that says what it is told."""
+    """A team, and a client that repeats what it is told."""
     made = team_with_client(tmp_path)
     made.more = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "TMUX_TMPDIR": str(tmp_path), "MY_OWN": "kept"}
     yield made
@@ -57,7 +57,7 @@ def tmux(cli: Cli, *words: str) -> str:
 
 @pytest.mark.skipif(not TMUX, reason="there is no tmux on PATH")
 def test_a_detached_client_has_a_window_of_its_team(cli: Cli) -> None:
-    """Which closes with the team, if nobody looks at it."""
+    """Closing the team closes the window if nobody watches it."""
     for name in ("ann", "cyd"):
         assert cli.ok("open", "claude", "--detach", "--agent-id", name, agent="human")["agent"] == name
     assert tmux(cli, "list-windows", "-t", "=teams-alpha", "-F", "#{window_name}").split() == ["ann", "cyd"]
@@ -76,7 +76,7 @@ def test_a_detached_client_has_a_window_of_its_team(cli: Cli) -> None:
 
 
 def test_the_wrapper_types_its_line_once_for_an_idle_client(cli: Cli) -> None:
-    """Not while the client draws: one that starts says that it is idle before it takes keys. Nor beside a person."""
+    """Not while the client draws, nor into a line that a person has begun."""
     terminal = wrapped(cli)
     terminal.type("draw\r")
     terminal.until("said: draw")
@@ -100,7 +100,7 @@ def test_the_wrapper_types_its_line_once_for_an_idle_client(cli: Cli) -> None:
 
 
 def test_ctrl_z_stops_the_wrapper_too_and_both_go_on(cli: Cli) -> None:
-    """Under a shell with job control, as people have it."""
+    """The wrapper runs under a shell with job control, as people have it."""
     words = " ".join(["exec", *COMMAND, "open", "claude", "--wrap", "--agent-id", "ann"])
     pid, master = pty.fork()
     if pid == 0:
@@ -128,7 +128,7 @@ def test_ctrl_z_stops_the_wrapper_too_and_both_go_on(cli: Cli) -> None:
 
 
 def taken_over(cli: Cli) -> Terminal:
-    """An agent that took a turn, and in whose place a person sits now."""
+    """A person's terminal in place of an agent that took one turn."""
     assert cli("run-agent", "begin", "--agent-id", "ann", "--harness", "claude", agent="lea").status == 0
     terminal = Terminal(cli, "open", "claude", "--resume", "ann")
     terminal.until("of ann kept")
@@ -142,7 +142,7 @@ def session(cli: Cli) -> Session:
 
 
 def test_an_agent_is_taken_over_and_given_back(cli: Cli) -> None:
-    """It rests meanwhile, whatever comes for it, and goes on with that in the session that its person was in last."""
+    """It takes no turn meanwhile, and afterwards answers what came."""
     terminal = taken_over(cli)
     assert f"--resume {session(cli).session_id}" in terminal.text
     cli.ok("send-message", "ann", "one more thing", agent="lea")

@@ -1,4 +1,4 @@
-"""What the tests of the contract share: a team in the store, and several who begin at once."""
+"""Fixtures for the tests of the contract: a team in the store, and threads that begin at the same moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def team(store):
 
 
 def in_threads(count, job):
-    """What `job(0)`, `job(1)`, … returned or raised when all began at once."""
+    """Call `job(0)`, `job(1)`, … at the same moment; return what each returned or raised."""
     outcomes = [None] * count
     barrier = threading.Barrier(count)
 

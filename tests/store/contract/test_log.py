@@ -1,4 +1,4 @@
-"""What the contract promises of messages and of the history, on every engine."""
+"""What the contract promises about messages and the history, on every engine."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TestNews:
         assert news(store, "bob", 151) == (["three"], 2501)
 
     def test_none_is_missing_while_many_arrive(self, store):
-        """Whoever goes on behind the last number of the news before has every message once."""
+        """A reader that continues after the last number it saw gets every message once."""
         heard: list[str] = []
 
         def work(n: int) -> None:
@@ -74,7 +74,7 @@ def news(store, agent, after):
 
 
 class TestGlance:
-    """It may always say that it takes a closer look."""
+    """A glance may always answer that a closer look is needed."""
 
     def test_none_that_came_is_passed_over(self, store):
         assert store.glance("alpha", MESSAGE, "bob", 0) is store.glance("alpha", MESSAGE, "bob", 7) is None
@@ -182,7 +182,9 @@ class TestRead:
 
 
 def with_words(store, *words, kind=MESSAGE):
-    """The numbers of what has the words, the newest first; engines may give more, which is left out here."""
+    """Return the numbers of the messages that have the words, newest first. Engines may also yield others, which are
+    left out here.
+    """
     problems = []
     records = list(store.search("alpha", kind, [word.lower() for word in words], problems))
     numbers = [kind.number_in(record.id) for record in records]

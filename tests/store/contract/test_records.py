@@ -1,4 +1,4 @@
-"""What the contract promises of records, sentence by sentence, on every engine."""
+"""What the contract promises about records, on every engine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class TestCreate:
 
 
 class TestRefused:
-    """What could not be read again is refused by the name of its field; it changes nothing, and takes no number."""
+    """A record that could not be read back is refused with the name of its field. It changes nothing and takes no
+    number.
+    """
 
     @pytest.mark.parametrize(
         ("values", "problem"),
@@ -237,7 +239,7 @@ class TestReplaceAll:
 
 
 def test_each_change_is_counted_and_nothing_else(store):
-    """Whoever has to say what a failure left undone knows by it whether something was done before."""
+    """By this count a caller knows, after a failure, whether anything was changed before."""
     before = store.changed
     store.create("alpha", TASK, None, Task(title="t"))
     store.create("alpha", INBOX, "bob", Inbox(agent="bob"))
@@ -252,7 +254,7 @@ def test_each_change_is_counted_and_nothing_else(store):
 
 
 def test_nothing_that_is_done_to_a_value_reaches_the_store(store):
-    """What was handed in, what was read, and entries of the history."""
+    """The values that were written or read, and entries of the history, are copies."""
     task = Task(title="t", notes={"a": 1})
     store.create("alpha", TASK, None, task)
     task.notes["a"] = 2
@@ -278,7 +280,7 @@ def test_to_confirm_changes_nothing(store):
 
 
 def test_time_is_that_of_the_clock(store, clock):
-    """Aware and UTC; the steady clock has an epoch, which ends with the machine's."""
+    """The time is aware and UTC. The steady clock has an epoch, which ends when the machine restarts."""
     epoch, seconds = store.steady()
     clock.advance(3600)
     assert store.now() == clock.now() and store.now().utcoffset() == timedelta(0)

@@ -1,4 +1,4 @@
-"""The loop that all changes go through, on every engine."""
+"""The loop through which all changes go, on every engine."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TestUpdate:
         assert titles(store) == {"task-1": "t"}
 
     def test_one_turn_may_take_longer_than_that(self, store):
-        """As on a slow machine, where nothing was lost by trying once more."""
+        """A slow change that lost a race is tried again, even after *patience* is over."""
         store.create("alpha", TASK, None, Task(title="t"))
         seen = []
 

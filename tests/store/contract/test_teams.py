@@ -1,4 +1,4 @@
-"""What the contract promises of whole teams: made, closed, packed, dropped; on every engine."""
+"""What the contract promises about whole teams, on every engine: creating, closing, packing and dropping them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def revision_of(store):
 
 
 class TestClosedTeams:
-    """What the record of the team says is looked at with the change itself, not before it."""
+    """Whether the team is closed is checked together with the change, not before it."""
 
     CHANGES = (
         lambda store: store.create("alpha", TASK, None, Task(title="late")),
@@ -109,7 +109,7 @@ class TestClosedTeams:
         assert store.get("alpha", TASK, "task-1")[0].status == "completed"
 
     def test_a_change_between_the_look_and_the_write_is_not_missed(self, store):
-        """`update` looks, then another closes the team, then it writes."""
+        """`update` reads, then another process closes the team, then `update` writes."""
 
         def change(task: Task) -> Task:
             close_team(store)
@@ -121,7 +121,7 @@ class TestClosedTeams:
 
 
 class TestPack:
-    """What `pack` gives, `put` into an empty team makes the same, numbers included."""
+    """`put` into an empty team makes what `pack` returned, including the numbers."""
 
     KINDS = (TASK, INBOX, MESSAGE)
 
@@ -165,7 +165,9 @@ class TestPack:
 
 
 def test_a_closed_team_is_dropped_with_all_it_has(store):
-    """What is not closed, or was changed meanwhile, stays; the name is free then, and numbers begin anew."""
+    """A team that is open, or was changed meanwhile, stays. After the drop, the name is free and numbers begin
+    again.
+    """
     make_team(store, "beta")
     task, revision = store.create("alpha", TASK, None, Task(title="t"))
     opened = store.get("alpha", TEAM, "alpha")[1]

@@ -1,4 +1,4 @@
-"""What the contract promises to who waits for changes, on every engine."""
+"""What the contract promises to processes that wait for changes, on every engine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.store.kinds import INBOX, TASK, TEAM, Inbox, Task, broadcast, close_t
 
 
 def settle(watch):
-    """Use up what the making of the watch and earlier changes still announce."""
+    """Use up what the watch still announces: its own creation and earlier changes."""
     while watch.wait(0.02):
         pass
 
 
 @pytest.fixture
 def watching(store):
-    """Make a watch of the team that tells of nothing before, and is closed at the end."""
+    """Return a watch of the team that announces nothing from before. It is closed at the end."""
     made = []
 
     def watch(topics=None):
@@ -45,7 +45,7 @@ CHANGES = {
 
 
 def woken_by(change, watch, store):
-    """Whether a change that is made while somebody waits wakes; it may wake before it is over, so it is joined."""
+    """Whether a change wakes a waiting thread. It may wake it before the change returns, so the change is joined."""
     changing = threading.Timer(0.05, change, [store])
     changing.start()
     woken = watch.wait(60)
@@ -55,7 +55,7 @@ def woken_by(change, watch, store):
 
 class TestWatch:
     def test_every_change_wakes_who_waits_for_anything(self, store, watching):
-        """Also the second in a directory that is watched already, and one in a directory that is new."""
+        """This includes a second change in a watched directory, and a change in a new directory."""
         watch = watching()
         for change in ("task", "inbox", "team", "message", "message", "message", "history"):
             assert woken_by(CHANGES[change], watch, store), change
@@ -77,7 +77,7 @@ class TestWatch:
         ],
     )
     def test_a_change_on_a_topic_wakes_who_asked_for_it(self, store, watching, topics, change):
-        """Also what goes into a directory that is not there yet."""
+        """This includes a change in a directory that did not exist before."""
         watch = watching(topics)
         assert woken_by(CHANGES[change], watch, store)
         assert concerns(topics, watch.heard)

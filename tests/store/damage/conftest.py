@@ -1,4 +1,4 @@
-"""A store of files, to be damaged, and the ways to damage it."""
+"""A store of files to be damaged, and ways to damage it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLACES = {
 
 @pytest.fixture(autouse=True)
 def no_hanging():
-    """A pipe or a device in a record's place must not stop the program."""
+    """Fail a test that is stopped by a pipe or a device in place of a record."""
     before = signal.signal(signal.SIGALRM, _hangs)
     signal.alarm(120)
     with cheap_fsync():
@@ -84,7 +84,7 @@ def as_socket(path):
 
 
 def all_of(store, kind):
-    """All records of the kind, and the problems beside them."""
+    """Return all records of the kind, and the problems with others."""
     problems = []
     if kind is MESSAGE:
         return store.read("alpha", MESSAGE, None, 0, problems), problems
@@ -96,5 +96,5 @@ def all_of(store, kind):
 
 
 def edit(path, **values):
-    """Change fields of a file as a person with an editor would."""
+    """Change fields of a file, as a person with an editor would."""
     path.write_text(json.dumps({**json.loads(path.read_bytes()), **values}, indent=2) + "\n")

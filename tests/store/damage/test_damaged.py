@@ -1,4 +1,4 @@
-"""Files that are damaged: named, left alone, and hiding nothing of the others."""
+"""Damaged files are named and left alone, and hide nothing of the other files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.store.trees import snapshot
 
 
 def own(body: str) -> bytes:
-    """A file that ends as the program's own do, with a checksum that fits."""
+    """Return a file as the program writes it, with a correct checksum."""
     text = body.encode()
     return b'%s,\n  "checksum": "%08x"\n}\n' % (text, crc32(text))
 
@@ -83,7 +83,7 @@ def test_a_damaged_file_is_named_and_left_alone(store, root, damage, place):
 
 @pytest.mark.parametrize("damage", SOME)
 def test_what_is_damaged_is_not_written_over(store, root, damage):
-    """Neither by an earlier revision, nor by a team of that name, nor by a message with that uid."""
+    """Neither an update, nor a new team of that name, nor a message with that uid writes over it."""
     task, revision = store.get("alpha", TASK, "task-2")
     for name in (PLACES["task"][2], PLACES["message"][2], "teams/alpha/team.json"):
         DAMAGES[damage](root / name)

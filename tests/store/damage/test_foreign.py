@@ -1,4 +1,4 @@
-"""Files edited by hand or put there by others: taken as they are, or named and left alone."""
+"""Files that were edited by hand or put there by others are read, or named and left alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 class TestEditedByHand:
-    """A person's edit counts, if it is of the right form."""
+    """A person's edit counts if it has the right form."""
 
     def test_another_value_or_layout(self, store, root):
         path = root / "tasks/alpha/task-2.json"
@@ -47,7 +47,7 @@ class TestEditedByHand:
 
 
 class TestForeignFiles:
-    """What lies around in the directories breaks nothing and is told of where it pretends to be a record."""
+    """Other files in the directories break nothing. Those that look like records are reported."""
 
     def test_beside_tasks_and_messages(self, store, root):
         names = ["task-0", "task-02", "task-²", "TASK-2", "task-2 (copy)", "x", ""]
@@ -84,7 +84,7 @@ class TestForeignFiles:
             store.get("gamma", TEAM, "gamma")
 
     def test_a_message_to_another_than_its_file_says(self, store, root):
-        """Else one agent could be shown what was sent to another."""
+        """Otherwise one agent could be shown what was sent to another."""
         path = root / PLACES["message"][2]
         path.rename(path.with_name("2.cid.u-cid.json"))
         messages, problems = all_of(store, MESSAGE)
@@ -104,7 +104,7 @@ class TestForeignFiles:
         ],
     )
     def test_after_the_highest_number_there_is_no_other(self, store, root, name, change):
-        """Refused, rather than acknowledged under a number that no reader looks at."""
+        """The message is refused, because no reader would look at a higher number."""
         (root / name).write_bytes(b"rubbish")
         before = snapshot(root)
         with pytest.raises(StorageFailed, match="1000000000000"):
@@ -113,7 +113,7 @@ class TestForeignFiles:
 
 
 class TestHistory:
-    """The history is derived: a damaged one loses lines, never the command."""
+    """A damaged history loses lines, but never makes a command fail."""
 
     def test_a_damaged_line_is_passed_over(self, store, root):
         damaged = (b"{", b"[]", b"7", b"\xff", b"[" * 200_000, b"9" * 100_000, b"x" * (3 << 20), b"", bytes(100))
@@ -147,7 +147,7 @@ class TestHistory:
 
 
 class TestRoot:
-    """What others could have put there is not believed."""
+    """Files that others could have planted in the root are not believed."""
 
     @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o720, 0o700, 0o755, 0o750])
     def test_that_others_may_write_to_is_refused_with_the_remedy(self, root, mode):

@@ -1,4 +1,4 @@
-"""Names that are hostile make nothing and find nothing: the engine makes paths of them, so it checks them itself."""
+"""Hostile names make nothing and find nothing. The engine checks them itself, because it makes paths of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""How long a person waits for the board of a large team: `python -m tests.extensions.http.board.clock [ROUNDS]`.
+"""How long a person waits for the board of a large team: `python -m tests.extensions.http.board.clock
+[ROUNDS]`.
 
-For a quiet machine. Needs what the tests of the board need. Prints a table; a busy machine shows what it has left.
+Prints a table. Run it on a quiet machine; it needs the browser that the tests of the board need.
 """
 
 from __future__ import annotations
@@ -68,14 +69,14 @@ def _show(what: str, seconds: list[float], limit: float) -> None:
 
 
 def _opened(browser: Chrome, server: Server) -> float:
-    """From going there to the first cards."""
+    """Seconds from opening the address to the first cards."""
     page = Page(browser)
     page.open(server.url, server.token)
     return float(page.until(lambda: browser.execute_script("return window.__first"), "cards")) / 1000
 
 
 def _changed(cli: Cli, browser: Chrome, number: int) -> float:
-    """From when a command began to make a task to where its card stands on the board."""
+    """Seconds from the start of a command that creates a task until its card is on the board."""
     title = f"The newest of all, {number}"
     browser.execute_script(_SHOWN, title)
     made = cli.ok("create-task", title, "--priority", "high", agent="lea")["createdAt"]

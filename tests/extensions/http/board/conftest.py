@@ -1,4 +1,4 @@
-"""A browser for all tests of the board, and for each a team, its server and a page of it.
+"""A browser for all tests of the board, and for each test a team, its server and a page.
 
 Needs the extra `browser`, and `eval "$(tests/extensions/http/board/install.sh)"`.
 """
@@ -37,7 +37,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
-    """A team of the leader lea and the members bob, mia and zoe; afterwards nothing of it runs."""
+    """A team with the leader lea and the members bob, mia and zoe; all its processes are ended after the test."""
     made = team_of_agents(tmp_path, "bob", "mia", "zoe")
     yield made
     end_all(made.root)
@@ -45,7 +45,7 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
 
 @pytest.fixture
 def page(browser: Chrome, server: Server) -> Iterator[Page]:
-    """The board, opened by the address that `teams serve` prints; the browser has nothing to complain of."""
+    """The board, opened at the address that `teams serve` prints; the browser must not report an error."""
     from tests.extensions.http.board.page import Page
 
     made = Page(browser)

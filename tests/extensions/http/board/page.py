@@ -1,4 +1,4 @@
-"""The board in a real browser, looked at and used as a person does."""
+"""The board in a real browser, used as a person uses it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FLAGS = [
 
 
 def open_browser(home: Path) -> webdriver.Chrome:
-    """A browser with a profile of its own, which connects to nothing but what it is told to."""
+    """A browser with its own profile, which makes no connections in the background."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for flag in [*_FLAGS, f"--user-data-dir={home}/profile"]:
@@ -55,7 +55,7 @@ _LISTEN = """
 
 
 class Page:
-    """The board. What is looked for is waited for."""
+    """The board in a browser; its methods wait for what they look for."""
 
     def __init__(self, browser: webdriver.Chrome) -> None:
         self.browser = browser
@@ -63,7 +63,7 @@ class Page:
     def open(
         self, url: str, token: str = "", query: str = "", width: int = 1440, height: int = 900, live: bool = True
     ) -> None:
-        """Open the board as if for the first time, in a window of that size; it is to be *live*."""
+        """Open the board without any stored data in a window of that size; if *live*, wait for its connection."""
         self.browser.get("about:blank")
         self.browser.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": url, "storageTypes": "all"})
         self.resize(width, height)
@@ -78,12 +78,12 @@ class Page:
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
     def emulate(self, **features: str) -> None:
-        """Have the person's preferences be these: `prefers_color_scheme="dark"`."""
+        """Set the person's preferences, such as `prefers_color_scheme="dark"`."""
         said = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": said})
 
     def until(self, ready: Callable[[], Any], what: str = "") -> Any:
-        """Wait until *ready* gives something; the page may be changing meanwhile."""
+        """Wait until *ready* returns something, while the page may be changing."""
 
         def look() -> Any:
             try:
@@ -98,12 +98,12 @@ class Page:
             raise
 
     def all(self, css: str, containing: str = "") -> list[WebElement]:
-        """The elements there are now."""
+        """The elements that match now."""
         found = self.browser.find_elements(By.CSS_SELECTOR, css)
         return [element for element in found if containing in element.text] if containing else found
 
     def one(self, css: str, containing: str = "") -> WebElement:
-        """The first such element that can be seen, once there is one."""
+        """The first visible element that matches, once there is one."""
         found: WebElement = self.until(
             lambda: next((e for e in self.all(css, containing) if e.is_displayed()), None), f"{css} {containing}"
         )
@@ -114,16 +114,16 @@ class Page:
         self.until(lambda: not self.all(css, containing), f"no {css} {containing}")
 
     def text(self, css: str) -> str:
-        """What the person reads there; nothing while there is no such element."""
+        """The text of the first element that matches; empty if none does."""
         found = self.all(css)
         return found[0].text if found else ""
 
     def reads(self, css: str, text: str) -> None:
-        """Wait until that is read there."""
+        """Wait until the element contains *text*."""
         self.until(lambda: text in self.text(css), f"{text!r} in {css}")
 
     def click(self, css: str, containing: str = "") -> None:
-        """Click it, once nothing is in the way; again where it moved under the pointer, as what is live does."""
+        """Click the element once nothing covers it, and again if it moved away from the pointer."""
 
         def clicked() -> bool:
             try:
@@ -156,7 +156,7 @@ class Page:
         self.click(f"{css} option[value='{value}']")
 
     def keys(self, *keys: str) -> None:
-        """Press keys, one after the other, wherever the focus is."""
+        """Press keys one after the other, in the element that has the focus."""
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def chord(self, held: str, key: str) -> None:
@@ -164,7 +164,7 @@ class Page:
         ActionChains(self.browser).key_down(held).send_keys(key).key_up(held).perform()
 
     def drag(self, source: str, target: str, release: bool = True) -> None:
-        """Drag by the pointer, in steps, as a hand does."""
+        """Drag with the pointer in steps, as a hand does."""
         chain = ActionChains(self.browser).click_and_hold(self.one(source)).move_by_offset(8, 8)
         chain.move_to_element(self.one(target)).move_by_offset(3, 3)
         (chain.release() if release else chain).perform()
@@ -177,7 +177,7 @@ class Page:
         return self.browser.execute_script(script, *arguments)
 
     def focused(self) -> str:
-        """What has the focus, as a selector tells it apart."""
+        """The element that has the focus: its task, tag, id and classes."""
         found = self.run(
             "const e = document.activeElement, task = e.closest('[data-task]')?.dataset.task ?? '';"
             "return e === document.body ? 'body' : `${task} ${e.tagName.toLowerCase()}#${e.id}.${e.className}`"
@@ -190,17 +190,17 @@ class Page:
         return list(self.run("return [...document.querySelectorAll(arguments[0])].map(e => e.dataset.task)", column))
 
     def picture(self, name: str) -> None:
-        """Keep what is seen for a person to look at."""
+        """Save a screenshot."""
         PICTURES.mkdir(parents=True, exist_ok=True)
         self.browser.save_screenshot(str(PICTURES / f"{name}.png"))
 
     def complaints(self) -> list[str]:
-        """What the browser complained of, but for requests that were refused, or to a server that is not there."""
+        """The errors that the browser logged, except for refused requests and unreachable servers."""
         said = [entry["message"] for entry in self.browser.get_log("browser")]
         return [line for line in said if "Failed to load resource" not in line and "net::ERR_" not in line]
 
     def barriers(self) -> list[str]:
-        """What axe finds serious or worse on the page as it is."""
+        """The serious and critical findings of axe on the page."""
         if not self.run("return 'axe' in window"):
             self.run(Path(AXE).read_text())
         found = self.browser.execute_async_script(

@@ -1,4 +1,4 @@
-"""Who may see the board and act there: tokens, private servers, other teams."""
+"""Access to the board: tokens, private servers, other teams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The board for everybody: on small and dark screens, by keyboard alone, with a screen reader."""
+"""The board on small and dark screens, by keyboard alone, and as checked by axe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 
 def crowded(cli: Cli, page: Page, place: Path) -> None:
-    """A team in which something of everything is seen."""
+    """Fill every part of the board."""
     proven(cli, place)
     landed(cli)
     spent(cli)
@@ -71,7 +71,7 @@ def test_nobody_is_kept_out(
 
 
 def test_the_keyboard_gets_everywhere_and_away_again(cli: Cli, page: Page, tmp_path: Path) -> None:
-    """Tab goes once through the page, each stop is seen, and none is a trap."""
+    """The Tab key goes once through the page; each stop is visible, and none keeps the focus."""
     crowded(cli, page, tmp_path)
     seen = []
     page.keys(Keys.TAB)

@@ -1,4 +1,4 @@
-"""The board, in a real browser on a real server: what the person sees, does, and is spared."""
+"""What a person sees and does on the board, in a real browser with a real server."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_what_agents_write_is_text_and_never_runs(cli: Cli, page: Page) -> None:
 
 
 def test_messages_are_written_answered_and_followed_in_threads(cli: Cli, page: Page) -> None:
-    """A reply goes to who it answers alone, and to everybody only what is chosen to, each time."""
+    """A reply goes only to the author of the message, and a broadcast must be chosen anew each time."""
     page.type("#composer textarea", "Which engine do you use?")
     page.click("#composer [type=submit]")
     assert page.run("return document.querySelector('#composer select').validity.valueMissing") is True

@@ -1,4 +1,4 @@
-"""The board shows the course of the work: what is stuck and why, what waits for the person, and a way back."""
+"""The board shows how the work goes: what is stuck and why, what waits for the person, and how to undo a change."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 
 def stuck(cli: Cli) -> None:
-    """One task is done, one in work, one failed and holds up two."""
+    """Create five tasks: one is completed, one is in progress, and one has failed and blocks two more."""
     add_tasks(cli, "Lay the ground", "Build the wall", "Order the bricks")
     add_tasks(cli, "Paint the wall", blocked_by=["task-3"])
     add_tasks(cli, "Hang the pictures", blocked_by=["task-4"])
@@ -43,7 +43,7 @@ def test_the_line_on_top_tells_the_course_and_each_part_of_it_filters(cli: Cli, 
 
 
 def test_what_failed_says_why_and_is_opened_again(cli: Cli, page: Page) -> None:
-    """Or no longer blocks another, which is taken back."""
+    """The person can open a failed task again, or remove it as a blocker and undo that."""
     stuck(cli)
     page.reads("#card-task-3 .reason", "The shop\nis closed")
     page.reads("#card-task-3 .holds", "blocks 2 tasks")
@@ -194,7 +194,7 @@ def test_finished_runs_are_apart_from_what_is_alive(cli: Cli, page: Page) -> Non
 
 
 def test_the_person_sees_how_far_a_message_got(cli: Cli, page: Page) -> None:
-    """That it waits, was read, is overdue, and at last is handled."""
+    """A message is shown as not read yet, as read but overdue, and at last as handled."""
     cli.ok("set", "ack_timeout", "1", agent="human")
     cli.ok("send-message", "bob", "Sign this", "--ack-required", agent="human")
     page.reads("#msg-1 .reach", "not read yet")

@@ -1,4 +1,4 @@
-"""What being done rests on, on the board: checks, reviews, landings, and what it took in tokens."""
+"""Checks, reviews, landings and used tokens on the board."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ pytestmark = pytest.mark.browser
 
 
 def proven(cli: Cli, place: Path) -> None:
-    """One task passed its check and waits for the person, one failed it, one waits for mia, one is to be reviewed."""
+    """Create four tasks: two passed their checks and wait for reviews, by the person and by mia; one failed its
+    check; one is not done yet.
+    """
     for number, who in enumerate(("human", "mia", "mia", "human"), 1):
         check = "echo counted 3 of 4; test ! -e broken"
         cli.ok(
@@ -34,7 +36,7 @@ def proven(cli: Cli, place: Path) -> None:
 
 
 def landed(cli: Cli) -> None:
-    """A landing of every state."""
+    """Store a landing of every state."""
     store = cli.store()
     now = teams.now(store)
     red = {"command": "pytest -q", "status": 1, "output": "2 failed, 7 passed", "by": "bob", "at": now}
@@ -55,7 +57,7 @@ def landed(cli: Cli) -> None:
 
 
 def spent(cli: Cli) -> None:
-    """Two agents took tokens, of one is not known how many; nine tenths of the budget."""
+    """Store the usage of two agents, one of which reported no tokens; it takes nine tenths of the budget."""
     store = cli.store()
     now = teams.now(store)
     counted = TurnUsage(

@@ -1,4 +1,6 @@
-"""The tasks as a graph, over time, and as what happened: live, by keyboard, as tables, at every size."""
+"""The tasks as a graph, as a timeline and as a list of activities: updated live, usable by keyboard, readable
+as tables.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ pytestmark = pytest.mark.browser
 
 
 def drawn(page: Page) -> dict[str, str]:
-    """Each box of the graph with what it looks like."""
+    """The classes of each box of the graph, by task."""
     found = page.run(
         "return [...document.querySelectorAll('.node')].map(e => [e.dataset.task, e.getAttribute('class')])"
     )
