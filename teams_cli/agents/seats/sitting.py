@@ -23,7 +23,7 @@ from teams_cli.store.contract import Store
 from teams_cli.store.files import disk
 from teams_cli.store.retrying import update, upsert
 from teams_cli.teams import history, presence, teams
-from teams_cli.teams.permission import Caller
+from teams_cli.teams.permission import Caller, verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,19 +63,20 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
         return None
     if caller and not caller.token:
         caller.token = str(secrets_of(store, team, caller.name).get("token") or "")
-    member, new_token = joining.join(store, team, caller)
-    binding = Binding(team, member.agent_id, new_token or (caller.token if caller else ""))
-    _write_secrets(store, binding, arrival)
-    _register(store, team, binding.agent, arrival)
-    bindings.bind(store.root, binding, arrival.pid, arrival.thread)
-    return binding
-
-
-def _write_secrets(store: Store, binding: Binding, arrival: Arrival) -> None:
-    path = bindings.terminal_file(store.root, binding.team, binding.agent, "json")
+    team_record = teams.get(store, team)
+    if caller and team_record.member(caller.name):  # a leader, too, which may not join
+        verify(team_record, caller)
+        binding = Binding(team, caller.name, caller.token)
+    else:
+        member, new_token = joining.join(store, team, caller)
+        binding = Binding(team, member.agent_id, new_token or (caller.token if caller else ""))
+    path = bindings.terminal_file(store.root, team, binding.agent, "json")
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     secrets = json.dumps({**arrival.secrets, "client": arrival.client, "token": binding.token})
     disk.commit(disk.write_temp(os.path.dirname(path), secrets.encode()), path)
+    _register(store, team, binding.agent, arrival)
+    bindings.bind(store.root, binding, arrival.pid, arrival.thread)
+    return binding
 
 
 def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | None:
@@ -89,10 +90,13 @@ def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | Non
     if not arrival.session_id:
         return None
     for terminal in terminals.all_of(store, team, []):
-        if (terminal.client, terminal.session_id) == (arrival.client, arrival.session_id):
-            is_free = terminal.state == GONE or terminal.has_ended or terminal.pid == arrival.pid
-            member = teams.get(store, team).find(terminal.agent)
-            return Caller(terminal.agent) if is_free and member and not member.stopped_by else None
+        if (terminal.client, terminal.session_id) != (arrival.client, arrival.session_id):
+            continue
+        is_open_elsewhere = not (terminal.state == GONE or terminal.has_ended or terminal.pid == arrival.pid)
+        member = teams.get(store, team).find(terminal.agent)
+        if is_open_elsewhere or member is None or member.stopped_by:
+            return None
+        return Caller(terminal.agent)
     return None
 
 
@@ -107,9 +111,9 @@ def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
     if session.ended and not session.taken_by and session.outcome != "stopped" and session.host in ("", store.host):
         try:
             session = hold(store, team, name, HUMAN, pid, session.state == "paused")
-        except errors.WrongState:
+        except errors.WrongState:  # its keeper continued meanwhile
             return False
-    return session.ended
+    return session.ended  # else a keeper runs the agent's client
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
@@ -142,7 +146,7 @@ def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
     before, terminal = upsert(store, team, TERMINAL, name, draft, change)
     note_session(store, team, terminal)
     presence.register_process(store, team, name, arrival.pid, arrival.state in terminals.IN_TURN)
-    if before is draft or before.pid != arrival.pid:
+    if before is draft or before.pid != arrival.pid:  # the first client of the agent, or another one
         history.note(store, team, name, "terminal joined", client=arrival.client)
 
 
@@ -324,18 +328,17 @@ def has_person_left(store: Store, team: str, session: Session) -> bool:
 def give_back(store: Store, team: str, session: Session) -> Session:
     """Have the agent continue by itself with its next mail, in the session that the person in its place used last."""
     terminal = terminals.find(store, team, session.agent)
-    new_id = ""
+    persons_id = ""
     if terminal and terminal.client == session.harness and terminal.joined_at >= (session.ended_at or ""):
-        new_id = terminal.session_id or ""  # the person used this terminal after the agent's last turn
-    if not sessions.is_session_id(new_id):
-        new_id = ""
+        persons_id = terminal.session_id or ""  # the person used this terminal after the agent's last turn
+    session_id_after = persons_id if sessions.is_session_id(persons_id) else ""
 
     def change(current: Session) -> Session:
         if current.taken_by != session.taken_by or current.keeper_pid != session.keeper_pid:
             return current
         is_paused_by_hold = current.state == "paused" and current.pause_asked == _pause_reason(current.taken_by or "")
         freed = unpaused(current) if is_paused_by_hold else current
-        return freed.having(taken_by=None, session_id=new_id or current.session_id)
+        return freed.having(taken_by=None, session_id=session_id_after or current.session_id)
 
     before, after = update(store, team, SESSION.also_closed, session.agent, change)
     if before is not after:
