@@ -34,7 +34,12 @@ class Closed:
 
 
 def close_with_clients(
-    store: Store, team_name: str, caller: Caller | None, force: bool, environ: Mapping[str, str]
+    store: Store,
+    team_name: str,
+    caller: Caller | None,
+    force: bool,
+    environ: Mapping[str, str],
+    refuses_landings: bool = True,
 ) -> Closed:
     """Close the team. A closed team can be read, but not changed until it is restored.
 
@@ -47,7 +52,7 @@ def close_with_clients(
         unattended = sitting.unattended_agents(store, team_name, environ)
     except errors.TeamsError:  # only for the report, so the team is closed all the same
         unattended = []
-    team = close(store, team_name, caller, force)
+    team = close(store, team_name, caller, force, refuses_landings)
     try:
         still_open = sitting.end_all_unattended(store, team_name, environ)
     except (errors.TeamsError, OSError):  # the team is closed; the waker of this machine will end the clients
@@ -55,7 +60,9 @@ def close_with_clients(
     return Closed(team, [agent for agent in unattended if agent not in still_open], still_open)
 
 
-def close(store: Store, team_name: str, caller: Caller | None, force: bool = False) -> Team:
+def close(
+    store: Store, team_name: str, caller: Caller | None, force: bool = False, refuses_landings: bool = True
+) -> Team:
     """Close the team, and refuse its landings. If *refuses_landings* is False, they wait until the team is restored.
     The clients of its agents are left as they are. If the team is at work, only *force* closes it.
 
@@ -72,9 +79,9 @@ def close(store: Store, team_name: str, caller: Caller | None, force: bool = Fal
     before, team = update(store, team_name, TEAM, team_name, change)
     if before is not team:
         history.note(store, team_name, access.name, "team closed")
-    with suppress(errors.TeamsError):  # if this fails, the lander refuses them
-        if refuse_landings := extensions.provided("refuse all landings"):
-            refuse_landings(store, team_name, "the team was closed")
+    if refuses_landings and (refuse_all := extensions.provided("refuse all landings")):
+        with suppress(errors.TeamsError):  # if this fails, they wait until the team is restored
+            refuse_all(store, team_name, "the team was closed")
     return team
 
 
@@ -97,9 +104,9 @@ def refuse_busy(store: Store, team: Team, closed_by: str = "", otherwise: str = 
         raise errors.Conflict(
             f"in review: {', '.join(in_review)}", f"Review them: teams review-task ID --accept{otherwise}"
         )
-    landing = [landing.id for landing in landings.open_ones(store, team.name) if not landing.over]
-    if landing:
-        raise errors.Conflict(f"landing: {', '.join(landing)}", f"Wait for them: teams wait --landing ID{otherwise}")
+    in_queue = [landing.id for landing in landings.open_ones(store, team.name) if not landing.over]
+    if in_queue:
+        raise errors.Conflict(f"landing: {', '.join(in_queue)}", f"Wait for them: teams wait --landing ID{otherwise}")
     started = {session.agent for session in ending.all_of(store, team.name, []) if not session.ended}
     others = [name for name in team.active_names() if name != closed_by and _runs(store, team, name)]
     running = sorted(started.union(others))

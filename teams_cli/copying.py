@@ -38,7 +38,9 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     team = require(store, team_name, caller, "copy-team").team
     if target.address == store.address:
         raise errors.InvalidValue(f"{team_name} is in {store.address} already", "Give another store with --to.")
-    _refuse_copied_elsewhere(team, target)
+    if team.state == "closed" and team.copied_to and team.copied_to != target.address:
+        remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
+        raise errors.WrongState(f"{team.name} was copied to {team.copied_to}", remedy)
     if _is_copied(team, target):
         return {}
     _refuse_to_overwrite(target, team_name)
@@ -68,13 +70,6 @@ def _is_copied(team: Team, target: Store) -> bool:
         return not target.get(team.name, TEAM, team.name)[0].copied_to
     except errors.NotFound:
         return False
-
-
-def _refuse_copied_elsewhere(team: Team, target: Store) -> None:
-    """Raises WrongState: The team was copied to a store other than *target*, and is open in that store."""
-    if team.state == "closed" and team.copied_to and team.copied_to != target.address:
-        remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
-        raise errors.WrongState(f"{team.name} was copied to {team.copied_to}", remedy)
 
 
 def _refuse_overtaken(store: Store, closed: Team) -> None:
@@ -170,7 +165,8 @@ def _copy_history(store: Store, target: Store, team: str) -> int:
     Return the number of all entries.
     """
     entries = [entry for _, entry in store.history(team)]
-    for begin in range(sum(1 for _ in target.history(team)), len(entries), _BATCH):
+    copied_before = sum(1 for _ in target.history(team))
+    for begin in range(copied_before, len(entries), _BATCH):
         target.put_history(team, entries[begin : begin + _BATCH])
     if sum(1 for _ in target.history(team)) < len(entries):
         raise errors.StorageFailed(

@@ -76,14 +76,14 @@ def holder(environ: Mapping[str, str]) -> Holder | None:
     A held process may give its children any environment. So the agent is taken from the highest held process. The level
     is the lowest that any of the held processes has.
     """
-    pid = os.getpid()
-    if pid not in _held_above:
-        _held_above[pid] = [each for each in _environments_above() if each.get(HELD) in LEVELS[:-1]]
-    held = [each for each in (environ, *_held_above[pid]) if each.get(HELD) in LEVELS[:-1]]
+    pid, lower_levels = os.getpid(), LEVELS[:-1]
+    if pid not in _held_above:  # read once, because these processes may end
+        _held_above[pid] = [variables for variables in _environments_above() if variables.get(HELD) in lower_levels]
+    held = [variables for variables in (environ, *_held_above[pid]) if variables.get(HELD) in lower_levels]
     if not held:
         return None
-    level = min((each[HELD] for each in held), key=LEVELS.index)
-    return Holder(level, held[-1])
+    levels = [variables[HELD] for variables in held]
+    return Holder(min(levels, key=LEVELS.index), held[-1])
 
 
 def _environments_above() -> Iterator[dict[str, str]]:
@@ -154,17 +154,13 @@ def is_worktree(checkout: str) -> bool:
 
 def checkout_around(directory: str) -> str:
     """Return the top of the git checkout that contains the directory; empty if there is none. Runs no process."""
-    while directory and not _is_checkout(directory):
+    # git ignores a `.git` directory without `HEAD`
+    while directory and not (os.path.isfile(f"{directory}/.git") or os.path.lexists(f"{directory}/.git/HEAD")):
         parent = os.path.dirname(directory)
         if parent == directory:
             return ""
         directory = parent
     return directory
-
-
-def _is_checkout(directory: str) -> bool:
-    """Whether git accepts the directory as a checkout. Git ignores a `.git` directory without `HEAD`."""
-    return os.path.isfile(f"{directory}/.git") or os.path.lexists(f"{directory}/.git/HEAD")
 
 
 def commit_in(worktree: str) -> str:

@@ -68,7 +68,10 @@ def number_of(text: str, kind: str) -> int:
     """
     digits = text.removeprefix("#").removeprefix(f"{kind}-")
     if not is_number(digits):
-        raise errors.InvalidValue(f"{text!r} is not the id of {_article(kind)}", f"Write it as {kind}-7, #7 or 7.")
+        listed = " All tasks: teams get-tasks" if kind == "task" else ""
+        raise errors.InvalidValue(
+            f"{text!r} is not the id of {_article(kind)}", f"Write it as {kind}-7, #7 or 7.{listed}"
+        )
     return int(digits)
 
 

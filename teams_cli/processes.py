@@ -136,6 +136,24 @@ def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable
     _end(lambda: _tagged(tag, variable), ladder)
 
 
+def new_mark() -> str:
+    """Return a new value for the variable `CHECK`, which marks the processes of a task's check. The value names this
+    process, so that `end_orphaned_checks` notices that this process has ended.
+    """
+    return f"{os.urandom(8).hex()} {identity(os.getpid())}"
+
+
+def end_orphaned_checks() -> None:
+    """End the processes of checks whose program was killed before it could end them."""
+    prefix = f"{CHECK}=".encode()
+    entries = {entry for pid in _all_pids() for entry in of_process(pid, "environ") if entry.startswith(prefix)}
+    for entry in entries:
+        mark = entry.removeprefix(prefix).decode(errors="replace")
+        launcher = mark.partition(" ")[2]
+        if launcher and identified_has_ended(launcher):
+            end_tagged(mark, variable=CHECK)
+
+
 def end_descendants(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> None:
     """End the descendants of this process that have the *tag*, with the signals of the *ladder*, one after the other.
     If `adopt_orphans` was called with `alone`, also end descendants without the tag.
@@ -177,12 +195,10 @@ def kill(pid: int) -> None:
 
 
 def _all_pids() -> list[int]:
-    """Return the ids of all processes; none if the system does not list them."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
 
 
 def _tagged(tag: str, variable: str) -> Iterator[int]:
-    """Yield the processes that were started with *variable* set to *tag*, except this one."""
     wanted = f"{variable}={tag}".encode()
     for pid in _all_pids():
         if pid != os.getpid() and wanted in of_process(pid, "environ"):
@@ -232,7 +248,6 @@ def _children(pid: int) -> list[int]:
 
 
 def _is_own_program(pid: int, module: str = "") -> bool:
-    """Whether `start_own` started the process, and for that *module*; for any module if *module* is empty."""
     words = of_process(pid, "cmdline")
     return OWN_PROGRAM.encode() in words and (not module or module.encode() in words)
 

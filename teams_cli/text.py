@@ -97,8 +97,8 @@ def file_patterns(patterns: Iterable[str]) -> list[str]:
         parts = path.split("/")
         if path.startswith("/") or ".." in parts:
             raise errors.InvalidValue(f"{pattern!r} is outside the repository", "Name files from its top: src/*.py")
-        if parts[-1] == "":
-            raise errors.InvalidValue(f"{pattern!r} names a directory", f"Name the files in it: {path}**")
+        if not parts[-1]:
+            parts[-1] = "**"
         normalized.append("/".join(filter(None, parts)))
     return list(dict.fromkeys(normalized))
 

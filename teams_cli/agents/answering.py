@@ -32,12 +32,12 @@ from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.teams import config, settings, teams
 from teams_cli.teams.config import Config
-from teams_cli.teams.teams import Member, Team
+from teams_cli.teams.teams import Member
 
 SHADOW = "TEAMS_SHADOW"
-"""The variable that shows a process that it runs in a copy of an agent."""
+"""The variable that is set for a process inside a copy of an agent."""
 SHORT = 500
-"""The characters of an answer, or of an error, that a notice shows."""
+"""How many characters of an answer, or of an error, a notice shows."""
 _MOST_PRINTED = 8 << 20
 """How many bytes of the output of a copy are read."""
 _RETRY_AFTER = 0.2
@@ -152,7 +152,7 @@ def main() -> None:
     team, key = os.environ["TEAMS_TEAM"], sys.argv[1]
     collect(store, team, key, user)
     logs.end(store, team, key)
-    if os.path.exists(logs.path_of(store, team, key)):
+    if os.path.exists(logs.path_of(store, team, key)):  # a log with errors stays; `is_cut_off` looks for the mark
         _complain(_DONE)
 
 
@@ -162,9 +162,9 @@ def start(store: Store, question: Question, environ: dict[str, str]) -> int | No
     the id of this process; None if there are no other members.
     """
     team = teams.get(store, question.team_name)
-    members = _waiting_for(question, team)
-    asked = [member for member in members if _ask_without_process(store, question, member)]
-    if len(asked) == len(members):
+    members = [member for name in question.waiting_for if (member := team.member(name)) is not None]
+    asked_by_mail = [member for member in members if _ask_without_process(store, question, member)]
+    if len(asked_by_mail) == len(members):
         return None
     environment = {**environments.unnamed(environ), **store.variables, "TEAMS_TEAM": question.team_name}
     log = logs.begin(store, question.team_name, question.id)
@@ -179,11 +179,6 @@ def is_cut_off(store: Store, question: Question) -> bool:
         return not logs.read(logs.path_of(store, question.team_name, question.id), len(_DONE)).endswith(_DONE)
     except OSError:
         return False
-
-
-def _waiting_for(question: Question, team: Team) -> list[Member]:
-    """Return the members who have not answered the question yet."""
-    return [member for name in question.waiting_for if (member := team.member(name)) is not None]
 
 
 def _ask_without_process(store: Store, question: Question, member: Member) -> bool:
@@ -212,8 +207,9 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
     at_once = int(settings.value(team, "max_shadows"))
     writing = Lock()
     with ThreadPoolExecutor(at_once) as pool:
-        for member in _waiting_for(question, team):
-            pool.submit(_ask, store, question, member, user, writing)
+        for name in question.waiting_for:
+            if (member := team.member(name)) is not None:
+                pool.submit(_ask, store, question, member, user, writing)
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
@@ -221,11 +217,19 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
     question into the member's inbox. An unexpected error is recorded as the answer.
     """
     try:
-        shadow = _shadow_of(store, question, member, user)
-        content, failed = "", True
-        if shadow:
-            content, failed = shadow.run(max(0.1, questions.seconds_left(store, question)))
-        if shadow is None or (failed and shadow.may_be_gone):
+        session = sessions.find(store, question.team_name, member.agent_id)
+        if session and not sessions.is_started_here(store, question.team_name, session):
+            session = None  # of another machine, or changed by others: nothing in it may be run
+        copy_of: Callable[..., Shadow | None] | None = extensions.provided("a copy of an agent")
+        shadow = copy_of(store, question, member, session, user) if copy_of else None
+        is_command_of_this_machine = member.answer_host in (None, store.host or None)
+        if shadow is None and member.answer and is_command_of_this_machine:
+            shadow = AnswerCommand(store, question, member, os.environ, session)
+        if shadow is None:
+            _insist(store, question, lambda: _ask_itself(store, question, member))
+            return
+        content, failed = shadow.run(max(0.1, questions.seconds_left(store, question)))
+        if failed and shadow.may_be_gone:
             _insist(store, question, lambda: _ask_itself(store, question, member))
             return
     except Exception as error:
@@ -235,22 +239,6 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
         _insist(store, question, lambda: _record(store, question, member.agent_id, content, failed, writing))
     except errors.TeamsError as error:  # the agent answered by itself meanwhile
         _complain(f"{member.agent_id}: {error.message}\n")
-
-
-def _shadow_of(store: Store, question: Question, member: Member, user: Config) -> Shadow | None:
-    """Return a copy of the member's session, or else the command that the member named to answer. None if this machine
-    can run neither.
-    """
-    session = sessions.find(store, question.team_name, member.agent_id)
-    if session and not sessions.is_started_here(store, question.team_name, session):
-        session = None  # of another machine, or changed by others: nothing in it may be run
-    copy_of: Callable[..., Shadow | None] | None = extensions.provided("a copy of an agent")
-    fork = copy_of(store, question, member, session, user) if copy_of else None
-    if fork:
-        return fork
-    if member.answer and member.answer_host in (None, store.host or None):
-        return AnswerCommand(store, question, member, os.environ, session)
-    return None
 
 
 def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
@@ -270,7 +258,6 @@ def _insist(store: Store, question: Question, write: Callable[[], None]) -> None
 
 
 def _complain(line: str) -> None:
-    """Write a line to the log of this process."""
     with suppress(OSError):
         sys.stderr.write(line)
 

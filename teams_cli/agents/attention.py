@@ -22,11 +22,13 @@ if TYPE_CHECKING:
 
 
 MAX_NAMED = 20
-"""How many other agents are named."""
+"""How many other agents are named at most."""
 _MOST_MESSAGES, _CHARACTERS_AGAIN, _CHARACTERS_OF_NEW = 10, 201, 2001
-"""How many messages `glance` shows, and how many characters of a message that was shown before, and of a new one."""
+"""How many messages `glance` shows, and how many characters of a message that was read already, and of a new
+message.
+"""
 _STATUS = 101
-"""The characters shown of another agent's status."""
+"""How many characters of another agent's status `glance` shows."""
 
 _HINT = "ACTION REQUIRED: Announce yourself to the other agents: "
 HINT = f'{_HINT}teams announce "what you are working on"'
@@ -43,7 +45,8 @@ def payload(store: Store, team_name: str, caller: Caller, once_shown: OnceShown)
     """
     mail = reading.read(store, team_name, caller, Selection(room=text.MOST_ANSWER), [], once_shown, turn=0)
     read_before = [Message.from_json(document) for document in mail if "readBefore" in document]
-    omitted = {message.id for message in read_before[len(fitting(read_before)) :]}
+    count_that_fits = len(fitting(read_before))
+    omitted = {message.id for message in read_before[count_that_fits:]}
     messages = [
         {"id": message.number, "from": message.from_, "content": body_bounded(message)}
         for message in map(Message.from_json, mail)

@@ -54,11 +54,10 @@ class LoneProcess:
         """Take the lock, and return a file descriptor: the lock is held until the descriptor is closed. None if another
         process holds the lock.
         """
-        return locks.hold(self._path(store, team), store.root)
+        return locks.hold(f"{store.root}/{self._lock.format(team=team)}", store.root)
 
     def is_running(self, store: Store, team: str) -> bool:
-        """Whether the process runs."""
-        return bindings.is_locked(self._path(store, team))
+        return bindings.is_locked(f"{store.root}/{self._lock.format(team=team)}")
 
     def attend(
         self, store: Store, team: str, begin: Callable[[], Callable[[], bool]], complain: Callable[[str], object]
@@ -74,12 +73,9 @@ class LoneProcess:
             look = partial(_look_or_complain, begin(), complaints, complain)
             pace.sleep_until(store, team, paced(look), None)
             os.close(descriptor)
-            # Look once more: who changed something while the lock was held left it to this process.
+            # Look once more: processes that changed something while the lock was held have relied on this process.
             if look():
                 return
-
-    def _path(self, store: Store, team: str) -> str:
-        return f"{store.root}/{self._lock.format(team=team)}"
 
 
 def _look_or_complain(look: Callable[[], bool], complaints: logs.Complaints, complain: Callable[[str], object]) -> bool:
@@ -124,9 +120,10 @@ def start_keeper(store: Store, team: str, session: Session, config: Config | Non
     If this process is in a client's sandbox, nothing is started now. The keeper of that client, which runs outside the
     sandbox, starts the new keeper later.
     """
-    if by := environ.get(SANDBOX) and environ.get("TEAMS_AGENT_ID"):
+    requester = environ.get("TEAMS_AGENT_ID")
+    if environ.get(SANDBOX) and requester:
         # A process in the sandbox would end with the command.
-        _update_starting(store, team, session, lambda starting: starting.having(unstarted=by))
+        _update_starting(store, team, session, lambda starting: starting.having(unstarted=requester))
         return
     try:
         sessions.check_started_here(store, team, session)
@@ -177,16 +174,17 @@ def start_requested(store: Store, team: str, agent: str, config: Config | None, 
     permissions than *agent* has is not started: its session ends as failed.
     """
     for session, _ in store.scan(team, sessions.SESSION, []):
-        is_requested = session.unstarted == agent and not session.ended
-        taken = sessions.take_over(store, team, session) if is_requested else None
-        if taken is None:
+        if session.unstarted != agent or session.ended:
+            continue
+        taken_session = sessions.take_over(store, team, session)
+        if taken_session is None:  # it was started or ended meanwhile
             continue
         try:
-            own_level = {permissions.VARIABLE: sessions.get(store, team, agent).permissions or ""}
-            if taken.caller == agent:
-                level = taken.permissions or permissions.LEVELS[-1]
-                permissions.refuse_more(own_level, level, f"start one that may do more ({level})")
+            environ_of_agent = {permissions.VARIABLE: sessions.get(store, team, agent).permissions or ""}
+            if taken_session.caller == agent:  # a resumed session keeps the permissions that its own caller gave it
+                level = taken_session.permissions or permissions.LEVELS[-1]
+                permissions.refuse_more(environ_of_agent, level, f"start one that may do more ({level})")
         except errors.TeamsError as error:
-            ending.finish(store, team, taken, "failed", error.message)
+            ending.finish(store, team, taken_session, "failed", error.message)
         else:
-            start_keeper(store, team, taken, config, environ)
+            start_keeper(store, team, taken_session, config, environ)

@@ -78,46 +78,42 @@ def record_usage(store: Store, team: str, session: Session, profile: Profile, pr
     now = teams.now(store)
     seconds = (parse_rfc3339(now) - parse_rfc3339(began)).total_seconds()
     printed_counts, printed_of_turn = tokens_in(profile, printed, session.model), of_turn_in(profile, printed)
+    worked_on = []  # the tasks that are in progress now, or were completed in this turn
+    for task in tasks.all_of(store, team, []):
+        was_completed_now = task.completed_at is not None and parse_rfc3339(task.completed_at) >= parse_rfc3339(began)
+        if task.owner == session.agent and (task.status == tasks.IN_PROGRESS or was_completed_now):
+            worked_on.append(task.id)
     turn = TurnUsage(
         turn=session.turns,
         run=session.run,
         at=now,
         seconds=round(max(0.0, seconds), 3),
-        tasks=_tasks_worked_on(store, team, session.agent, began),
+        tasks=worked_on,
         tokens=printed_counts,
     )
 
     def with_turn(usage: Usage) -> Usage:
         added = turn
-        if printed_counts is not None and grows(profile):  # the client counts since the beginning of its session
+        if printed_counts is not None and grows(profile):  # the client counts from the start of its session
             is_same_session = usage.session_id == session.session_id
-            before = {counts.model: counts for counts in usage.said if is_same_session}
-            latest = {counts.model: counts for counts in printed_counts}
-            tokens = [counts.minus(before[model]) if model in before else counts for model, counts in latest.items()]
+            counts_before = {counts.model: counts for counts in usage.said} if is_same_session else {}
+            counts_now = {counts.model: counts for counts in printed_counts}
+            tokens = []
+            for model, counts in counts_now.items():
+                tokens.append(counts.minus(counts_before[model]) if model in counts_before else counts)
             if printed_of_turn and sum(counts.total for counts in tokens) < printed_of_turn.total:
-                before, tokens = {}, printed_counts  # the client began to count again within its session
+                counts_before, tokens = {}, printed_counts  # the client began to count again within its session
             added = turn.having(tokens=tokens)
-            usage = usage.having(session_id=session.session_id, said=list({**before, **latest}.values()))
+            usage = usage.having(session_id=session.session_id, said=list({**counts_before, **counts_now}.values()))
         return owing(usage.having(turns=[*usage.turns, added]), *_warnings(store, team, session, added))
 
     usage = upsert(store, team, USAGE.also_closed, session.agent, Usage(agent=session.agent), with_turn)[1]
     deliver(store, team, USAGE.also_closed, usage)
 
 
-def _tasks_worked_on(store: Store, team: str, agent: str, began: str) -> list[str]:
-    """Return the agent's tasks that are in progress or were completed since the time *began*."""
-    since = parse_rfc3339(began)
-    return [
-        task.id
-        for task in tasks.all_of(store, team, [])
-        if task.owner == agent
-        and (task.status == tasks.IN_PROGRESS or (task.completed_at and parse_rfc3339(task.completed_at) >= since))
-    ]
-
-
 SETTING = "budget"
 _WARNED_AT = 0.8
-"""The share of a budget whose use is the reason for the first warning."""
+"""The first warning about a budget is sent when this share of it is used."""
 
 
 class Budget:
@@ -165,7 +161,7 @@ def used_up(store: Store, team_name: str, agent: str, run: str) -> Budget | None
     team = teams.get(store, team_name)
     limits = _limits_for(team, agent, run)
     if limits and agent:
-        with suppress(errors.NotFound):  # a damaged record is an error here; below it would count as no tokens
+        with suppress(errors.NotFound):  # raises if the record is damaged; below it would count as no tokens
             store.get(team_name, USAGE, agent)
     return next((budget for budget in _with_taken(store, team, limits) if budget.used_up), None)
 
@@ -180,8 +176,11 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens:
     by = require(store, team_name, caller, "set", SETTING).caller.name
     limit = 0 if settings.is_default(tokens) else int(settings.known(SETTING).parse(SETTING, tokens))
     team = teams.get(store, team_name)
-    if team.find(of) is None and not any(s.run == of for s, _ in store.scan(team_name, sessions.SESSION, [])):
-        raise errors.InvalidValue(f"team {team_name} has no agent and no run {of!r}", "See: teams list-agents --json")
+    if team.find(of) is None:
+        is_run = any(session.run == of for session, _ in store.scan(team_name, sessions.SESSION, []))
+        if not is_run:
+            why = f"team {team_name} has no agent and no run {of!r}"
+            raise errors.InvalidValue(why, "See: teams list-agents --json")
 
     def with_limit(team: Team) -> Team:
         budgets = {name: number for name, number in (team.budgets or {}).items() if name != of}

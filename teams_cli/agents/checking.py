@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 _MOST_LEFT = 50
-"""How many files that a check left behind are recorded, so that they do not count as uncommitted next time."""
-_LONG = 120.0
-"""Seconds after which the leader hears of a running check; half of the setting checkTimeout if that is less."""
+"""How many files that a check left behind are recorded. They do not count as uncommitted in its next run."""
+_LONG = 300.0
+"""Seconds after which the leader is notified of a check that still runs."""
 _MOST_PAUSE = 15.0
 """The most seconds between two renewals of the claims while a check runs."""
 
@@ -48,14 +48,24 @@ def check_or_refuse(store: Store, standing: Standing, task: Task, edit: Edit, pl
         Conflict: Some files are not committed, so the check would miss them.
     """
     changes.refuse_finishing(store, standing, task, edit)
-    check = _CheckRun(store, standing.team, task, standing.name, place).check(worktree)
-    if not check.passed:
+    outcome = _CheckRun(store, standing.team, task, standing.name, place).check(worktree)
+    if not outcome.passed:
         result = checks.kept_result(task, standing.name) if edit.result is None else edit.result
-        check = check.having(result=result, claim=task.claim if result else None)
+        outcome = outcome.having(result=result, claim=task.claim if result else None)
+
+        def with_failed_check(latest: Task) -> Task:
+            if (latest.status, latest.claim) != (task.status, task.claim):  # changed during the check
+                assigning.refuse_stranger(latest, outcome.by)
+                return latest
+            remark = f"exit status {outcome.status}"
+            return latest.having(checked=outcome.to_json()).noted(teams.now(store), outcome.by, "check failed", remark)
+
         if task.status == IN_PROGRESS:  # in review, the check of the submitted work has passed
-            note_failed(store, standing.team, task, check)
-        checks.refuse_failed(task, check, edit.options)
-    return check
+            team, commit = standing.team.name, outcome.commit
+            update(store, team, TASK, task.id, with_failed_check)
+            history.note(store, team, outcome.by, "check failed", task=task.id, commit=commit, status=outcome.status)
+        checks.refuse_failed(task, outcome, edit.options)
+    return outcome
 
 
 class _CheckRun:
@@ -86,31 +96,31 @@ class _CheckRun:
             raise errors.InvalidValue(missing, "Complete it in your own checkout, or on the machine of that checkout.")
         checkout = checkouts.at(directory)
         if checkout and (worktree or not names_directory):
-            check = self._check_commit(checkout)
-            if check.passed or worktree or directory == self.place.directory:
-                return check
+            outcome = self._check_commit(checkout)
+            if outcome.passed or worktree or directory == self.place.directory:
+                return outcome
             outside = f"where the check was set: {self.place.directory or 'its owner'} is not in a checkout"
-            return check.having(output=f"{check.output}\n[in {directory}, {outside}]")
+            return outcome.having(output=f"{outcome.output}\n[in {directory}, {outside}]")
         uncommitted = work.uncommitted(checkout) if checkout else []
-        check = self._run(directory)
-        return check.having(commit=checkout.head) if checkout and not uncommitted else check
+        outcome = self._run(directory)
+        return outcome.having(commit=checkout.head) if checkout and not uncommitted else outcome
 
     def _check_commit(self, checkout: Checkout) -> Check:
         """Run the check in *checkout*. Uncommitted files there are an error, except in the main checkout, in which
         other agents may work. The check then runs in a temporary checkout of the commit. It also runs in a temporary
         checkout if git was told to skip some files.
         """
-        last = checks.of(self.task)
-        names = work.uncommitted(checkout, last.left if last else None)
+        last_outcome = checks.of(self.task)
+        names = work.uncommitted(checkout, last_outcome.left if last_outcome else None)
         if names and checkout.is_main:
             return self._check_in_temporary_checkout(checkout, names)
         refuse_dirty(self.task, names, checkout.top)
         if hidden := checkout.hidden(parse_rfc3339(self.team.created_at).timestamp()):
             return self._check_in_temporary_checkout(checkout, hidden)
-        check = self._run(checkout.top)
+        outcome = self._run(checkout.top)
         after = checkouts.at(checkout.top) or checkout
         if after.head == checkout.head:
-            return check.having(commit=checkout.head, left=work.uncommitted(after)[:_MOST_LEFT] or None)
+            return outcome.having(commit=checkout.head, left=work.uncommitted(after)[:_MOST_LEFT] or None)
         if checkout.is_main:
             return self._check_in_temporary_checkout(after, [])
         raise errors.Conflict(f"somebody committed in {checkout.top} during the check", "Complete the task again.")
@@ -119,20 +129,20 @@ class _CheckRun:
         """Run the check in a temporary checkout of the commit of *checkout*. If the check fails, its output names the
         *omitted* files, which are not committed.
         """
-        top, otherwise = checkout.top, f"{self.task.id} was not checked"
+        top, consequence = checkout.top, f"{self.task.id} was not checked"
         with (
             own_place(self.store.root, self.team.name, top) as path,
-            tree(self.team, top, checkout.head, path, self.place.environ, otherwise) as remark_on_submodules,
+            tree(self.team, top, checkout.head, path, self.place.environ, consequence) as remark_on_submodules,
         ):
-            check = self._run(path)
-        output = check.output
-        if not check.passed:
+            outcome = self._run(path)
+        output = outcome.output
+        if not outcome.passed:
             omitted = sorted(omitted, key=lambda name: name not in (self.task.check or ""))  # those of the check first
             left_out = f"; left out, because not committed: {text.listed(omitted)}" if omitted else ""
             output += f"\n[run on the commit only{left_out}; to include ignored files: the setting worktree.copy]"
             if remark_on_submodules:
                 output += f"\n{remark_on_submodules}"
-        return check.having(commit=checkout.head, directory=None, output=output)
+        return outcome.having(commit=checkout.head, directory=None, output=output)
 
     def _run(self, directory: str) -> Check:
         place = Workplace(directory, self.place.environ)
@@ -158,7 +168,7 @@ class _CheckRun:
         self.has_reported = True
         task, uid = self.task, f"checks-{self.task.id}-{self.task.claim}-{os.urandom(4).hex()}"
         body = f"the check of {task.id} ({self.by}) has run for {length(seconds)}: {task.check}"
-        with suppress(errors.TeamsError):
+        with suppress(errors.TeamsError):  # the check runs on without the notice
             messages.notify(
                 self.store,
                 self.team.name,
@@ -194,7 +204,8 @@ def run(
     """
     from teams_cli.agents import shell  # most tasks have no check
 
-    mark = os.urandom(8).hex()
+    processes.end_orphaned_checks()  # an orphan may use the ports or files of this check
+    mark = processes.new_mark()
     environ = {**environments.unnamed(place.environ), "PYTHONDONTWRITEBYTECODE": "1", processes.CHECK: mark}
     patience = float(settings.value(team, "checkTimeout"))
     try:  # a check that kills its parent kills this extra shell
@@ -234,17 +245,3 @@ def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float]
         if meanwhile and time.monotonic() >= call_at:
             call_at = time.monotonic() + meanwhile()
     return True
-
-
-def note_failed(store: Store, team: Team, task: Task, check: Check) -> None:
-    """Record on the task that its check failed, unless its status or its claim has changed since *task* was read."""
-
-    def with_failed_check(latest: Task) -> Task:
-        if (latest.status, latest.claim) != (task.status, task.claim):
-            assigning.refuse_stranger(latest, check.by)
-            return latest
-        remark = f"exit status {check.status}"
-        return latest.having(checked=check.to_json()).noted(teams.now(store), check.by, "check failed", remark)
-
-    update(store, team.name, TASK, task.id, with_failed_check)
-    history.note(store, team.name, check.by, "check failed", task=task.id, commit=check.commit, status=check.status)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from teams_cli import environment
@@ -13,6 +12,7 @@ from teams_cli.teams import presence
 from teams_cli.teams.teams import Team
 
 _FILE = "teams-origin.json"
+"""The file with the origin of a worktree, in git's data of the worktree."""
 
 
 class Origin:
@@ -104,6 +104,7 @@ _HERE = (
     "--symbolic-full-name",
     "HEAD",
 )
+"""The arguments of `git rev-parse` that print the four values of a `Checkout`."""
 
 
 class Checkout:
@@ -145,31 +146,21 @@ class Checkout:
         entries = git.run(self.top, "ls-files", "-v", "-z").stdout.split("\0")
         flagged = [entry[2:] for entry in entries if entry[:1] == "S" or entry[:1].islower()]
         files = [name for name in flagged if os.path.lexists(f"{self.top}/{name}")]
-        for option in self._new_ignore_rules(since):
+        # An option of `git ls-files` for each set of ignore rules that was added after *since*, or by the branch.
+        exclude, config = f"{self.common}/info/exclude", f"{self.common}/config"
+        options = []
+        if os.path.exists(exclude) and os.stat(exclude).st_mtime > since:
+            options.append(f"--exclude-from={exclude}")
+        if os.path.exists(config) and os.stat(config).st_mtime > since:
+            excludes_file = git.output_of(self.top, "config", "--local", "--path", "core.excludesFile")
+            options += [f"--exclude-from={excludes_file}"] if excludes_file else []
+        words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "HEAD")
+        if git.output_of(self.top, *words, "--", ":(top,glob)**/.gitignore"):
+            options.append("--exclude-standard")
+        for option in options:
             words = ("ls-files", "--others", "--ignored", option, "--directory", "-z")
             files += [name for name in git.run(self.top, *words).stdout.split("\0") if name and name[-1] != "/"]
         return list(dict.fromkeys(files))
-
-    def _new_ignore_rules(self, since: float) -> Iterator[str]:
-        """Yield options for git, one for each set of ignore rules that was added after *since* or by the branch."""
-        exclude = f"{self.common}/info/exclude"
-        if _changed_at(exclude) > since:
-            yield f"--exclude-from={exclude}"
-        if _changed_at(f"{self.common}/config") > since:
-            excludes_file = git.output_of(self.top, "config", "--local", "--path", "core.excludesFile")
-            if excludes_file:
-                yield f"--exclude-from={excludes_file}"
-        words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "HEAD")
-        if git.output_of(self.top, *words, "--", ":(top,glob)**/.gitignore"):
-            yield "--exclude-standard"
-
-
-def _changed_at(path: str) -> float:
-    """Return when the file was changed, in seconds since 1970; 0 if there is no such file."""
-    try:
-        return os.stat(path).st_mtime
-    except OSError:
-        return 0.0
 
 
 def branch_of(top: str) -> str:
@@ -249,8 +240,8 @@ def trees(store: Store, team: Team) -> list[Tree]:
 
 def without_worktree(store: Store, team: Team) -> list[str]:
     """Return the members, except the leader, of whom no worktree on this machine is known."""
-    others = {team.leader, *(tree.agent for tree in trees(store, team))}
-    return [name for name in team.active_names() if name not in others]
+    excluded = {team.leader, *(tree.agent for tree in trees(store, team))}
+    return [name for name in team.active_names() if name not in excluded]
 
 
 def _is_here(host: str, worktree: str, store: Store) -> bool:

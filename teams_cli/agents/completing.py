@@ -50,10 +50,12 @@ def change_task(
             task = after_landing(store, standing.team, task)
         edit.attaches_files = bool(files)
         edit.refuse_invalid()
-        if edit.status == "completed" and (
-            task.status == IN_PROGRESS or _has_newer_commit(store, standing, task, place)
-        ):
-            _prepare_completion(store, standing, task, edit, place)
+        if edit.status == "completed":
+            needs_preparation = task.status == IN_PROGRESS
+            if task.status == IN_REVIEW and task.owner == standing.name:  # its owner may submit a newer commit
+                needs_preparation = _current_commit(store, standing, place) not in (None, task.submitted)
+            if needs_preparation:
+                _prepare_completion(store, standing, task, edit, place)
         if files:
             from teams_cli.tasks import evidence
 
@@ -84,8 +86,8 @@ def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit
         edit.checked = checking.check_or_refuse(store, standing, task, edit, place, worktree)
         edit.claim = task.claim
         if is_owner:  # somebody may have edited the task while the check ran
-            now = tasks.get(store, standing.team.name, task.id)
-            editing.refuse_unseen(store, standing.team, now, standing.name, edit.options)
+            task_after_check = tasks.get(store, standing.team.name, task.id)
+            editing.refuse_unseen(store, standing.team, task_after_check, standing.name, edit.options)
     if task.review_by:
         edit.submitted = edit.checked.commit if edit.checked else _current_commit(store, standing, place)
 
@@ -97,13 +99,6 @@ def _worktree_of(store: Store, team: str, agent: str) -> str:
     from teams_cli.agents import checkouts
 
     return checkouts.worktree_of(store, team, agent) or ""
-
-
-def _has_newer_commit(store: Store, standing: Standing, task: Task, place: Workplace) -> bool:
-    """Whether the task is in review, the caller owns it, and the caller has another commit than the submitted one."""
-    if task.status != IN_REVIEW or task.owner != standing.name:
-        return False
-    return _current_commit(store, standing, place) not in (None, task.submitted)
 
 
 def _current_commit(store: Store, standing: Standing, place: Workplace) -> str | None:
@@ -133,12 +128,13 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
     checkout = checkouts.at(top)
     if checkout is None or checkout.is_main:
         return
-    then = f"then teams update-task {task.id} --status completed{options}"
+    complete_again = f"then teams update-task {task.id} --status completed{options}"
     if names := work.uncommitted(checkout):
+        # This records the refusal, so that a repeated command completes the task.
         if not presence.was_refused(store, team_name, name, f"{task.id}:{task.claim}"):
             raise errors.Conflict(
                 f"{top} has uncommitted files: {text.listed(names)}; {task.id} is unchanged",
-                f"git add -A && git commit -m '{task.id}'; {then}",
+                f"git add -A && git commit -m '{task.id}'; {complete_again}",
             )
         return
     is_unshared = _has_unshared_commits(standing, task, checkout)
@@ -146,7 +142,7 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
         share = f"teams land {task.id}" if extensions.provided("land a completed task") else "git push"
         raise errors.Conflict(
             f"your commits are only on {checkout.branch or 'no branch'}; {task.id} is unchanged",
-            f"{share}; {then}",
+            f"{share}; {complete_again}",
         )
 
 

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 
     from teams_cli.records.types import Outcome
     from teams_cli.store.pace import Alarm
-    from teams_cli.teams.teams import Team
 
 _LINGER = 5.0
-"""Seconds to wait for a keeper that is about to end by itself."""
+"""Seconds to wait for a keeper that is about to exit."""
 
 
 def current(store: Store, team: str, agent: str) -> Session | None:
@@ -63,7 +62,8 @@ def children(store: Store, team: str, agent: str) -> list[Session]:
 
 def of_run(store: Store, team: str, run: str) -> list[Session]:
     """Return the sessions of one run, oldest first. Sessions whose process is gone are first ended as lost."""
-    return sorted((s for s in all_of(store, team, []) if s.run == run), key=lambda s: s.created_at)
+    sessions = [session for session in all_of(store, team, []) if session.run == run]
+    return sorted(sessions, key=lambda session: session.created_at)
 
 
 def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm) -> None:
@@ -75,10 +75,10 @@ def set_alarm(store: Store, team: str, sessions: Iterable[Session], alarm: Alarm
         return
     silence = teams.get(store, team).silence
     for session in active:
-        if session.state == "starting":
+        if session.state == "starting":  # its keeper may end before the id of its process is recorded
             alarm.ring_in(_LINGER)
         alarm.ring_at_end_of(session.keeper_pid, session.keeper_started, session.keeper_boot)
-        if session.host != store.host or session.keeper_pid is None:
+        if session.host != store.host or session.keeper_pid is None:  # only silence shows the end of its keeper
             alarm.ring_in(silence / 4)
 
 
@@ -127,12 +127,12 @@ def _settled(store: Store, team: str, session: Session) -> Session:
     if not session.taken_by and not is_lost(store, team, session):
         return session
     try:
-        if not session.taken_by:
-            return settle_lost(store, team, session.agent)
-        from teams_cli.agents.seats import sitting
+        if session.taken_by:
+            from teams_cli.agents.seats import sitting
 
-        return sitting.give_back(store, team, session) if sitting.has_person_left(store, team, session) else session
-    except errors.TeamsError:
+            return sitting.give_back(store, team, session) if sitting.has_person_left(store, team, session) else session
+        return settle_lost(store, team, session.agent)
+    except errors.TeamsError:  # the next process that finds the session tries it again
         return session
 
 
@@ -206,33 +206,26 @@ def finish(
 
     if output is not None:
         outputs.keep(store, team, session.agent, session.generation, output, earlier)
-    settled = update(store, team, SESSION.also_closed, session.agent, with_outcome)[1]
-    if settled.ended or settled.generation != session.generation:
-        return settled
-    message = None if outputs.is_answered(store, team, settled) else outputs.send(store, team, settled, earlier)
+    stored = update(store, team, SESSION.also_closed, session.agent, with_outcome)[1]
+    if stored.ended or stored.generation != session.generation:
+        return stored
+    message = None if outputs.is_answered(store, team, stored) else outputs.send(store, team, stored, earlier)
     before, after = update(store, team, SESSION.also_closed, session.agent, as_ended)
-    if before is not after:
+    if before is not after:  # else another process has ended it
         history.note(store, team, session.agent, f"session {after.outcome}", generation=after.generation)
-        if message and outputs.is_waited_for(settled):
+        if message and outputs.is_waited_for(stored):
             messages.wake_up(store, team, [after.caller], message, after.agent)
         with suppress(errors.TeamsError):  # the session has ended all the same
-            _free_tasks_and_notify(store, teams.get(store, team), after)
+            agent = after.agent
+            if after.outcome in ("stopped", "lost"):
+                assigning.free_all(store, teams.get(store, team), agent, f"{agent} was {after.outcome}")
+            if after.outcome == "completed" and after.branch:  # each other member is notified once of this branch
+                body = f"{agent} finished; its work is on the branch {after.branch} ({after.worktree})"
+                for name in teams.get(store, team).active_names():
+                    if name not in (agent, after.caller):
+                        uid = f"finished~{agent}~{name}"
+                        messages.notify(store, team, name, body, uid, "info", wake=False, event="agent-finished")
     return after
-
-
-def _free_tasks_and_notify(store: Store, team: Team, ended: Session) -> None:
-    """If the agent was stopped or lost, free the tasks that are reserved for it. If it completed and has a branch,
-    notify the other members once of where its work is.
-    """
-    agent = ended.agent
-    if ended.outcome in ("stopped", "lost"):
-        assigning.free_all(store, team, agent, f"{agent} was {ended.outcome}")
-    if ended.outcome == "completed" and ended.branch:
-        body = f"{agent} finished; its work is on the branch {ended.branch} ({ended.worktree})"
-        for name in team.active_names():
-            if name not in (agent, ended.caller):
-                uid = f"finished~{agent}~{name}"
-                messages.notify(store, team.name, name, body, uid, "info", wake=False, event="agent-finished")
 
 
 def lapse(store: Store, team: str, session: Session) -> None:

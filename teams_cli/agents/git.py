@@ -26,7 +26,7 @@ NOBODY = {
     "GIT_COMMITTER_NAME": "teams",
     "GIT_COMMITTER_EMAIL": "teams@localhost",
 }
-"""The author of commits if none is configured."""
+"""The author and committer of commits, as variables for git, if none is configured."""
 STATUS = ("status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
 """The git command that lists all files that differ from HEAD or are untracked, each behind two letters and a space."""
 SUBMODULE = "160000"
@@ -94,10 +94,17 @@ def must(directory: str, *words: str, variables: dict[str, str] | None = None, s
     """
     done = run(directory, *words, variables=variables, stdin=stdin)
     if done.returncode:
-        command = words[len(LOOKING) if words[0] == LOOKING[0] else 0]
-        why = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
-        raise errors.StorageFailed(f"git {command}: {why}", f"Try it in {directory}.")
+        command = words[len(LOOKING) if words[0] == LOOKING[0] else 0]  # the word after the options
+        raise errors.StorageFailed(f"git {command}: {why_failed(done)}", f"Try it in {directory}.")
     return done.stdout
+
+
+def why_failed(done: subprocess.CompletedProcess[str]) -> str:
+    """Return what a failed git printed. If it printed nothing, for example because a hook refused silently, return its
+    exit status.
+    """
+    printed = (done.stderr or done.stdout).strip()
+    return printed or f"exit status {done.returncode}, perhaps of a hook of the repository"
 
 
 def names(directory: str, *words: str, variables: dict[str, str] | None = None) -> list[str]:

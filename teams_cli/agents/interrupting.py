@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from teams_cli import errors, processes
 from teams_cli.agents import ending, resuming, sessions, waking
-from teams_cli.agents.seats import rousing, sitting, terminals
+from teams_cli.agents.seats import sitting, terminals
 from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION, Session
 from teams_cli.clients import permissions
 from teams_cli.clients.seats import GONE
@@ -44,12 +44,13 @@ def interject(
     team, caller = standing.team, standing.caller
     agent = teams.get_recipient(team, to)
     session = ending.current(store, team_name, agent)
-    terminal = terminals.find(store, team_name, agent) if session is None or session.ended else None
+    is_run_by_keeper = session is not None and not session.ended
+    terminal = None if is_run_by_keeper else terminals.find(store, team_name, agent)
     state = terminals.state_of(store, team, terminal) if terminal else GONE
     if terminal and state != GONE:
-        way = rousing.way_to_interrupt(store, team_name, terminal, state)
+        way = waking.way_to_interrupt(store, team_name, terminal, state)
         message = messages.send(store, team_name, caller, agent, body, wake=False)
-        rousing.stop_for_mail(store, team_name, terminal, way)
+        waking.stop_for_mail(store, team_name, terminal, way)
         return message
     if session is None:
         raise errors.WrongState(
@@ -107,34 +108,26 @@ def deliver_interruptions(
         AgentNotFound, InvalidValue, UidTaken: As for sending.
     """
     team = teams.get(store, team_name)
-    is_requested = bool(now)
-    if now is None:
-        now = settings.value(team, "delivery") == "interject"
-    if now:
+    interrupts = settings.value(team, "delivery") == "interject" if now is None else now
+    if interrupts:
         try:
             require(store, team_name, caller, "interject", to)
         except errors.NotAllowed:
-            if is_requested:
+            if now:
                 raise
-            now = False  # only the setting asks for it: the message is sent all the same
+            interrupts = False  # only the setting asks for it: the message is sent all the same
     message = messages.send(store, team_name, caller, to, body, uid, fyi, wake=False, ack_by=ack_by)
     try:
-        return message, _deliver_stored(store, team, caller, message, environ, now)
+        session = ending.current(store, team_name, message.to)
+        if session is None or (session.ended and session.outcome == "stopped"):
+            return message, False
+        is_new = message.number > session.delivered  # a command repeated with its uid returns an old message
+        if interrupts and is_new and not session.taken_by:
+            return message, _interrupt(store, team, caller, message, environ)
+        waking.wake(store, team, caller.config, [message.to], caller.name, environ)
     except (errors.StorageFailed, errors.Busy):  # it is delivered with the next message
-        return message, False
-
-
-def _deliver_stored(
-    store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str], now: bool
-) -> bool:
-    """Deliver a stored message, *now* or with the next turn. Returns whether that ends a running turn."""
-    session = ending.current(store, team.name, message.to)
-    if session is None or (session.ended and session.outcome == "stopped"):
-        return False
-    if now and message.number > session.delivered and not session.taken_by:
-        return _interrupt(store, team, caller, message, environ)
-    waking.wake(store, team, caller.config, [message.to], caller.name, environ)
-    return False
+        pass
+    return message, False
 
 
 def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, environ: Mapping[str, str]) -> bool:
@@ -235,7 +228,8 @@ def take_over(
         AgentNotFound: `teams` started no agent of that name.
         WrongState: Nobody can take the agent's place; the message says why.
     """
-    was_paused = sitting.session_to_continue(store, team, ending.started(store, team, agent), client).state == "paused"
+    session = sitting.session_to_continue(store, team, ending.started(store, team, agent), client)
+    was_paused = session.state == "paused"
     try:
         pause(store, team, caller, agent)
         waking.wait_for(store, team, agent)
@@ -243,9 +237,9 @@ def take_over(
     except BaseException:
         if not was_paused:
             with suppress(errors.TeamsError):  # the first error is the one to report
-                session = resume(store, team, caller, agent)
+                resumed = resume(store, team, caller, agent)
                 if caller:
-                    wake(store, team, caller, session, environ)
+                    wake(store, team, caller, resumed, environ)
         raise
 
 
@@ -269,7 +263,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
         sitting.refuse_stopped(session)
         sitting.refuse_taken(session)
         unpaused = resuming.without_pause(session)
-        # Whoever paused the agent left the reason in `failure`. A turn that failed has its own failure there.
+        # A pause has its reason in `failure`; a failed turn has its own failure there, which stays.
         is_reason_of_pause = session.state == "paused" and unpaused.outcome == "completed"
         return unpaused.having(failure=None) if is_reason_of_pause else unpaused
 
@@ -305,12 +299,17 @@ def restart(
     by = standing.caller.name
     body = _text_of_restart(store, team, by, agent, fresh)
     request = f"{by}~{messages.checked_uid(uid)}" if uid is not None else None
-    earlier: Message | None = None  # the message of an earlier restart that is still open
+    earlier: Message | None = None  # the message of an earlier restart, if this command repeats that restart
+
+    def last_message(session: Session) -> Message | None:
+        """Return the message that interrupted the agent last. None if this message does not restart the agent."""
+        fetched = store.fetch(team, MESSAGE, [session.interjected], [])
+        return fetched[0] if fetched and fetched[0].about == BEGIN_AGAIN else None
 
     def with_restart(session: Session) -> Session:
         nonlocal earlier
         if request and session.restarted == request:  # the command is repeated
-            earlier = _last_restart_message(store, team, session)
+            earlier = last_message(session)
             return session
         sitting.refuse_stopped(session)
         sitting.refuse_taken(session)
@@ -319,9 +318,9 @@ def restart(
             restarted = restarted.having(fresh=True)
         if request:
             restarted = restarted.having(restarted=request)
-        is_open = session.interjected > session.delivered
-        earlier = _last_restart_message(store, team, session) if is_open else None
-        if earlier or restarted.restart_notice:
+        is_undelivered = session.interjected > session.delivered
+        earlier = last_message(session) if is_undelivered else None
+        if earlier or restarted.restart_notice:  # an earlier restart has not taken effect yet
             return restarted
         uid_of_turn = f"{agent}~{BEGIN_AGAIN}-{session.generation}-{session.turns}"
         notice = Owed(to=agent, message=body, uid=uid_of_turn, by=by, about=BEGIN_AGAIN, event="restart-asked")
@@ -337,12 +336,6 @@ def restart(
     return message
 
 
-def _last_restart_message(store: Store, team: str, session: Session) -> Message | None:
-    """Return the last interjection of the agent, if it is the message of a restart; else None."""
-    last = store.fetch(team, MESSAGE, [session.interjected], [])
-    return last[0] if last and last[0].about == BEGIN_AGAIN else None
-
-
 def _send_restart_message(store: Store, team: str, session: Session, body: str) -> Message:
     """Send the message that restarts the agent, and return it. If sending fails, the returned message has the text
     *body* but no number. A later command then sends the message, because it stays stored in the session.
@@ -356,9 +349,10 @@ def _send_restart_message(store: Store, team: str, session: Session, body: str) 
 
 
 def _text_of_restart(store: Store, team: str, by: str, agent: str, fresh: bool) -> str:
-    lines = [f"{by} restarted you."]
     if fresh:
         lines = [f"{by} restarted you in a new session; your earlier work is in your directory."]
+    else:
+        lines = [f"{by} restarted you."]
     for task in tasks.labelled(store, team, tasks.IN_PROGRESS):
         if task.owner == agent:
             lines.append(f"Your task: {task.id}: {task.title}")

@@ -37,6 +37,7 @@ _OPTIONS_WITH_VALUE = (
 _END_OF_COMMAND = frozenset({";", "&&", "||", "|", "&", "(", ")", "{", "}", "\n", "then", "do", "else"})
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
 _BEFORE_COMMAND = frozenset({"env", "command", "exec", "sudo", "nice", "time", "nohup"})
+"""The commands that run the command behind them."""
 
 
 def of_write(session: Session, path: str, allowed: Sequence[str] = ()) -> str:
@@ -107,8 +108,9 @@ def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str
         if token not in _END_OF_COMMAND:
             words.append(token)
             continue
+        # A word that sets a variable has its equals sign before any slash.
         while words and ("=" in words[0].partition("/")[0] or words[0] in _BEFORE_COMMAND):
-            words = words[1:]  # variables, and commands that run the next word
+            words = words[1:]
         if words[:1] == ["cd"] and len(words) > 1:
             directory = os.path.normpath(os.path.join(directory, words[1]))
         elif words and os.path.basename(words[0]) in _SHELLS and len(words) > 2:  # sh -c COMMAND
@@ -161,8 +163,9 @@ def _why_it_changes_others(session: Session, command: str, words: list[str]) -> 
 
 
 VARIABLE = "TEAMS_PORT_BASE"
+"""The variable that gives an agent the first of its ports."""
 EACH = 20
-"""The number of ports for each agent, from its base on."""
+"""The number of ports for each agent, beginning with its base port."""
 _FIRST, _END = 10_000, 32_000
 """The range of ports for agents. It lies below the ports that Linux gives to outgoing connections."""
 
@@ -181,7 +184,7 @@ def base_of(store: Store, team: str, agent: str) -> int:
     try:
         with FileLock(f"{path}.lock", mode=0o600):
             teams = set(store.teams())
-            bases = {other: base for other, base in _read_bases(path).items() if other.partition("/")[0] in teams}
+            bases = {key: base for key, base in _read_bases(path).items() if key.partition("/")[0] in teams}
             if owner not in bases:
                 free = set(range(_FIRST, _END, EACH)) - set(bases.values())
                 if not free:

@@ -14,7 +14,6 @@ from contextlib import suppress
 
 from teams_cli import errors, processes
 from teams_cli.agents import background, budgets, ending, logs, overlaps, resuming, sessions, waking
-from teams_cli.agents.budgets import Budget
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.agents.shell import ending as ending_of
 from teams_cli.agents.turns import ClientProcess, Reason, Turn
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 _BEAT = 30.0
 """The most seconds between two signs of life of an agent."""
 _SEARCHED = 4096
-"""How many characters at the end of a failed client's output are searched for the reason."""
+"""How many characters at the end of a failed client's output are searched for the reason of the failure."""
 
 
 def main() -> None:
@@ -104,40 +103,45 @@ class Keeper:
         """
         mail = self._waiting_mail()
         if self.session.generation == 1 and not self.session.interrupted:
-            mail = []  # the prompt first
+            mail = []  # the first turn gets only the prompt
         elif not mail and self.session.turns:
             ending.lapse(self.store, self.team, self.session)
-            return self._resume_for_late_mail()
+            self._resume_for_late_mail()
+            return
         while self._take_turn(mail):
             mail = self._waiting_mail()
             if not mail or self._is_or_gets_paused(mail):
                 self._end("completed", None, 0)
-                return self._resume_for_late_mail()
+                self._resume_for_late_mail()
+                return
 
     def _take_turn(self, mail: list[Message]) -> bool:
         """Run one turn with the messages in *mail*, and wait for the agents that were started meanwhile. Returns
         whether the agent continues. If the agent does not continue, its session has been ended.
         """
-        turn = None
-        reason = self._reason_to_stop()
-        if reason is None:
-            if budget := budgets.used_up(self.store, self.team, self.agent, self.session.run):
-                self._end_without_turn(budget)
-                return False
-            try:
-                self._provide_worktree()
-                turn = self._run_client(mail)
-            except OSError as error:
-                self._end("failed", str(error), None)
-                return False
-            if self._has_failed(turn):
-                return self._handle_failure(turn, mail)
-            if answer := turn.output(self.profile):
-                self.outputs.append(answer)
-            reason = turn.stopped or self._wait_for_children()
-        if reason:
-            self._end("stopped", reason.text, turn.status if turn else None)
-        return reason is None
+        if reason := self._reason_to_stop():
+            self._end("stopped", reason.text, None)
+            return False
+        if budget := budgets.used_up(self.store, self.team, self.agent, self.session.run):
+            if self._stored_session().turns:  # it worked within its budget
+                self._end("completed", None, 0)
+            else:
+                self._end("failed", f"{budget}; raise it: {budget.raised_by}", None)
+            return False
+        try:
+            self._provide_worktree()
+            turn = self._run_client(mail)
+        except OSError as error:
+            self._end("failed", str(error), None)
+            return False
+        if self._has_failed(turn):
+            return self._handle_failure(turn, mail)
+        if answer := turn.output(self.profile):
+            self.outputs.append(answer)
+        if reason := turn.stopped or self._wait_for_children():
+            self._end("stopped", reason.text, turn.status)
+            return False
+        return True
 
     def _has_failed(self, turn: Turn) -> bool:
         if turn.interrupted or turn.stopped:
@@ -167,8 +171,12 @@ class Keeper:
             return False
         if choice == resuming.WAIT:
             self._wait_for_provider()
-        else:
-            self._change_client(choice)
+        else:  # any other choice is the name of a client
+            self.profile = profiles.get(choice, self.config)
+            other = {"harness": choice, "model": None, "acp_command": None}
+            self.session = self.session.having(**other)
+            self._update(lambda session: session.having(**other, limited_until=None))
+            self._begin_client_session()  # the other client gets the prompt again
         return self._take_turn(mail)
 
     def _wait_for_provider(self) -> None:
@@ -183,14 +191,6 @@ class Keeper:
             self._do_periodic_work()
         self._set_state("running")
 
-    def _change_client(self, harness: str) -> None:
-        """Continue with the client *harness*, in a new session. The new session gets the prompt again."""
-        self.profile = profiles.get(harness, self.config)
-        other = {"harness": harness, "model": None, "acp_command": None}
-        self.session = self.session.having(**other)
-        self._update(lambda session: session.having(**other, limited_until=None))
-        self._begin_client_session()
-
     def _begin_client_session(self) -> None:
         """Record a new session for the agent's client. The next turn begins this session with the prompt."""
         fresh: dict[str, Any] = {"session_id": sessions.new_id(), "fresh": True}
@@ -198,13 +198,6 @@ class Keeper:
         self.session = self.session.having(**fresh)
         sessions.note_started_here(self.store, self.team, self.session)
         self._update(lambda session: session.having(**fresh))
-
-    def _end_without_turn(self, budget: Budget) -> None:
-        """End the session because *budget* is used up: as completed if there was a turn before, else as failed."""
-        if self._stored_session().turns:
-            self._end("completed", None, 0)
-        else:
-            self._end("failed", f"{budget}; raise it: {budget.raised_by}", None)
 
     def _is_or_gets_paused(self, mail: list[Message]) -> bool:
         """Whether the messages in *mail* must wait, because the agent was paused. If one of their senders has resumed
@@ -253,12 +246,12 @@ class Keeper:
         """End the session. The agent's last answer is its output, which is sent to the agent's caller. An idle caller
         is resumed for this output.
         """
-        last = self.outputs[-1] if self.outputs else None
-        if last is None and outcome == "completed":
-            last = ""
-        earlier = [text for text in self.outputs[:-1] if text != last]
-        ending.finish(self.store, self.team, self.session, outcome, failure, last, status, earlier)
-        with suppress(errors.TeamsError):
+        last_output = self.outputs[-1] if self.outputs else None
+        if last_output is None and outcome == "completed":
+            last_output = ""
+        earlier = [text for text in self.outputs[:-1] if text != last_output]
+        ending.finish(self.store, self.team, self.session, outcome, failure, last_output, status, earlier)
+        with suppress(errors.TeamsError):  # the session has ended all the same; a later end removes the logs
             logs.sweep(self.store, self.team, self.agent)
 
     def _waiting_mail(self) -> list[Message]:
@@ -317,12 +310,16 @@ class Keeper:
         turn = client.wait(reason_to_stop, self._do_periodic_work)
         self.conflicts.look()
         if turn.interrupted or not (turn.stopped or self._has_failed(turn)):
-            self._update(lambda session: session.having(given=None))
+            self._update(lambda session: session.having(given=None))  # else the next turn gets the mail again
         self._start_requested_agents()
         self._record_session_id(turn.printed)
-        self._record_usage(turn, began)
-        with suppress(OSError):
-            logs.rotate(self.store, self.team, self.agent, session.turns + 1)
+        session = self._stored_session()
+        try:
+            budgets.record_usage(self.store, self.team, session, self.profile, turn.printed, began)
+        except errors.TeamsError as problem:  # the agent continues all the same
+            sys.stderr.write(f"the tokens of turn {session.turns} were not counted: {problem.message}\n")
+        with suppress(OSError):  # the next turn makes room again
+            logs.rotate(self.store, self.team, self.agent, session.turns)
         return turn
 
     def _record_start(self, mail: list[Message]) -> None:
@@ -341,16 +338,6 @@ class Keeper:
         turn = self._update(with_turn).turns
         inboxes.mark_read(self.store, self.team, self.agent, set(numbers), turn)
 
-    def _record_usage(self, turn: Turn, began: str) -> None:
-        """Record the tokens and the time that the turn used. If that fails, the failure is logged, and the agent
-        continues.
-        """
-        session = self._stored_session()
-        try:
-            budgets.record_usage(self.store, self.team, session, self.profile, turn.printed, began)
-        except errors.TeamsError as problem:
-            sys.stderr.write(f"the tokens of turn {session.turns} were not counted: {problem.message}\n")
-
     def _record_session_id(self, printed: str) -> None:
         """Record the session id that the client printed, if the client makes its ids itself."""
         session_id = output.session_id_in(self.profile, printed)
@@ -360,7 +347,6 @@ class Keeper:
             self._update(lambda session: session.having(session_id=session_id, session_known=True))
 
     def _start_requested_agents(self) -> None:
-        """Start the agents that the client asked for inside its sandbox, where nothing can be started."""
         if self.is_in_sandbox:
             background.start_requested(self.store, self.team, self.agent, self.config, os.environ)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import md5
@@ -28,9 +28,7 @@ from teams_cli.store.files import disk
 
 PREFIX = "refs/teams/kept"
 _MOST_KEPT = 1_000_000
-"""The largest number in the reference of a kept work of one agent. Without this limit, git might be asked without
-end.
-"""
+"""The largest number in a reference of an agent's kept work, so that the search for a free number ends."""
 _FETCH = ("-c", "protocol.version=2", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
 
 
@@ -87,7 +85,12 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
         Conflict: git can't keep the work, so the worktree must not be removed.
     """
     try:
-        _note_repository(store, work.store)
+        digest = md5(os.fsencode(work.store), usedforsecurity=False).hexdigest()
+        path = f"{store.root}/kept/{digest}"
+        if not os.path.lexists(path):  # this machine records which repositories have kept work
+            disk.prepare_root(store.root)
+            disk.make_directories(os.path.dirname(path), store.root)
+            disk.commit(disk.write_temp(f"{store.root}/tmp", os.fsencode(work.store)), path)
         title = f"Kept: the work of {agent} in {team}"
         commit = _commit_everything(work, title, {**about, "holds": work.phrases()}, drafts)
         references = work.git("for-each-ref", "--format=%(refname)", f"{PREFIX}/{team}/{agent}/").split()
@@ -113,7 +116,13 @@ def _commit_everything(work: Work, title: str, about: dict[str, Any], drafts: Se
     """
     if work.problem:
         raise errors.StorageFailed(work.problem, f"Look in {work.path}.")
-    nested = {child.name: _fetch_everything(work, child) for child in work.nested if child.state != "empty"}
+    nested = {}
+    for child in work.nested:
+        if child.state != "empty":
+            commit = _commit_everything(child, f"Kept: {json.dumps(child.name)}", {})
+            if child.store != work.store:
+                work.git(*_FETCH, "--no-recurse-submodules", child.store, commit)
+            nested[child.name] = commit
     head = [work.head] if work.head else []
     staged_tree = "" if work.bare else _staged_tree(work)
     staged = [_commit_tree(work, staged_tree, "Staged", head)] if staged_tree else []
@@ -137,14 +146,6 @@ def _commit_everything(work: Work, title: str, about: dict[str, Any], drafts: Se
 def _commit_tree(work: Work, tree: str, message: str, parents: Sequence[str]) -> str:
     options = [option for parent in parents for option in ("-p", parent)]
     return work.git("commit-tree", tree, *options, stdin=message, **git.NOBODY).strip()
-
-
-def _fetch_everything(work: Work, nested: Work) -> str:
-    """Return a commit of everything in the repository *nested*, fetched into the repository around it."""
-    commit = _commit_everything(nested, f"Kept: {json.dumps(nested.name)}", {})
-    if nested.store != work.store:
-        work.git(*_FETCH, "--no-recurse-submodules", nested.store, commit)
-    return commit
 
 
 def _independent_tips(work: Work) -> list[str]:
@@ -193,7 +194,7 @@ class _Index:
     def git(self, *words: str, stdin: str | None = None, **variables: str) -> str:
         return self.work.git(*words, stdin=stdin, GIT_INDEX_FILE=f"{self._place}/index", **variables)
 
-    def put(self, lines: Iterator[str]) -> None:
+    def put(self, lines: Iterable[str]) -> None:
         """Add entries to the index; each line is `MODE BLOB\\tNAME`."""
         if entries := "".join(f"{line}\0" for line in lines):
             self.git("update-index", "--add", "--replace", "-z", "--index-info", stdin=entries)
@@ -206,6 +207,7 @@ def tree_of(work: Work) -> str:
     """Return the files of the checkout as a git tree, including files that git was told to skip. A nested repository
     becomes a link to its HEAD. The index of the checkout is not changed.
     """
+    entries: list[str] = []
     with _Index(work) as index:
         if work.bare:
             return index.tree()
@@ -217,32 +219,18 @@ def tree_of(work: Work) -> str:
         if skipped := [name for name in {*work.hidden, *work.ignored} if os.path.lexists(f"{work.path}/{name}")]:
             words = ("add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
             index.git(*words, stdin="".join(f"{name}\0" for name in skipped), GIT_LITERAL_PATHSPECS="1")
-        index.put(_entries_left_out(work))
-        index.put(f"{git.SUBMODULE} {repository.head}\t{repository.name}" for repository in nested if repository.head)
+        absent = {  # what a sparse checkout leaves out
+            entry[2:]
+            for entry in work.names("ls-files", "-v", "-z")
+            if entry[:1] in "Ss" and not os.path.lexists(f"{work.path}/{entry[2:]}")
+        }
+        for entry in work.names("ls-files", "--stage", "-z") if absent else ():
+            mode_blob_and_stage, _, name = entry.partition("\t")
+            if name in absent:
+                entries.append(f"{mode_blob_and_stage.rpartition(' ')[0]}\t{name}")
+        entries += [f"{git.SUBMODULE} {repository.head}\t{repository.name}" for repository in nested if repository.head]
+        index.put(entries)
         return index.tree()
-
-
-def _entries_left_out(work: Work) -> Iterator[str]:
-    """Yield the index entries of files that a sparse checkout leaves out."""
-    absent = {
-        entry[2:]
-        for entry in work.names("ls-files", "-v", "-z")
-        if entry[:1] in "Ss" and not os.path.lexists(f"{work.path}/{entry[2:]}")
-    }
-    for entry in work.names("ls-files", "--stage", "-z") if absent else ():
-        mode_blob_and_stage, _, name = entry.partition("\t")
-        if name in absent:
-            yield f"{mode_blob_and_stage.rpartition(' ')[0]}\t{name}"
-
-
-def _note_repository(store: Store, repository: str) -> None:
-    """Record on this machine that the repository has kept work."""
-    digest = md5(os.fsencode(repository), usedforsecurity=False).hexdigest()
-    path = f"{store.root}/kept/{digest}"
-    if not os.path.lexists(path):
-        disk.prepare_root(store.root)
-        disk.make_directories(os.path.dirname(path), store.root)
-        disk.commit(disk.write_temp(f"{store.root}/tmp", os.fsencode(repository)), path)
 
 
 def all_of(store: Store, team: str = "") -> list[Kept]:
@@ -308,7 +296,7 @@ def bring_back(kept: Kept, path: str, branch: str) -> None:
     start = about.get("head") or kept.commit
     git.must(
         kept.repository,
-        *("worktree", "add", "--quiet", "--no-checkout", "-b", branch, path, start),
+        *("worktree", "add", "--quiet", "--no-checkout", "--force", "-b", branch, path, start),
         variables={"GIT_DIR": kept.repository},
     )
     checkouts.note(path, Origin(**(about.get("origin") or {})))
@@ -339,12 +327,12 @@ def _bring_back_nested(around: str, name: str, commit: str, about: dict[str, Any
     git.must(path, *_FETCH, "--no-recurse-submodules", git.common_directory(around), commit)
     for reference, target in about.get("refs", {}).items():
         git.run(path, "update-ref", reference, target)
-    for stash in reversed(about.get("stash", [])):
+    for stash in reversed(about.get("stash", [])):  # git puts each new stash before the others
         git.run(path, "stash", "store", "-m", "kept", stash)
     git.must(path, "update-ref", f"{PREFIX}/here", commit)  # else git might remove its objects meanwhile
     if branch:
         git.must(path, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
-    if head:
+    if head:  # a repository without a commit has none
         reference = f"refs/heads/{branch}" if branch else "HEAD"
         git.must(path, "update-ref", "--no-deref", reference, head)
     _restore_files(path, commit, about)

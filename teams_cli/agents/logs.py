@@ -17,15 +17,15 @@ from teams_cli.store.files import disk
 from teams_cli.teams import teams
 
 ALL = 64 * 1024 * 1024
-"""How many bytes the logs of an agent may take in all, and how many are read of one log. Of a longer log only the end
-is kept.
+"""How many bytes the logs of an agent may take in all, and how many are read of one log. Only the
+end of a longer log is kept.
 """
 TAIL = 1 << 20
 """How many bytes are read at a time, and how long the log of the keepers may become."""
 END = 2000
 """The characters from the end of a log that are reported when a turn failed."""
 _MOST_TURNS = 100
-"""How many turns of an agent have logs."""
+"""The logs of this many turns of an agent are kept at most."""
 _ENDINGS = ("out", "err", "messages.json")
 """The endings of the names of the files of a turn."""
 
@@ -90,10 +90,10 @@ def rotate(store: Store, team: str, agent: str, turns: int) -> None:
     room = ALL
     for turn in range(turns, 0, -1):
         paths = [f"{turn_of(store, team, agent, turn)}.{ending}" for ending in _ENDINGS]
-        if not any(map(os.path.lexists, paths)):
+        if not any(map(os.path.lexists, paths)):  # the logs of earlier turns were removed before
             return
         if turn == turns:
-            for path in paths[:2]:
+            for path in paths[:2]:  # the output and the errors; the messages are short
                 _keep_end(path, ALL)
         room -= sum(map(_size, paths))
         if turn < turns and (room < 0 or turns - turn >= _MOST_TURNS):
@@ -122,7 +122,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def sweep(store: Store, team: str, ending: str = "") -> None:
+def sweep(store: Store, team: str, exiting_agent: str = "") -> None:
     """Remove the logs of agents that have left the team and have no process. The *exiting_agent*, whose keeper is about
     to exit, counts as having no process.
     """
@@ -136,7 +136,7 @@ def sweep(store: Store, team: str, ending: str = "") -> None:
         if member is None or member.active:
             continue
         session = sessions.find(store, team, agent)
-        if agent != ending and session is not None and (not session.ended or session.keeper_lives):
+        if agent != exiting_agent and session is not None and (not session.ended or session.keeper_lives):
             continue
         for name in names:
             disk.discard(f"{directory}/{name}")
@@ -192,26 +192,22 @@ class Follower:
         """Return the lines that were printed since the last call. *turns* is the number of the last turn; *ended*
         says that this turn has ended. An unfinished line is returned only after the end of its turn.
         """
-        return [
-            line
-            for turn in range(1, turns + 1)
-            for ending in _ENDINGS[:2]
-            for line in self._new_lines(f"{turn_of(*self._base, turn)}.{ending}", ended or turn < turns)
-        ]
-
-    def _new_lines(self, path: str, ended: bool) -> list[str]:
-        try:
-            if path not in self._files:
-                self._files[path] = open(path, "rb")  # noqa: SIM115
-        except OSError:
-            return []
-        file = self._files[path]
-        start = file.tell()
-        data = file.read(ALL)
-        if not ended:  # leave an unfinished line for the next call
-            data = data[: data.rfind(b"\n") + 1]
-            file.seek(start + len(data))
-        return data.decode(errors="replace").splitlines()
+        lines: list[str] = []
+        paths = [f"{turn_of(*self._base, turn)}.{ending}" for turn in range(1, turns + 1) for ending in _ENDINGS[:2]]
+        for path in paths:
+            try:
+                if path not in self._files:
+                    self._files[path] = open(path, "rb")  # noqa: SIM115
+            except OSError:
+                continue
+            file = self._files[path]
+            start = file.tell()
+            data = file.read(ALL)
+            if not ended and path in paths[-2:]:  # of the last turn: leave an unfinished line for the next call
+                data = data[: data.rfind(b"\n") + 1]
+                file.seek(start + len(data))
+            lines += data.decode(errors="replace").splitlines()
+        return lines
 
     def close(self) -> None:
         """Close the files that are kept open."""

@@ -7,6 +7,7 @@ moves to the new commit only if it is still at the commit that was merged.
 from __future__ import annotations
 
 import os
+import shlex
 import time
 
 from teams_cli import errors, text
@@ -70,7 +71,7 @@ def make_merge(repository: str, base: str, head: str, message: str) -> str:
     """
     done = git.run(repository, "merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head)
     if done.returncode > 1 or not done.stdout:  # also if they have no common ancestor
-        raise errors.StorageFailed(f"git merge-tree: {done.stderr.strip()}", f"Try it in {repository}.")
+        raise errors.StorageFailed(f"git merge-tree: {git.why_failed(done)}", f"Try it in {repository}.")
     tree, *files = [part for part in done.stdout.split("\0") if part]
     if done.returncode:
         raise Clash(sorted(set(files)))
@@ -110,7 +111,8 @@ def merge_in_checkout(path: str, repository: str, base: str, head: str, message:
         if done.returncode:
             if files := git.names(path, "diff", "--name-only", "--diff-filter=U", "-z"):
                 raise Clash(sorted(set(files)))
-            raise errors.StorageFailed((done.stderr or done.stdout).strip(), f"Look in {repository}.")
+            why = f"a hook of the repository may have refused it: {(done.stderr or done.stdout).strip()}"
+            raise errors.StorageFailed(why, f"Look in {repository}.")
         return git.must(path, "rev-parse", "HEAD").strip()
     finally:
         git.run(repository, "worktree", "remove", "--force", "--force", path)
@@ -123,12 +125,44 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
         Conflict: The branch is checked out in several places, or is being rebased.
         StorageFailed: git can't move the branch, for example because a killed process left a lock.
     """
+    refuse_unfollowed(repository, branch)
     for _ in range(_TRIES):
         done = git.run(repository, "update-ref", "-m", why, f"refs/heads/{branch}", commit, base)
         if done.returncode == 0 or tip_of(repository, branch) != base:
             return done.returncode == 0
         time.sleep(_PAUSE)
     raise errors.StorageFailed(f"git can't move {branch}: {done.stderr.strip()}", f"Look in {repository}.")
+
+
+def refuse_unfollowed(repository: str, branch: str) -> None:
+    """Raise an error if the branch can't be moved safely. If several checkouts have the branch, only the files of one
+    would be updated, and a commit in another would undo the merge. During a rebase, `git rebase --abort` would move the
+    branch back, although `git worktree list` does not show it as checked out.
+
+    Raises:
+        Conflict: The branch is checked out in several places, or is being rebased.
+    """
+    reference = f"refs/heads/{branch}"
+    paths: list[str] = []
+    for entry in "\n".join(git.worktrees(repository)).split("\n\n"):
+        path, *about = entry.removeprefix("worktree ").split("\n")
+        if any(line.startswith("prunable") for line in about):  # its directory was deleted
+            continue
+        if f"branch {reference}" in about:
+            paths.append(path)
+        data = checkouts.git_directory(path)
+        for name in ("rebase-merge", "rebase-apply"):
+            if checkouts.lines_of(f"{data}/{name}/head-name") == [reference]:
+                command = f"git -C {shlex.quote(path)} rebase --continue"
+                raise errors.Conflict(
+                    f"{path}: a rebase of {branch} is unfinished there", f"Finish it, or abort it: {command}"
+                )
+    if len(paths) > 1:
+        command = f"git -C {shlex.quote(paths[-1])} switch --detach"
+        raise errors.Conflict(
+            f"{branch} is checked out in {' and '.join(paths)}, and only one of them would follow: run {command}",
+            "Then repeat the command.",
+        )
 
 
 def checked_out(repository: str, branch: str) -> str:
@@ -174,7 +208,6 @@ def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) ->
 
 
 def _differing_files(checkout: str, base: str, commit: str, *options: str) -> set[str]:
-    """Return the files that differ between two commits."""
     return set(_names(checkout, "diff-tree", "-r", "-z", "--name-only", "--no-renames", *options, base, commit))
 
 
@@ -184,7 +217,8 @@ def _untracked_in_the_way(checkout: str, base: str, commit: str) -> list[str]:
     for name in sorted(_differing_files(checkout, base, commit, "--diff-filter=A")):
         parts = name.split("/")
         # A file may also be where the commit has a directory above the new file.
-        for path in ("/".join(parts[:end]) for end in range(1, len(parts) + 1)):
+        paths = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+        for path in paths:
             place, pathspec = f"{checkout}/{path}", f":(top,literal){path}"
             if not os.path.lexists(place):
                 continue
@@ -208,24 +242,19 @@ def follow(checkout: str, base: str, commit: str) -> bool:
     step = ("read-tree", "-m", "-u", base, commit)
     if git.run(checkout, *step).returncode == 0:
         return True
-    # `changed` has git look at all files, so that the second try knows which of them are as they were.
+    # `changed` has git look at all files again, so that the second try knows which files are unchanged.
     if not changed(checkout) or git.run(checkout, *step).returncode == 0:
         return True
-    if not _is_partly_updated(checkout, base, commit):
-        return False
-    return git.run(checkout, "read-tree", "--reset", "-u", commit).returncode == 0
-
-
-def _is_partly_updated(checkout: str, base: str, commit: str) -> bool:
-    """Whether the checkout is as an interrupted update from *base* to *commit* leaves it. Then each file that differs
-    from *commit* is touched by the update, and is as in *base* or *commit*, or is missing.
-    """
+    # Each file that still differs must be one that an interrupted update from *base* to *commit* has left behind.
     touched = _differing_files(checkout, base, commit)
     differing = set(_names(checkout, "diff-files", "-z", "--name-only"))
     differing.update(_names(checkout, "diff-index", "--cached", "-z", "--name-only", "--no-renames", commit))
     if touched:
         differing.update(_names(checkout, "ls-files", "--others", "-z", "--", *sorted(touched)))
-    return all(name in touched and _is_missing_or_of(checkout, name, (base, commit)) for name in differing)
+    for name in differing:
+        if name not in touched or not _is_missing_or_of(checkout, name, (base, commit)):
+            return False
+    return git.run(checkout, "read-tree", "--reset", "-u", commit).returncode == 0
 
 
 def _is_missing_or_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:

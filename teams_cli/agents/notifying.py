@@ -22,7 +22,7 @@ from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import upsert
 from teams_cli.tasks import attempts, dependencies, plans, reviews, tasks
-from teams_cli.tasks.tasks import FINISHED, Task
+from teams_cli.tasks.tasks import FINISHED
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.teams import Team
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 WAITING, FAILED, SETTLED = EVENTS = ("waiting", "failed", "settled")
 LONGEST = 60.0
-"""Seconds that a command of the human may take."""
+"""How many seconds a command of the human may take."""
 _MOST_TEXT = 300
-"""The characters of a text that an event shows."""
+"""How many characters of a text an event shows."""
 _MESSAGE_TYPES = ("plain", "reply", "broadcast", "answer", "output")
-"""The types of messages that are an event; questions, plans and reviews are events of their own."""
+"""The types of messages that are events of the kind `message`. Questions, plans and reviews are other kinds."""
 
 
 def is_wanted(team: Team) -> bool:
@@ -67,16 +67,9 @@ def current_events(store: Store, team: Team) -> dict[str, Event]:
     for session in ending.all_of(store, team.name, []):
         if session.ended and session.outcome == "failed":
             line = f"{session.agent} failed: {session.failure or 'its client failed'}"
-            key = f"lost:{session.agent}:{session.generation}:{session.turns}"
+            key = f"lost:{session.agent}:{session.generation}:{session.turns}"  # as stored by earlier versions
             events[key] = _event(FAILED, "agent", session.agent, line, f"teams logs {session.agent}")
-    return events | _events_of_tasks(team, list(tasks.all_of(store, team.name, [])))
-
-
-def _events_of_tasks(team: Team, rows: list[Task]) -> dict[str, Event]:
-    """Return the events of these tasks: a task waits for the human's review, a task failed, or all are settled. A task
-    is settled when it has ended, or is blocked by a task that ended without success.
-    """
-    events: dict[str, Event] = {}
+    rows = list(tasks.all_of(store, team.name, []))
     for task in reviews.for_person(rows):
         line, review = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id}"
         times_submitted = sum(note.what == task.status for note in task.notes)
@@ -87,7 +80,7 @@ def _events_of_tasks(team: Team, rows: list[Task]) -> dict[str, Event]:
             line = f"{task.id} failed: {task.title}: {attempts.why_failed(task)[-_MOST_TEXT:]}"
             command = f"teams update-task {task.id} --status pending --reason WHY"
             events[f"failed:{task.id}:{task.claim or 0}"] = _event(FAILED, "task", task.id, line, command)
-    stuck = dependencies.stuck_tasks(rows)
+    stuck = dependencies.stuck_tasks(rows)  # blocked by a task that ended without success
     if rows and all(task.status in FINISHED or task.id in stuck for task in rows):
         counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}
         summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
@@ -163,7 +156,6 @@ def run(command: str, events: Event, environ: Mapping[str, str]) -> str:
 
 
 def _command(team: Team, event: str) -> str:
-    """Return the human's command for an event, or "" if there is none."""
     command = str(settings.value(team, f"notify_{event}")) or str(settings.value(team, "notify"))
     return "" if command == settings.OFF else command
 
@@ -172,12 +164,12 @@ def environment(store: Store, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for a command of the human: the environment of the caller, without an agent's name and
     token, and with the variables that name the store.
     """
-    kept = {key: value for key, value in environ.items() if key not in ("TEAMS_AGENT_ID", "TEAMS_TOKEN")}
-    return {**kept, "PATH": kept.get("PATH", os.defpath), **store.variables}
+    remaining = {key: value for key, value in environ.items() if key not in ("TEAMS_AGENT_ID", "TEAMS_TOKEN")}
+    return {**remaining, "PATH": remaining.get("PATH", os.defpath), **store.variables}
 
 
 REST = 1.0
-"""Seconds to wait for more events, which are reported with the first."""
+"""Seconds to wait for more events after the first event, so that all of them are reported together."""
 
 
 def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
@@ -191,7 +183,8 @@ def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
 def main() -> None:
     """Report events until no event has a command or the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
-    NOTIFIER.attend(store, team, lambda: partial(_report_news, store, team, os.environ), sys.stderr.write)
+    report_news = partial(_report_news, store, team, os.environ)
+    NOTIFIER.attend(store, team, lambda: report_news, sys.stderr.write)
 
 
 def _report_news(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 _RECENT = 1000
-"""The number of newest messages that are searched."""
+"""How many of the newest messages are searched for an answer of the agent."""
 _WRITTEN = ("plain", "reply", "broadcast")
 """The types of messages that an agent writes itself."""
 _MOST_IN_MESSAGE = 60_000
-"""The bytes of an output that fit into one message, together with a remark."""
+"""How many bytes of an output fit into one message, together with a remark."""
 
 
 class Output(Record):
@@ -53,7 +53,8 @@ def keep(store: Store, team: str, agent: str, generation: int, text: str, earlie
     def with_output(stored: Output) -> Output:
         if generation < stored.generation:
             return stored
-        texts = [*stored.earlier, stored.text, *earlier] if generation > stored.generation else stored.earlier
+        is_new = generation > stored.generation  # else this is stored already, by a process that was killed
+        texts = [*stored.earlier, stored.text, *earlier] if is_new else stored.earlier
         return Output(agent=agent, generation=generation, text=text, earlier=_newest_that_fit(texts))
 
     upsert(store, team, OUTPUT.also_closed, agent, Output(agent=agent, generation=0, text=""), with_output)
@@ -124,8 +125,9 @@ def _senders(session: Session) -> set[str]:
 def _caller_expects_answer(store: Store, team: str, session: Session) -> bool:
     """Whether the caller's last message to the agent was not for information only."""
     start = max(0, store.last(team, MESSAGE) - _RECENT)
-    from_caller = [m for m in store.read(team, MESSAGE, session.agent, start, []) if m.from_ == session.caller]
-    return not (from_caller and from_caller[-1].only_informs)
+    to_agent = store.read(team, MESSAGE, session.agent, start, [])
+    from_caller = [message for message in to_agent if message.from_ == session.caller]
+    return not from_caller or not from_caller[-1].only_informs
 
 
 def _has_written_to(store: Store, team: str, session: Session, name: str) -> bool:

@@ -26,9 +26,9 @@ from teams_cli.teams.teams import Team
 _EVERY = 15.0
 """Seconds between two comparisons of uncommitted files; a commit is compared as soon as it is seen."""
 _MOST_LANDINGS = 50
-"""The number of landings among which the cause of a conflict is looked for."""
+"""Among how many of the last landings the cause of a conflict is looked for."""
 _MOST_PARSED, _MOST_FILES = 20, 100
-"""How many changed files of an agent are recorded at most: with the names of functions, and in all."""
+"""How many changed files of an agent are recorded at most: with the names of the changed functions, and in all."""
 
 
 class Overlap:
@@ -145,7 +145,6 @@ def _landing_branches(store: Store, team: str) -> dict[tuple[str, str], str]:
 
 
 def _repository_of(tree: Tree) -> str:
-    """Return the directory that all worktrees of the repository share."""
     return checkouts.repository_of(tree.worktree)[1]
 
 
@@ -259,45 +258,38 @@ class ConflictWatch:
         files and the compared states.
         """
         trees = checkouts.trees(self.store, teams.get(self.store, self.team))
-        own = next((tree for tree in trees if tree.agent == self.agent), None)
-        if own is None:
+        own_tree = next((tree for tree in trees if tree.agent == self.agent), None)
+        if own_tree is None:
             return
-        last = _LastComparison(f"{self.store.root}/teams/{self.team}/inboxes/{self.agent}.compared")
-        head = environment.commit_in(own.worktree)
-        if last.commit == head and 0 <= self.store.now().timestamp() - last.written_at < _EVERY:
+        last_comparison = _LastComparison(f"{self.store.root}/teams/{self.team}/inboxes/{self.agent}.compared")
+        head = environment.commit_in(own_tree.worktree)
+        was_just_compared = 0 <= self.store.now().timestamp() - last_comparison.written_at < _EVERY
+        if was_just_compared and last_comparison.commit == head:
             return
-        repository = _repository_of(own)
-        others = [tree for tree in trees if tree is not own and _repository_of(tree) == repository]
-        states = {tree.worktree: _state(tree) for tree in (own, *others)}
-        changed = {worktree for worktree, state in states.items() if state != last.states.get(worktree)}
-        has_changed = own.worktree in changed
-        compared = others if has_changed else [tree for tree in others if tree.worktree in changed]
-        # Conflicts are recorded by agent or branch; those with what is not compared again stay.
+        repository = _repository_of(own_tree)
+        others = [tree for tree in trees if tree is not own_tree and _repository_of(tree) == repository]
+        states = {tree.worktree: _state(tree) for tree in (own_tree, *others)}
+        changed = {worktree for worktree, state in states.items() if state != last_comparison.states.get(worktree)}
+        own_has_changed = own_tree.worktree in changed
+        compared = others if own_has_changed else [tree for tree in others if tree.worktree in changed]
+        # Each conflict is under the name of an agent or branch. It stays if this agent or branch is not compared now.
         conflicts = dict(presence.load(self.store, self.team, self.agent).conflicts or {})
         with Snapshots(repository) as snapshots:
-            target = _target_branch(own, snapshots.main, _landing_branches(self.store, self.team))
+            target = _target_branch(own_tree, snapshots.main, _landing_branches(self.store, self.team))
             tip = merging.tip_of(snapshots.main, target)
-            if has_changed:
-                self._note_files(snapshots, own)
+            if own_has_changed:
+                self._note_files(snapshots, own_tree)
             conflicts.update({tree.agent: "" for tree in compared})
-            conflicts.update(self._compare_with_others(snapshots, own, compared))
-            if tip and (has_changed or last.states.get(target) != tip):
-                conflicts[target] = self._compare_with_tip(snapshots, own, target, tip)
-        present = {target, *(tree.agent for tree in others)}
-        conflicts = {name: places for name, places in conflicts.items() if places and name in present}
+            for overlap in _find_overlaps(snapshots, self.store, self.team, [(own_tree, tree) for tree in compared]):
+                notify_both(self.store, self.team, overlap)
+                side = overlap.trees.index(own_tree)
+                conflicts[overlap.trees[1 - side].agent] = _in_words(overlap.places, side)
+            if tip and (own_has_changed or last_comparison.states.get(target) != tip):
+                conflicts[target] = self._compare_with_tip(snapshots, own_tree, target, tip)
+        existing_names = {target, *(tree.agent for tree in others)}
+        conflicts = {name: places for name, places in conflicts.items() if places and name in existing_names}
         presence.note_facts(self.store, self.team, self.agent, conflicts=conflicts or None)
-        last.write(head, {**states, target: tip})
-
-    def _compare_with_others(self, snapshots: Snapshots, own: Tree, others: list[Tree]) -> dict[str, str]:
-        """Return in words where the agent's work conflicts with that of *others*, by the name of the other agent. The
-        agents on both sides of a conflict are notified.
-        """
-        conflicts = {}
-        for overlap in _find_overlaps(snapshots, self.store, self.team, [(own, tree) for tree in others]):
-            notify_both(self.store, self.team, overlap)
-            side = overlap.trees.index(own)
-            conflicts[overlap.trees[1 - side].agent] = _in_words(overlap.places, side)
-        return conflicts
+        last_comparison.write(head, {**states, target: tip})
 
     def _compare_with_tip(self, snapshots: Snapshots, own: Tree, target: str, tip: str) -> str:
         """Return in words where the agent's work conflicts with *tip*, the commit of the branch *target*, or "" if
@@ -306,22 +298,22 @@ class ConflictWatch:
         """
         commit = snapshots.of(own.worktree)
         conflict = with_tip(snapshots, self.store, self.team, own.worktree, commit, target, tip)
-        places = _in_words(conflict["places"])
-        if not places:
+        places_in_words = _in_words(conflict["places"])
+        if not places_in_words:
             return ""
         own_tasks = [task for task in tasks.all_of(self.store, self.team, []) if task.owner == self.agent]
         if own_tasks and all(task.status in FINISHED for task in own_tasks):
-            return places
+            return places_in_words
         for landing in landings.all_of(self.store, self.team, []):
             if landing.head == commit and landing.onto == target:
-                return places
+                return places_in_words
         against = conflict["against"]
         cause = f" ({landings.whose(against)}, which landed)" if against else ""
-        body = f"your work conflicts with {target}{cause} in {places}. Merge it now: git merge {target}"
+        body = f"your work conflicts with {target}{cause} in {places_in_words}. Merge it now: git merge {target}"
         files = [place["file"] for place in conflict["places"]]
         uid = f"behind-{_digest([self.agent, target, *files, str(against)])}~{self.agent}"
         messages.notify(self.store, self.team, self.agent, body, uid, "info", event="work-conflicts")
-        return places
+        return places_in_words
 
     def _note_files(self, snapshots: Snapshots, own: Tree) -> None:
         """Record the files that the agent changes, so that other agents choose tasks that touch none of these files."""
@@ -345,7 +337,7 @@ class _LastComparison:
                 document = json.load(file)
                 self.written_at = os.fstat(file.fileno()).st_mtime
             self.commit, self.states = str(document["commit"]), dict(document["states"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError):  # as if nothing was ever compared
             return
 
     def write(self, commit: str, states: dict[str, str]) -> None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _CONFLICTS = 1
 """The exit status of `git merge-tree` if the commits conflict."""
 _MOST_UNTRACKED = 2000
-"""With more untracked files than this, somebody probably forgot to ignore a directory, and untracked files are not
-compared.
+"""If a worktree has more untracked files than this, somebody probably forgot to ignore a directory. Then untracked
+files are not compared.
 """
 _LANGUAGES = (
     "*.c cpp,*.h cpp,*.cc cpp,*.cpp cpp,*.hpp cpp,*.cs csharp,*.css css,*.ex elixir,*.exs elixir,*.go golang,"
@@ -34,7 +34,9 @@ _NAMED = re.compile(r"(?:\b(?:class|struct|interface|trait|enum|impl|fn|func|fun
 _CALLED = re.compile(r"([\w$~]+)\s*\(")
 """The name in a line that declares a function as C does: before its parameters."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ ?(.*)")
-"""The head of a hunk in a diff: first line and number of lines, before and after, and the line git shows above it."""
+"""The head of a hunk in a diff. Its groups are the first line and the number of lines before the change, the same after
+the change, and the line that git shows above the hunk.
+"""
 
 
 class Change:
@@ -82,34 +84,33 @@ class Snapshots:
         """Return a commit of everything in the worktree. The first call makes this commit, later calls return it again.
         If nothing is changed, HEAD is returned. HEAD is returned also while a merge or rebase is unfinished.
         """
-        if worktree not in self._commits:
-            self._commits[worktree] = self._commit(worktree)
-        return self._commits[worktree]
-
-    def _commit(self, worktree: str) -> str:
+        if worktree in self._commits:
+            return self._commits[worktree]
         head = git.must(worktree, "rev-parse", "HEAD").strip()
         git_directory = checkouts.git_directory(worktree)
         changed = git.must(worktree, *git.LOOKING, *git.STATUS)
         if not changed or work.unfinished_in(git_directory):
+            self._commits[worktree] = head
             return head
-        index = f"{self._directory}/index"
+        index = f"{self._directory}/index"  # a copy: the index of the worktree stays as it is
         written_at = os.stat(f"{git_directory}/index").st_mtime_ns
         shutil.copyfile(f"{git_directory}/index", index)
         os.utime(index, ns=(written_at, written_at))  # git re-reads files that are newer than the index
         variables = {**self._variables, "GIT_INDEX_FILE": index}
         untracked = git.names(worktree, *git.LOOKING, "ls-files", "--others", "--exclude-standard", "-z")
         option = "--update" if len(untracked) > _MOST_UNTRACKED else "--all"
-        # git names an untracked repository with a slash at the end. It can't add one that has no commit yet.
-        nested = [name for name in untracked if name.endswith("/") and not self._has_commit(f"{worktree}/{name}")]
-        paths = (":/", *(f":(exclude,top,literal){name}" for name in nested))
+        paths = [":/"]
+        for name in untracked:
+            # git names an untracked repository with a slash at the end. It can't add one that has no commit yet.
+            show_head = (*git.LOOKING, "rev-parse", "--verify", "--quiet", "HEAD")
+            if name.endswith("/") and not git.output_of(f"{worktree}/{name}", *show_head):
+                paths.append(f":(exclude,top,literal){name}")
         git.must(worktree, "-c", "core.fsync=none", "add", option, "--sparse", "--", *paths, variables=variables)
         tree = git.must(worktree, "write-tree", variables=variables).strip()
         words = ("commit-tree", tree, "-p", head, "-m", "uncommitted changes")
-        return git.must(worktree, *words, variables={**variables, **git.NOBODY}).strip()
-
-    @staticmethod
-    def _has_commit(directory: str) -> bool:
-        return bool(git.output_of(directory, *git.LOOKING, "rev-parse", "--verify", "--quiet", "HEAD"))
+        commit = git.must(worktree, *words, variables={**variables, **git.NOBODY}).strip()
+        self._commits[worktree] = commit
+        return commit
 
     def conflicts(self, directory: str, first: str, second: str) -> list[str]:
         """Return the files in which two commits conflict."""
@@ -228,7 +229,6 @@ def in_words(place: dict[str, Any], side: int = 0) -> str:
 
 
 def _lines_in_words(spans: list[list[int]]) -> str:
-    """Return spans of lines, each a first and a last line, as "line 3" or "lines 3-5, 9"."""
     ranges = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
     word = "line" if len(ranges) == 1 and "-" not in ranges[0] else "lines"
     return f"{word} {text.listed(ranges)}"

@@ -20,7 +20,7 @@ from teams_cli.tasks import claims, tasks
 from teams_cli.teams import history, settings, teams
 
 _REMEMBERED = 500
-"""How many resumes of a session are recorded."""
+"""How many resumes of a session are recorded: the latest ones."""
 _HOUR = 3600.0
 _RESUMABLE = ("completed", "failed", "lost")
 
@@ -35,18 +35,18 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
     failed agent. If *by* has resumed *agent* too often, both are paused, and the leader is notified.
     """
     resumable = ("completed",) if for_output else _RESUMABLE
-    loop = ""
+    why_a_loop = ""
 
     def reopened(session: Session) -> Session:
-        nonlocal loop
-        loop = ""
+        nonlocal why_a_loop
+        why_a_loop = ""  # this function may run several times
         if session.state != "done" or session.outcome not in resumable:
             return session
         if session.stop_asked:  # it ended by itself before it could be stopped
             return session
         if session.is_limited(store.now()) or budgets.used_up(store, team, agent, session.run):  # its mail waits
             return session
-        if not session.interrupted and (loop := too_often(store, team, session, by)):
+        if not session.interrupted and (why_a_loop := too_often(store, team, session, by)):
             return session
         return session.kept_by(os.getpid(), store.host).having(
             state="starting",
@@ -62,8 +62,8 @@ def reopen(store: Store, team: str, agent: str, by: str, for_output: bool = Fals
         before, after = update(store, team, SESSION.also_closed, agent, reopened)
     except errors.NotFound:
         return None
-    if loop:
-        pause_pair(store, team, agent, by, loop)
+    if why_a_loop:
+        pause_pair(store, team, agent, by, why_a_loop)
     return after if after.state == "starting" and before is not after else None
 
 
@@ -76,22 +76,22 @@ def too_often(store: Store, team: str, session: Session, by: str) -> str:
     started count as one sender, because it may start another agent in each turn. The human may always resume a session.
     """
     limit = int(settings.value(teams.get(store, team), "max_resumes_per_hour"))
-    lately = [resume for resume in session.resumes if seconds_since(resume.at, store.now()) < _HOUR]
-    if by == HUMAN or len(lately) < limit:
+    recent = [resume for resume in session.resumes if seconds_since(resume.at, store.now()) < _HOUR]
+    if by == HUMAN or len(recent) < limit:
         return ""
     children = {child.agent for child, _ in store.scan(team, SESSION, []) if child.caller == session.agent}
     senders = children if by in children else {by}
-    if not _are_too_many(lately, senders, limit):
+    if not _are_too_many(recent, senders, limit):
         return ""
     members = {session.agent, *senders}
-    times = [note.at for task in tasks.all_of(store, team, []) for note in task.notes if note.by in members]
-    if times:  # then a task made progress
-        progress_at = parse_rfc3339(max(times))
-        lately = [resume for resume in lately if parse_rfc3339(resume.at) > progress_at]
-        if not _are_too_many(lately, senders, limit):
+    noted_at = [note.at for task in tasks.all_of(store, team, []) for note in task.notes if note.by in members]
+    if noted_at:  # a note on a task is progress: only the resumes after the last progress count
+        progress_at = parse_rfc3339(max(noted_at))
+        recent = [resume for resume in recent if parse_rfc3339(resume.at) > progress_at]
+        if not _are_too_many(recent, senders, limit):
             return ""
     whose = "agents that it started itself" if by in children else by
-    counts = f"{len(lately)} times within an hour, {_count_turns(lately, senders)} times by {whose}"
+    counts = f"{len(recent)} times within an hour, {_count_turns(recent, senders)} times by {whose}"
     return f"it was resumed {counts}, and no task made progress"
 
 
@@ -122,7 +122,7 @@ def pause_pair(store: Store, team: str, agent: str, by: str, reason: str) -> Non
 
     def paused(session: Session) -> Session:
         nonlocal uid
-        if session.agent == pair[0]:
+        if session.agent == pair[0]:  # this agent is paused first; the notice of the second agent gets the same uid
             uid = f"{'~'.join(pair)}~paused-{session.generation}-{session.turns}"
         notice = Owed(to=leader, message=body, uid=uid, event="agents-paused")
         if session.state == "done":
@@ -181,13 +181,14 @@ def note_limit(store: Store, team_name: str, session: Session, until: str, given
     """
     team = teams.get(store, team_name)
     choice = on_limit(store, team_name)
-    then = _CONSEQUENCES.get(choice, f"it continues with {choice}, in a new session.")
-    consequence = f"limited by its provider until {until}: {then}"
+    next_step = _CONSEQUENCES.get(choice, f"it continues with {choice}, in a new session.")
+    consequence = f"limited by its provider until {until}: {next_step}"
     uid = f"limited-{session.agent}-{''.join(filter(str.isdigit, until))}"
     notice = Owed(
         to=team.leader, message=f"{session.agent} is {consequence}", uid=uid, by=session.agent, event="provider-limit"
     )
-    owed = [] if choice in ("", RELEASE) and session.caller == team.leader else [notice]
+    leader_gets_output = choice in ("", RELEASE) and session.caller == team.leader
+    owed = [] if leader_gets_output else [notice]
 
     def limited(session: Session) -> Session:
         return owing(session.having(limited_until=until, given=given or None), *owed)
@@ -205,4 +206,4 @@ _CONSEQUENCES = {
     RELEASE: "its tasks are released; a message after that time resumes it.",
     "": "a message after that time resumes it. `teams set onLimit wait` lets agents continue by themselves.",
 }
-"""What happens to a limited agent, by the setting onLimit. Any other value names a client."""
+"""The rest of a sentence about a limited agent, by the setting onLimit. Any other value of it names a client."""

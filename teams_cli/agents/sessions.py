@@ -277,6 +277,7 @@ def waiting_numbers(store: Store, team: str, session: Session) -> list[int]:
 
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 _ID = _FIRST | frozenset("-.")
+"""The characters of a session id. The first character must be in `_FIRST`."""
 
 
 def is_session_id(text: str) -> bool:
@@ -320,13 +321,13 @@ def is_started_here(store: Store, team: str, session: Session) -> bool:
     another machine that writes to the store could choose what runs here. If no other machine uses the store, only the
     form of the session id is checked.
     """
-    if not store.host:
+    if not store.host:  # no other machine uses the store
         return is_session_id(session.session_id)
     digest, ids = _recorded_start(store, team, session.agent)
     if not is_session_id(session.session_id):
         return False
     if not (session.model or session.permissions) and digest == _hash(_values_of_first_version(session)):
-        return True  # recorded by a version that kept no ids
+        return True  # the first version recorded neither ids nor the model and the permissions
     return digest == _digest(session) and session.session_id in ids
 
 
@@ -362,6 +363,7 @@ def _hash(values: list[object]) -> str:
 
 
 _KEYS = ("client", "sessionId", "directory", "host")
+"""The keys of a client's report of its session."""
 
 
 def note_reported(store: Store, team: str, agent: str, client: str, session_id: str, directory: str) -> None:
@@ -369,14 +371,13 @@ def note_reported(store: Store, team: str, agent: str, client: str, session_id: 
     is recorded if `teams` started the agent.
     """
     report = {"client": client, "sessionId": session_id, "directory": directory, "host": store.host}
-    recorded = presence.load(store, team, agent).client
-    if not is_session_id(session_id) or (recorded and report.items() <= recorded.items()):
-        return
-    if find(store, team, agent) is not None:
+    recorded = presence.load(store, team, agent).client or {}
+    is_recorded = report.items() <= recorded.items()
+    if is_recorded or not is_session_id(session_id) or find(store, team, agent) is not None:
         return
     at = teams.now(store)
-    new = presence.Agent(agent=agent)
-    upsert(store, team, presence.AGENT, agent, new, lambda member: member.having(client={**report, "at": at}))
+    new_record = presence.Agent(agent=agent)
+    upsert(store, team, presence.AGENT, agent, new_record, lambda member: member.having(client={**report, "at": at}))
     note_started_here(store, team, of_client(agent, client, session_id, directory, at))
 
 

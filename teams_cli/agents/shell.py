@@ -15,7 +15,7 @@ from teams_cli import errors
 KEPT = 1024 * 1024 - 200
 """How many bytes of output are kept. Together with the line that says how much is missing, they fit into one result."""
 _MOST_OF_ERRORS = 2000
-"""The characters from the end of a command's standard error that are part of its reason."""
+"""How many characters from the end of standard error the reason of a failed command shows."""
 TIMEOUT = 124
 """The exit status of a command that took too long, as of timeout(1)."""
 PATIENCE = 1800.0
@@ -75,10 +75,6 @@ class ShellCommand:
             return False
         return True
 
-    def end(self) -> None:
-        """End the command and its process group by SIGTERM, and after two seconds by SIGKILL."""
-        self.finish(end=True)
-
     def finish(self, end: bool = False) -> Finished:
         """Kill what is left of the command and its process group, and return the outcome of the command. With *end*,
         the command first gets SIGTERM and two seconds to end by itself.
@@ -118,7 +114,7 @@ def run(script: str, directory: str, environment: Mapping[str, str], what: str, 
             return done
         return Finished(TIMEOUT, done.output, f"{done.errors}ended after {seconds:g} seconds\n")
     except BaseException:
-        command.end()
+        command.finish(end=True)
         raise
 
 
@@ -139,5 +135,5 @@ def _tail(file: IO[bytes]) -> str:
 
 def _end_of(data: bytes, size: int) -> str:
     """Return the end of *data* below a line that says how much of the *size* bytes is left out."""
-    kept = data.decode(errors="replace").encode()[-KEPT:].decode(errors="ignore")
-    return f"[{size} bytes of text; all but the last {len(kept.encode())} are left out]\n{kept}"
+    kept_text = data.decode(errors="replace").encode()[-KEPT:].decode(errors="ignore")
+    return f"[{size} bytes of text; all but the last {len(kept_text.encode())} are left out]\n{kept_text}"

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 
 from teams_cli import environment, errors, names, processes, text
-from teams_cli.agents import budgets, ending, isolation, sessions, trees
+from teams_cli.agents import budgets, ending, git, isolation, sessions, trees
 from teams_cli.agents.background import start_keeper
 from teams_cli.agents.sessions import SESSION, Session
 from teams_cli.clients import output, permissions, profiles
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Permissions
 
 _DESCRIPTION = 50
-"""The characters of the prompt that are an agent's description by default."""
+"""How many characters of the prompt describe an agent without a description."""
 _STARTING = 30.0
 """Seconds after which a member counts as never started, if the process that was to start it is not recorded."""
 
@@ -147,18 +147,19 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
         raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
     team = remove_never_started(store, team)
     if request.agent and team.find(request.agent):
-        before = ending.current(store, team.name, request.agent)
-        if before is None or before.outcome != "lost" or before.turns:  # one that never ran leaves its name free
+        earlier = ending.current(store, team.name, request.agent)
+        never_ran = earlier is not None and earlier.outcome == "lost" and not earlier.turns
+        if not never_ran:
             raise _name_is_taken(request.agent)
     top = ""
-    if request.worktree:  # looked at before anything is changed
+    if request.worktree:  # refused, if it must be, before anything is changed
         top = trees.repository(request.directory)
         trees.refuse_stale(store.root, team.name, request.agent or joining.next_name(team), top)
     member, token = _join(store, team, caller, request)
     presence.register_process(store, team.name, member.agent_id, os.getpid())
     try:
         port = isolation.base_of(store, team.name, member.agent_id)
-        tree, branch = _make_worktree(store, team, member.agent_id, top, request, port) if top else (None, None)
+        tree, branch = _add_worktree(store, team, request, member.agent_id, top, port) if top else (None, None)
         now = teams.now(store)
         draft = Session(
             agent=member.agent_id,
@@ -182,18 +183,35 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
             created_at=now,
             started_at=now,
         )
+        # First the record on this machine, because a keeper refuses a session without it.
         sessions.note_started_here(store, team.name, draft)
         session = _store_session(store, team.name, draft.kept_by(os.getpid(), store.host))
     except trees.SetupFailed:  # the name stays free for the next agent
         _remove_member(store, team.name, member)
         raise
     except BaseException:
-        if sessions.find(store, team.name, member.agent_id) is None:
+        if sessions.find(store, team.name, member.agent_id) is None:  # else the session was stored, and ends as lost
             joining.leave(store, team.name, Caller(member.agent_id, token=token))
         raise
     history.note(store, team.name, caller.name, "agent started", agent=session.agent, about=session.description)
     start_keeper(store, team.name, session, caller.config, request.environ)
     return session
+
+
+def _add_worktree(store: Store, team: Team, request: StartRequest, agent: str, top: str, port: int) -> tuple[str, str]:
+    """Make and prepare the worktree of the agent from the checkout *top*. Returns its path and its branch. If it can't
+    be prepared, it is removed again.
+    """
+    tree, branch = trees.add(store.root, team.name, agent, top)
+    variables = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, isolation.VARIABLE: str(port)}
+    try:
+        environ = {**request.environ, **variables, **store.variables}
+        trees.furnish(team, top, tree, environ, "the agent was not started")
+    except BaseException:
+        git.run(top, "worktree", "remove", "--force", tree)
+        git.run(top, "branch", "--quiet", "-D", branch)
+        raise
+    return tree, branch
 
 
 def _store_session(store: Store, team: str, draft: Session) -> Session:
@@ -220,30 +238,18 @@ def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tu
         team.name,
         requested,
         role,
-        None if role else request.type,
+        None if role else request.type,  # a type that is no role is a skill
         answer=request.answer,
         started_by=caller.name,
         launcher=processes.identity(os.getpid(), store.host),
     )
-    if member.started_by != caller.name:
+    if member.started_by != caller.name:  # another agent of this name joined first
         raise _name_is_taken(member.agent_id)
     return member, token
 
 
 def _name_is_taken(agent: str) -> errors.AlreadyExists:
     return errors.AlreadyExists(f"there is an agent {agent} already", "Choose another name, or leave it out.")
-
-
-def _make_worktree(store: Store, team: Team, agent: str, top: str, request: StartRequest, port: int) -> tuple[str, str]:
-    """Make the agent's worktree and prepare it. Returns the path and the branch of the worktree."""
-    path, branch = trees.add(store.root, team.name, agent, top)
-    variables = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, isolation.VARIABLE: str(port), **store.variables}
-    try:
-        trees.furnish(team, top, path, {**request.environ, **variables}, "the agent was not started")
-    except BaseException:
-        trees.take_back(top, path, branch)
-        raise
-    return path, branch
 
 
 def remove_never_started(store: Store, team: Team) -> Team:

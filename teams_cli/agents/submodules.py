@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from teams_cli import errors
 from teams_cli.agents import git
-from teams_cli.agents.work import Work
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
@@ -40,24 +40,18 @@ def fill(tree: str, commit: str) -> list[str]:
         directory = f"{tree}/{path}"
         if os.path.isdir(directory) and os.listdir(directory):
             continue
-        store = next((store for store in _stores_for(tree, commit, path) if _has_commit(store, target)), "")
-        if store and _check_out(store, directory, target):
-            missing += [f"{path}/{nested}" for nested in fill(directory, target)]
-        else:
-            missing.append(path)
+        candidates = _stores_for(tree, commit, path)
+        store = next((candidate for candidate in candidates if _has_commit(candidate, target)), "")
+        if store:
+            words = ("clone", "--quiet", "--no-checkout", "--shared", "--", store, directory)
+            is_cloned = git.run("/", *words).returncode == 0
+            if is_cloned and git.run(directory, "checkout", "--quiet", "--detach", target).returncode == 0:
+                missing += [f"{path}/{nested}" for nested in fill(directory, target)]
+                continue
+            shutil.rmtree(directory, ignore_errors=True)
+            os.makedirs(directory, exist_ok=True)
+        missing.append(path)
     return missing
-
-
-def _check_out(store: str, directory: str, commit: str) -> bool:
-    """Check out the commit of a submodule in the directory. Returns whether that succeeded; if not, the directory is
-    left empty.
-    """
-    cloned = git.run("/", "clone", "--quiet", "--no-checkout", "--shared", "--", store, directory)
-    if cloned.returncode == 0 and git.run(directory, "checkout", "--quiet", "--detach", commit).returncode == 0:
-        return True
-    shutil.rmtree(directory, ignore_errors=True)
-    os.makedirs(directory, exist_ok=True)
-    return False
 
 
 def _stores_for(tree: str, commit: str, path: str) -> Iterator[str]:
@@ -100,7 +94,7 @@ def _run_git(store: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterator[None]:
+def carried(top: str, base: str, commit: str, branch: str) -> Iterator[None]:
     """For a `with` block, copy the submodule commits that *commit* needs and *base* does not need from the worktrees of
     this machine to the checkout *top*. Each copied commit gets a new branch in its submodule, whose name begins with
     *branch*. If the `with` block fails, the new branches are removed. Commits that no worktree has are left out.
@@ -110,7 +104,7 @@ def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterat
     """
     created: list[tuple[str, str]] = []
     try:
-        _carry(work, top, base, commit, branch, created)
+        _carry(lambda path: _stores_for(top, commit, path), top, base, commit, branch, created)
         yield
     except BaseException:
         for store, reference in created:
@@ -118,33 +112,61 @@ def carried(work: Work, top: str, base: str, commit: str, branch: str) -> Iterat
         raise
 
 
-def _carry(work: Work, top: str, base: str, commit: str, branch: str, created: list[tuple[str, str]]) -> None:
+def _carry(
+    stores_for: Callable[[str], Iterable[str]],
+    top: str,
+    base: str,
+    commit: str,
+    branch: str,
+    created: list[tuple[str, str]],
+) -> None:
     """Copy the submodule commits that *commit* needs and *base* does not need to the checkout *top*. *stores_for*
     returns the places that may have the submodule at a path. Each new branch is added to *created* at once, with the
     store of its submodule, so that the branch can be removed if a later copy fails.
     """
     commits_before = wanted(top, base)
-    nested = {repository.name: repository for repository in work.nested}
     for path, target in wanted(top, commit).items():
-        source = nested.get(path)
-        if commits_before.get(path) == target or source is None or source.bare or not _has_commit(source.path, target):
+        if commits_before.get(path) == target:
             continue
-        stores = (f"{top}/{path}", f"{git.common_directory(top)}/modules/{_name_of(top, commit, path)}")
-        store = next((s for s in stores if os.path.lexists(f"{s}/.git") or os.path.isdir(f"{s}/objects")), "")
+        name = _name_of(top, commit, path)
+        sources = list(stores_for(path))
+        source = next((candidate for candidate in sources if _has_commit(candidate, target)), "")
+        if not source:
+            continue
+        places = (f"{top}/{path}", f"{git.common_directory(top)}/modules/{name}")
+        store = next((place for place in places if _is_store(place)), "")
         if not store:
+            if _is_reachable(source, target, "refs/remotes"):  # the remote of the submodule has it for everybody
+                continue
             raise errors.Conflict(
                 f"{top} lacks the submodule {path}, whose commit {target[:10]} the merge needs",
                 f"Run there: git submodule update --init {path}; and repeat the command.",
             )
-        containing = ("for-each-ref", "--count=1", "--contains", target, "--format=%(refname)")
-        if not (_has_commit(store, target) and _run_git(store, *containing).stdout.strip()):
+        if not (_has_commit(store, target) and _is_reachable(store, target)):
             reference = f"refs/heads/{branch}-{target[:12]}"
             fetch = ("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-            if _run_git(store, *fetch, source.store, f"{target}:{reference}").returncode:
+            if _run_git(store, *fetch, source, f"{target}:{reference}").returncode:
                 raise errors.Conflict(
                     f"{store} can't take the commit {target[:10]} of the submodule {path}",
-                    f"Bring it there: git fetch {source.store} {target}; and repeat the command.",
+                    f"Bring it there: git fetch {source} {target}; and repeat the command.",
                 )
             created.append((store, reference))
         if os.path.lexists(f"{store}/.git"):
-            _carry(source, store, commits_before.get(path, ""), target, branch, created)
+            inside = partial(_stores_inside, sources, store, target)
+            _carry(inside, store, commits_before.get(path, ""), target, branch, created)
+
+
+def _stores_inside(stores: list[str], top: str, commit: str, path: str) -> list[str]:
+    """Return the places that may have the submodule at *path* inside a submodule, which is checked out at *top*."""
+    name = _name_of(top, commit, path)
+    places = [place for store in stores for place in (f"{store}/modules/{name}", f"{store}/{path}")]
+    return [place for place in places if _is_store(place)]
+
+
+def _is_store(place: str) -> bool:
+    return os.path.lexists(f"{place}/.git") or os.path.isdir(f"{place}/objects")
+
+
+def _is_reachable(store: str, commit: str, *references: str) -> bool:
+    """Whether a reference of the store contains the commit; *references* limits which references count."""
+    return bool(_run_git(store, "for-each-ref", "--count=1", "--contains", commit, *references).stdout.strip())

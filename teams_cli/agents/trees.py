@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from teams_cli import errors, text
-from teams_cli.agents import checkouts, git, submodules
+from teams_cli.agents import checkouts, git, merging, submodules
 from teams_cli.agents.sessions import Session
 from teams_cli.store.contract import Store
 from teams_cli.store.files import disk, locks
@@ -17,8 +17,9 @@ from teams_cli.teams import settings
 from teams_cli.teams.teams import Team
 
 _OWN, _LOCK = ".own-", ".lock"
+"""The beginning of the name of a temporary checkout, and the ending of the name of the lock file beside it."""
 _END_OF_OUTPUT = 2000
-"""The characters from the end of a failed set-up's output that its error shows."""
+"""How many characters from the end of a failed set-up's output its error shows."""
 
 
 class SetupFailed(errors.TeamsError):
@@ -115,10 +116,14 @@ def own_place(root: str, team: str, repository: str) -> Iterator[str]:
     """
     directory = f"{root}/worktrees/{team}"
     for name in disk.names_in(directory):
-        lock = f"{directory}/{name}"
-        if name.startswith(_OWN) and name.endswith(_LOCK) and (descriptor := locks.hold(lock, root)) is not None:
-            clear(repository, lock.removesuffix(_LOCK))
-            _release_lock(lock, descriptor)
+        if not (name.startswith(_OWN) and name.endswith(_LOCK)):
+            continue
+        old_lock = f"{directory}/{name}"
+        old_descriptor = locks.hold(old_lock, root)
+        if old_descriptor is not None:  # its process has ended
+            clear(repository, old_lock.removesuffix(_LOCK))
+            disk.discard(old_lock)
+            os.close(old_descriptor)
     lock = f"{directory}/{_OWN}{os.urandom(6).hex()}{_LOCK}"
     descriptor = locks.hold(lock, root)
     if descriptor is None:  # another process took the new lock for one that was left behind
@@ -126,12 +131,8 @@ def own_place(root: str, team: str, repository: str) -> Iterator[str]:
     try:
         yield lock.removesuffix(_LOCK)
     finally:
-        _release_lock(lock, descriptor)
-
-
-def _release_lock(lock: str, descriptor: int) -> None:
-    disk.discard(lock)
-    os.close(descriptor)
+        disk.discard(lock)
+        os.close(descriptor)
 
 
 def clear(repository: str, path: str) -> None:
@@ -178,7 +179,9 @@ def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
     path, branch = place_of(root, team, agent)
     if os.path.lexists(path):
         raise errors.AlreadyExists(
-            f"{path} is there already", f"It may hold work: teams worktree diff {agent} --team {team}"
+            f"{path} is there already",
+            f"It may hold work: teams worktree diff {agent} --team {team}; if not, remove it, and repeat the command: "
+            f"teams worktree remove {agent} --team {team}",
         )
     # git stores a branch as a path, so neither a part of that path nor a path below it may be a branch.
     parts = branch.split("/")
@@ -208,15 +211,37 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
     path, branch = place_of(root, team, agent)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     origin = checkouts.of_checkout(top)
-    done = git.run(top, "worktree", "add", "--quiet", "-b", branch, path, origin.base)
+    try:  # forced, since git may remember a worktree there whose directory was deleted
+        _make(top, path, origin, "--force", "-b", branch, path, origin.base)
+    except errors.StorageFailed:
+        git.run(top, "branch", "--quiet", "-D", branch)
+        raise
+    return path, branch
+
+
+def _make(top: str, path: str, origin: checkouts.Origin, *words: str) -> None:
+    """Make the worktree *path* by `git worktree add` with the arguments *words*, and record its *origin*."""
+    done = git.run(top, "worktree", "add", "--quiet", *words)
     if done.returncode != 0:
         raise errors.Conflict(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
     try:
         checkouts.note(path, origin)
     except OSError as error:
-        take_back(top, path, branch)
+        git.run(top, "worktree", "remove", "--force", path)
         raise errors.StorageFailed(f"git made no worktree {path}: {error}", f"Look in {top}.") from None
-    return path, branch
+
+
+def add_for_branch(top: str, path: str, branch: str) -> None:
+    """Make a worktree at *path* for the existing *branch*, in the repository of the checkout *top*. The worktree
+    existed before, but its directory was deleted. The branch stays at its commit.
+
+    Raises:
+        Conflict: git did not make the worktree, for example because the branch is checked out elsewhere.
+    """
+    origin = checkouts.of_checkout(top)
+    origin.base = git.output_of(top, "merge-base", origin.base, f"refs/heads/{branch}") or origin.base
+    git.run(top, "worktree", "remove", "--force", path)  # else git takes the branch for checked out there
+    _make(top, path, origin, path, branch)
 
 
 def provide_again(store: Store, team: Team, session: Session, environ: Mapping[str, str]) -> None:
@@ -228,11 +253,9 @@ def provide_again(store: Store, team: Team, session: Session, environ: Mapping[s
     path = session.worktree or ""
     if not session.checkout or place_of(store.root, team.name, session.agent)[0] != path:
         raise errors.Conflict(f"its worktree {path} was removed", f"Start another agent instead of {session.agent}.")
-    add(store.root, team.name, session.agent, session.checkout)
+    branch = session.branch or ""
+    if branch and merging.tip_of(session.checkout, branch):
+        add_for_branch(session.checkout, path, branch)
+    else:
+        add(store.root, team.name, session.agent, session.checkout)
     furnish(team, session.checkout, path, environ, "no turn was begun")
-
-
-def take_back(top: str, path: str, branch: str) -> None:
-    """Remove a worktree that was just made, and its branch."""
-    git.run(top, "worktree", "remove", "--force", path)
-    git.run(top, "branch", "--quiet", "-D", branch)

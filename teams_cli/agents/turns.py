@@ -25,13 +25,13 @@ from teams_cli.teams.config import Config
 from teams_cli.text import MAX_RESULT
 
 _PAUSE = 0.03
-"""Seconds to wait for more changes in the team before the first is looked at."""
+"""Seconds to wait after a change in the team, so that changes which follow at once are looked at together."""
 _LOOK = 5.0
 """Seconds between two calls of *look* while the client runs."""
 _ASK_AGAIN = 10.0
-"""Seconds after which a turn looks again whether it is to stop, even if no change was reported."""
+"""After this many seconds, a turn again finds out whether it is to stop, even if no change was reported."""
 _GOODBYE = 5.0
-"""Seconds that an agent gets to finish after it asked for its own end."""
+"""How many seconds an agent has to finish after it asked for its own end."""
 _PARENT_DEATH = 1
 """The option PR_SET_PDEATHSIG of prctl(2)."""
 
@@ -101,15 +101,15 @@ class ClientProcess:
         """
         values = {"prompt": self.session.prompt, "session_id": self.session.session_id, "agent": self.session.agent}
         values |= profiles.of_place(self.store.root, self.store.variables)
-        brought = profiles.placeholder_words(self.profile, sys.executable, self.environment, self.level)
-        brought["model"] = profiles.of_model(self.profile, self.session.model)
-        words = profiles.fill(self.profile.start if self.begins_session else self.profile.resume, values, brought)
+        lists = profiles.placeholder_words(self.profile, sys.executable, self.environment, self.level)
+        lists["model"] = profiles.of_model(self.profile, self.session.model)
+        words = profiles.fill(self.profile.start if self.begins_session else self.profile.resume, values, lists)
         with open(os.open(self.input, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(self._input())
         try:
             client = known.find(self.profile.once)
             settings = f"{self.store.root}/settings"
-            variables = client.once(sys.executable, settings, self.environment)[1] if client else {}
+            _, variables = client.once(sys.executable, settings, self.environment) if client else ([], {})
             with open(self.input, "rb") as source, open(self.out, "wb") as out, open(self.err, "wb") as err:
                 self.process = subprocess.Popen(
                     words,
@@ -167,19 +167,18 @@ class ClientProcess:
         time to time: *to_stop* returns a reason if the client must be stopped, and *look* does other work.
         """
         reason: Reason | None = None
-        stop_at, looked_at, asked_at = 0.0, time.monotonic(), float("-inf")
+        stop_at, looked_at, asked_at = 0.0, time.monotonic(), float("-inf")  # the reason is asked for at once
         while not self._has_ended(pidfd, 0):
             now = time.monotonic()
             if reason is None and now - asked_at >= _ASK_AGAIN:
                 asked_at = now
                 reason = to_stop()
+                session = sessions.find(self.store, self.team, self.session.agent)
                 if reason:
                     stop_at = now + (_GOODBYE if reason.own_request else 0)
-                else:
-                    session = sessions.find(self.store, self.team, self.session.agent)
-                    if session is not None and session.interrupted:
-                        self._interrupt()
-                        return True, None
+                elif session is not None and session.interrupted:
+                    self._interrupt()
+                    return True, None
             if reason and now >= stop_at:
                 self._interrupt()
                 return False, reason

@@ -7,20 +7,36 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from datetime import datetime
 
-from teams_cli import errors, names
+from teams_cli import errors
 from teams_cli.agents import background, ending, resuming, sessions
 from teams_cli.agents.background import WAKER, start_keeper
-from teams_cli.agents.seats import rousing, sitting
+from teams_cli.agents.seats import channels, sitting, terminals
+from teams_cli.agents.seats.terminals import TERMINAL, Terminal, Waking
 from teams_cli.agents.sessions import Session
-from teams_cli.messages import messages
+from teams_cli.clients import known
+from teams_cli.clients.seats import GONE, IDLE, PERMISSION
+from teams_cli.clock import seconds_since
+from teams_cli.messages import inboxes, messages
 from teams_cli.messages.messages import MESSAGE, Message
+from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.store import opening, pace
 from teams_cli.store.contract import Store
-from teams_cli.teams import config, teams
+from teams_cli.store.retrying import update
+from teams_cli.teams import config, history, settings, teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Team
+
+_WAKE_AGAIN_AFTER = (1, 4, 20)
+"""Multiples of the setting `wakeAgainAfter` after which a client that did not read its messages is woken again."""
+_RETRY_AFTER, _MAX_RETRIES = 1.0, 10
+"""If nothing could wake a client: the seconds until waking is tried again, and the number of tries. The listener of a
+client starts again after each turn, and may not be there yet.
+"""
+_MAX_WAKINGS = 500
+"""How many wakings, the latest ones, the record of a terminal keeps."""
+_HOUR = 3600.0
 
 
 def wake(
@@ -53,7 +69,8 @@ def wake(
 def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ: Mapping[str, str]) -> list[str]:
     """Resume every idle agent with mail, for example after a budget was raised, and return their names."""
     resumed = []
-    for session in [session for session, _ in store.scan(team.name, sessions.SESSION, []) if session.ended]:
+    idle = [session for session, _ in store.scan(team.name, sessions.SESSION, []) if session.ended]
+    for session in idle:
         numbers = sessions.waiting_numbers(store, team.name, session)
         for oldest in store.fetch(team.name, MESSAGE, numbers[:1], []):
             resumed += wake(store, team, config, [session.agent], oldest.from_, environ)
@@ -107,6 +124,118 @@ def wait_for(store: Store, team: str, agent: str) -> Session:
     return sessions.get(store, team, agent)
 
 
+def _is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, wake_again_after: float) -> bool:
+    """Whether to wake the client now. It must be idle and have *unread* messages. If it was woken for one of them
+    already, it is woken again only after a while, and not too often, because it reads all its mail at once.
+    """
+    if state != IDLE or not unread:
+        return False
+    if not terminal.woken_at or _is_new_mail(terminal, unread):
+        return True
+    seconds = seconds_since(terminal.woken_at, now)
+    if _is_retried(terminal):
+        return seconds >= _RETRY_AFTER
+    if _was_woken_often_enough(terminal):
+        return False
+    return seconds >= wake_again_after * _WAKE_AGAIN_AFTER[max(terminal.wakes, 1) - 1]
+
+
+def _is_new_mail(terminal: Terminal, unread: Sequence[int]) -> bool:
+    """Whether all *unread* messages came after the client was last woken."""
+    return min(unread) > terminal.woken_to
+
+
+def _is_retried(terminal: Terminal) -> bool:
+    """Whether the last tries to wake the client failed, but so few that it is tried again soon."""
+    return 0 < terminal.unheard < _MAX_RETRIES
+
+
+def _was_woken_often_enough(terminal: Terminal) -> bool:
+    return terminal.wakes > len(_WAKE_AGAIN_AFTER)
+
+
+def _unreached(
+    terminal: Terminal, state: str, unread: Sequence[int], now: datetime, wake_again_after: float
+) -> list[int]:
+    """Return the numbers of the *unread* messages whose senders must be notified now, because the client is gone, or
+    did not wake although it was woken several times. Messages whose senders were notified before are left out.
+    """
+    unreported = [number for number in unread if number > terminal.told_to]
+    if state == GONE:
+        return unreported
+    if not terminal.woken_at or not _was_woken_often_enough(terminal):
+        return []
+    if seconds_since(terminal.woken_at, now) < wake_again_after:
+        return []
+    return [number for number in unreported if number <= terminal.woken_to]
+
+
+def _note_waking(
+    store: Store, team: str, terminal: Terminal, unread: Sequence[int], senders: Sequence[str]
+) -> Terminal | None:
+    """Record that the client is woken now for the *unread* messages of the *senders*, and return the terminal. None if
+    another process woke the client first, or if the state of the client has changed.
+    """
+    now = teams.now(store)
+    wakings = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_MAX_WAKINGS:]
+
+    def change(current: Terminal) -> Terminal:
+        if (current.woken_at, current.wakes, current.state) != (terminal.woken_at, terminal.wakes, terminal.state):
+            return current
+        if not unread or _is_new_mail(current, unread):
+            counts = {"wakes": 1, "unheard": 0}
+        elif _is_retried(current):  # the client did not hear the last waking, so this waking does not count again
+            counts = {}
+        else:
+            counts = {"wakes": current.wakes + 1}
+        return current.having(woken_to=max(current.woken_to, *unread, 0), woken_at=now, wakings=wakings, **counts)
+
+    before, after = update(store, team, TERMINAL.also_closed, terminal.agent, change)
+    return None if before is after else after
+
+
+def _note_outcome(store: Store, team: str, agent: str, has_taken_line: bool) -> None:
+    """Record whether the last try to wake the client succeeded: *has_taken_line* says whether the client took the line
+    of text that wakes it. The field `unheard` counts the failed tries.
+    """
+
+    def change(terminal: Terminal) -> Terminal:
+        unheard = 0 if has_taken_line else terminal.unheard + 1
+        return terminal if terminal.unheard == unheard else terminal.having(unheard=unheard)
+
+    update(store, team, TERMINAL.also_closed, agent, change)
+
+
+def way_to_interrupt(store: Store, team: str, terminal: Terminal, state: str) -> str:
+    """Return the way in which the client, which is in this *state*, can be interrupted.
+
+    Raises:
+        WrongState: The client can't be interrupted, or waits for a permission; the message says which.
+    """
+    seat = known.get(terminal.client).seat
+    hint = f"Send it a message: teams send-message {terminal.agent} …; it is shown at its next tool call, or when idle."
+    if seat is None or not seat.stops:
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: {terminal.client} does not support it", hint)
+    if terminal.host not in ("", store.host):
+        raise errors.WrongState(f"{terminal.agent} can be interrupted only on its machine, {terminal.host}", hint)
+    if state == PERMISSION:
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: it waits for a permission", hint)
+    way = channels.way_to_stop(store.root, team, terminal, sitting.secrets_of(store, team, terminal.agent))
+    if not way:
+        raise errors.WrongState(f"{terminal.agent} can't be interrupted: its client has no listener", hint)
+    return way
+
+
+def stop_for_mail(store: Store, team: str, terminal: Terminal, way: str) -> None:
+    """Have the client end its present turn and take a turn for its mail. This interruption is recorded as a waking, so
+    that the client is not woken for the same mail once more.
+    """
+    _note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
+    secrets = sitting.secrets_of(store, team, terminal.agent)
+    _note_outcome(store, team, terminal.agent, channels.stop(way, store.root, team, terminal, secrets))
+    history.note(store, team, terminal.agent, "terminal interrupted", way=way)
+
+
 def main() -> None:
     """Resume idle agents of this machine when mail comes for them, until the team is closed."""
     store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
@@ -122,7 +251,7 @@ class _Waker:
         self.environ = environ
         self.config = config.load(store.root, environ)
         self.tried: dict[str, int] = {}
-        """The number of the newest message for which each agent was resumed."""
+        """For each agent, the number of the newest message for which this process resumed the agent."""
 
     def look(self) -> bool:
         """Look once for mail. Returns whether this process may end, because the team is closed, or because no other
@@ -133,7 +262,10 @@ class _Waker:
             for session in ending.all_of(self.store, team.name, []):
                 if session.host == self.store.host:
                     self._resume(team, session)
-        has_clients = rousing.look(self.store, team, partial(self._notify, team), partial(self._resume, team))
+        has_clients = False
+        for terminal in terminals.all_of(self.store, team.name, []):
+            if terminal.host in ("", self.store.host):
+                has_clients |= self._look_at(team, terminal)
         if team.state == "closed":
             sitting.end_all_unattended(self.store, team.name, self.environ)
         return team.state == "closed" or not (self.store.host or has_clients)
@@ -141,7 +273,7 @@ class _Waker:
     def _notify(self, team: Team, to: str, body: str, uid: str) -> None:
         """Send a member a notice, and resume the member if it is an idle agent."""
         messages.notify(self.store, team.name, to, body, uid, also_closed=True)
-        wake(self.store, team, self.config, [to], names.SYSTEM, self.environ)
+        wake(self.store, team, self.config, [to], SYSTEM, self.environ)
 
     def _resume(self, team: Team, session: Session) -> None:
         """Resume the agent of the session if it is idle and has mail."""
@@ -155,6 +287,85 @@ class _Waker:
         if mail := self.store.fetch(team.name, MESSAGE, numbers, []):
             only_outputs = all(message.type == "output" for message in mail)
             wake(self.store, team, self.config, [session.agent], mail[0].from_, self.environ, only_outputs)
+
+    def _look_at(self, team: Team, terminal: Terminal) -> bool:
+        """Wake the client in one terminal if it has mail, and notify the senders if it can't be reached. If the client
+        is gone, and `teams` started the agent, the agent is resumed for its mail. Returns False if the client is gone
+        and no person is about to open it again.
+        """
+        store = self.store
+        state = terminals.state_known(store, team, terminal)
+        if state == GONE and terminal.state != GONE:
+            sitting.stand_up(store, team.name, terminal.agent, "its process ended")
+        if state == GONE and (session := ending.current(store, team.name, terminal.agent)):
+            self._resume(team, session)
+            return bool(session.taken_by)
+        unread = inboxes.unread(store, team.name, terminal.agent)
+        wake_again_after = float(settings.value(team, "wakeAgainAfter"))
+        if _is_due(terminal, state, unread, store.now(), wake_again_after):
+            self._wake_client(team, terminal, unread)
+        if numbers := _unreached(terminal, state, unread, store.now(), wake_again_after):
+            self._notify_senders(team, terminal, state, numbers)
+        if state == PERMISSION and not terminal.leader_told:
+            self._notify_leader(team, terminal)
+        return state != GONE
+
+    def _wake_client(self, team: Team, terminal: Terminal, unread: Sequence[int]) -> None:
+        """Wake the client once for all its *unread* mail. It is not woken if each of the senders has woken it too often
+        within the last hour.
+        """
+        store, agent = self.store, terminal.agent
+        senders: list[str] = []  # a second waking for the same mail does not count against its senders
+        if not terminal.woken_at or _is_new_mail(terminal, unread):
+            senders = sorted({message.from_ for message in store.fetch(team.name, MESSAGE, unread, [])})
+            limit = int(settings.value(team, "max_resumes_per_hour"))
+            recent_wakers = [waking.by for waking in terminal.wakings if seconds_since(waking.at, store.now()) < _HOUR]
+            is_by_agents = bool(senders) and HUMAN not in senders and SYSTEM not in senders
+            if is_by_agents and all(recent_wakers.count(name) >= limit for name in senders):
+                body = (
+                    f"{agent} is not woken for more messages from {', '.join(senders)}: they woke it {limit} "
+                    "times in an hour. It reads the messages when its person next types something."
+                )
+                self._notify(team, team.leader, body, f"{agent}~loop-{terminal.woken_to}")  # once, because of the uid
+                return
+        woken = _note_waking(store, team.name, terminal, unread, senders)
+        if woken is None:  # another process wakes the client
+            return
+        way = channels.wake(store.root, team.name, woken, sitting.secrets_of(store, team.name, agent))
+        _note_outcome(store, team.name, agent, bool(way))
+        if way or not woken.unheard:  # of failed tries, only the first is in the history
+            history.note(store, team.name, agent, "terminal woken" if way else "terminal not woken", way=way)
+
+    def _notify_senders(self, team: Team, terminal: Terminal, state: str, numbers: Sequence[int]) -> None:
+        """Notify the senders of the messages with these *numbers* that the client was not reached."""
+        reason = f"its client ended at {terminal.since}" if state == GONE else f"it was woken {terminal.wakes} times"
+        for message in self.store.fetch(team.name, MESSAGE, numbers, []):
+            if message.from_ not in (SYSTEM, terminal.agent) and message.type != "output":
+                body = f"{terminal.agent} has not read {message.id}: {reason}. The message waits in its inbox."
+                self._notify(team, message.from_, body, f"{terminal.agent}~unreached-{message.number}")
+
+        def change(current: Terminal) -> Terminal:
+            return current if current.told_to >= max(numbers) else current.having(told_to=max(numbers))
+
+        update(self.store, team.name, TERMINAL.also_closed, terminal.agent, change)
+
+    def _notify_leader(self, team: Team, terminal: Terminal) -> None:
+        """Notify the leader, once, that a member has waited longer for its person than `tellPermissionAfter` allows."""
+        if seconds_since(terminal.since, self.store.now()) < float(settings.value(team, "tellPermissionAfter")):
+            return
+        if terminal.agent != team.leader:
+            tool = f" ({terminal.waits_for})" if terminal.waits_for else ""
+            body = (
+                f"{terminal.agent} has waited for a permission since {terminal.since}{tool}: its person must answer at "
+                "its terminal."
+            )
+            since = terminal.since.replace(":", "").replace(".", "")  # a uid has neither colons nor dots
+            self._notify(team, team.leader, body, f"{terminal.agent}~permission-{since}")
+
+        def change(current: Terminal) -> Terminal:
+            return current.having(leader_told=True) if current.since == terminal.since else current
+
+        update(self.store, team.name, TERMINAL, terminal.agent, change)
 
 
 if __name__ == "__main__":

@@ -29,15 +29,15 @@ _UNFINISHED = {
     "sequencer": "cherry-pick or revert",
     "BISECT_START": "bisect",
 }
-"""The unfinished operation that each of these files in git's data of a checkout shows."""
+"""For each of these files in git's data of a checkout, the operation that is unfinished if the file exists."""
 _DIRECTORIES = ("", "rebase-merge", "rebase-apply", "sequencer")
 """The directories in git's data of a checkout whose files name commits of the checkout."""
 _OTHERS_COMMITS = ("FETCH_HEAD", "index", "commondir", "gitdir")
-"""Files in these directories that name no commits, or only commits of other repositories."""
+"""Files in `_DIRECTORIES` that name no commits, or only commits of other repositories."""
 _OWN_REFERENCES = ("refs/bisect", "refs/worktree", "refs/rewritten")
 """The references that git keeps for each checkout separately."""
 _MOST_READ = 1 << 24
-"""The bytes of the largest of git's files that is searched for commits."""
+"""How many bytes a file of git's data may have at most to be searched for commits."""
 
 
 class Work:
@@ -127,7 +127,22 @@ def of_worktree(path: str, branch: str, bases: Sequence[str], origin: Origin) ->
     """
     work = Work(path)
     try:
-        _examine_worktree(work, f"refs/heads/{branch}", bases, origin)
+        if checkouts.leads_astray(path):
+            raise errors.StorageFailed(
+                f"{path}/.git leads to a repository inside or to another worktree", "Look there."
+            )
+        _read_git_state(work)
+        _find_uncommitted(work, origin)
+        references = [f"refs/heads/{branch}"]
+        references += work.git("for-each-ref", "--format=%(refname)", *_OWN_REFERENCES).split()
+        tips = [name for name in references if _has_reference(work, name)]
+        if work.head:
+            tips.append(work.head)
+        for name in ("rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_AUTOSTASH"):
+            tips += _existing_commits(work, _COMMIT.findall(_read(f"{work.git_directory}/{name}")))
+        work.commits = _count_commits(work, tips, bases)
+        work.stashed = list(_stashes_of_worktree(work, branch))
+        work.nested = list(_nested_repositories(work, origin))
     except errors.TeamsError as problem:
         work.problem = problem.message
     except OSError as error:
@@ -171,30 +186,6 @@ def unfinished_in(git_directory: str) -> str:
     return ""
 
 
-def _examine_worktree(work: Work, branch: str, bases: Sequence[str], origin: Origin) -> None:
-    """Find all work in a worktree. Its repository remains when the worktree is removed, so only what would be lost is
-    looked for. *branch* is the full name of the agent's branch.
-
-    Raises:
-        StorageFailed: git does not take *work* for a checkout, or its `.git` file leads to another place.
-    """
-    if checkouts.leads_astray(work.path):
-        raise errors.StorageFailed(
-            f"{work.path}/.git leads to a repository inside or to another worktree", "Look there."
-        )
-    _read_git_state(work)
-    _find_uncommitted(work, origin)
-    references = [branch, *work.git("for-each-ref", "--format=%(refname)", *_OWN_REFERENCES).split()]
-    tips = [name for name in references if _has_reference(work, name)]
-    if work.head:
-        tips.append(work.head)
-    for name in ("rebase-merge/orig-head", "rebase-merge/autostash", "MERGE_AUTOSTASH"):
-        tips += _existing_commits(work, _COMMIT.findall(_read(f"{work.git_directory}/{name}")))
-    work.commits = _count_commits(work, tips, bases)
-    work.stashed = list(_stashes_of_worktree(work, branch))
-    work.nested = list(_nested_repositories(work, origin))
-
-
 def _read_git_state(work: Work) -> None:
     """Record in *work* the store, the HEAD, the branch and the unfinished operation of its checkout.
 
@@ -231,8 +222,8 @@ def _find_uncommitted(work: Work, origin: Origin) -> None:
     """Record in *work* the files of its checkout that are changed, ignored, or hidden from `git status`."""
     work.changed = [entry[3:] for entry in work.names(*git.STATUS)]
     work.hidden = list(hidden_by_flags(work))
-    for name, rules_file in _newly_ignored(work, origin):
-        if not _is_gitignore(rules_file):
+    for name, is_by_gitignore in _newly_ignored(work, origin):
+        if not is_by_gitignore:
             work.hidden += _files_below(work, name)
         elif name[-1] != "/":  # whole directories are built by tools
             work.ignored.append(name)
@@ -261,12 +252,7 @@ def hidden_by_flags(work: Work) -> Iterator[str]:
             yield name
 
 
-def _is_gitignore(rules_file: str) -> bool:
-    """Whether the file with ignore rules, as git names it, is a `.gitignore` of the checkout."""
-    return os.path.basename(rules_file) == ".gitignore" and not os.path.isabs(rules_file)
-
-
-def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
+def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, bool]]:
     """For each file or directory that git ignores by a rule added after the worktree was made, yield its name and a
     flag. The flag is true if the rule is in a `.gitignore` of the checkout.
     """
@@ -274,12 +260,24 @@ def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, str]]:
     rules, partly_ignored = _ignore_rules(work, work.names(*words, "--directory"))
     if partly_ignored:
         rules |= _ignore_rules(work, work.names(*words, "--", *partly_ignored, GIT_LITERAL_PATHSPECS="1"))[0]
-    earlier: dict[str, set[str]] = {}
+    earlier_rules: dict[str, set[str]] = {}  # by file, the rules that it had when the worktree was made
     for name, (rules_file, rule) in rules.items():
-        if rules_file not in earlier:
-            earlier[rules_file] = _earlier_rules(work, rules_file, origin)
-        if rule not in earlier[rules_file]:
-            yield name, rules_file
+        is_gitignore = os.path.basename(rules_file) == ".gitignore" and not os.path.isabs(rules_file)
+        if rules_file in earlier_rules:
+            pass
+        elif is_gitignore:
+            shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{rules_file}")
+            earlier_rules[rules_file] = set(shown.stdout.splitlines()) if shown.returncode == 0 else set()
+        elif origin.rules is not None:
+            earlier_rules[rules_file] = set(origin.rules)
+        else:  # an older version made the worktree; git writes `commondir` once, when it makes a worktree
+            commondir = f"{work.git_directory}/commondir"
+            made_at = os.stat(commondir if os.path.exists(commondir) else f"{work.git_directory}/HEAD").st_mtime
+            path = os.path.join(work.path, rules_file)
+            was_changed_since = os.stat(path).st_mtime > made_at
+            earlier_rules[rules_file] = set() if was_changed_since else set(checkouts.lines_of(path))
+        if rule not in earlier_rules[rules_file]:
+            yield name, is_gitignore
 
 
 def _ignore_rules(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
@@ -302,20 +300,6 @@ def _ignore_rules(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, st
         else:
             partly_ignored.append(name)
     return rules, partly_ignored
-
-
-def _earlier_rules(work: Work, rules_file: str, origin: Origin) -> set[str]:
-    """Return the rules that *rules_file* had when the worktree was made."""
-    if _is_gitignore(rules_file):
-        shown = git.run(work.path, "show", f"{origin.base or 'HEAD'}:{rules_file}")
-        return set(shown.stdout.splitlines()) if shown.returncode == 0 else set()
-    if origin.rules is not None:
-        return set(origin.rules)
-    # An older version made the worktree. git writes `commondir` once, when it makes a worktree.
-    commondir = f"{work.git_directory}/commondir"
-    made_at = os.stat(commondir if os.path.exists(commondir) else f"{work.git_directory}/HEAD").st_mtime
-    path = os.path.join(work.path, rules_file)
-    return set(checkouts.lines_of(path)) if os.stat(path).st_mtime <= made_at else set()
 
 
 def _files_below(work: Work, name: str) -> Iterator[str]:
@@ -348,7 +332,7 @@ def _stashes_of_worktree(work: Work, branch: str) -> Iterator[str]:
     if not _has_reference(work, "refs/stash"):
         return
     log = _read(f"{work.git_directory}/logs/HEAD")
-    branches = {work.branch, branch.removeprefix("refs/heads/")}
+    branches = {work.branch, branch}
     for line in log.splitlines():
         branches.update(line.partition("checkout: moving from ")[2].split(" to "))
     heads = {*_COMMIT.findall(log), work.head}
@@ -364,20 +348,23 @@ def _nested_repositories(work: Work, origin: Origin) -> Iterator[Work]:
     """Yield the work in each repository inside the checkout: in submodules, in other repositories, and in git's data of
     submodules that are not checked out.
     """
-    checked_out = set()
+    known_stores = set()
     for name in [] if work.bare else _paths_of_repositories(work.path):
         nested = Work(f"{work.path}/{name}", name)
-        nested_origin = Origin(rules=origin.rules)
         try:
             _disable_commands(nested, work)
             _read_git_state(nested)
-            checked_out.add(nested.git_directory)
-            lost_with_work = [os.path.realpath(path) + "/" for path in (work.path, work.git_directory)]
-            nested.has_store = nested.store.startswith(tuple(lost_with_work))
-            nested_origin.base = _recorded_commit(work, name, origin.base)
+            known_stores.add(nested.git_directory)
+            removed_directories = [os.path.realpath(path) + "/" for path in (work.path, work.git_directory)]
+            nested.has_store = nested.store.startswith(tuple(removed_directories))
+            words = (*git.LOOKING, "ls-tree", "-z", origin.base, "--", name)
+            listed = git.run(work.path, *words, variables={"GIT_LITERAL_PATHSPECS": "1"}).stdout
+            entry = listed.partition("\t")[0].split()
+            recorded = entry[2] if entry[:1] == [git.SUBMODULE] else ""  # its commit when the worktree began
+            nested_origin = Origin(base=recorded, rules=origin.rules)
             _find_uncommitted(nested, nested_origin)
             if nested.has_store:
-                _examine_store(nested, nested_origin.base)
+                _examine_store(nested, recorded)
             elif nested.head:
                 nested.commits = _count_commits(nested, [nested.head], _commits_of_references(nested))
             nested.nested = list(_nested_repositories(nested, nested_origin))
@@ -385,7 +372,7 @@ def _nested_repositories(work: Work, origin: Origin) -> Iterator[Work]:
             nested.problem = problem.message
         yield nested
     for store in _submodule_stores(f"{work.git_directory}/modules"):
-        if store in checked_out:
+        if store in known_stores:
             continue
         nested = Work(store, os.path.relpath(store, work.git_directory), bare=True)
         try:
@@ -407,7 +394,7 @@ def _disable_commands(work: Work, around: Work) -> None:
     settings = {"core.hooksPath": os.devnull, "log.showSignature": "false"}
     for key, command in commands.items():
         if trusted.get(key) != command:
-            settings |= {key: "", f"{key.rpartition('.')[0]}.required": "false"}
+            settings |= {key: "", f"{key.rpartition('.')[0]}.required": "false"}  # the filter then does nothing
     work.settings = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (key, value) in enumerate(settings.items()):
         work.settings |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
@@ -441,16 +428,6 @@ def _submodule_stores(top: str) -> Iterator[str]:
             yield os.path.realpath(directory)
 
 
-def _recorded_commit(work: Work, name: str, base: str) -> str:
-    """Return the commit that the submodule *name* had in the commit *base*, at which the worktree began. Returns "" if
-    that is unknown.
-    """
-    variables = {"GIT_LITERAL_PATHSPECS": "1"}
-    listed = git.run(work.path, *git.LOOKING, "ls-tree", "-z", base, "--", name, variables=variables).stdout
-    entry = listed.partition("\t")[0].split()
-    return entry[2] if entry[:1] == [git.SUBMODULE] else ""
-
-
 def _commits_of_references(work: Work) -> list[str]:
     return work.git("for-each-ref", "--format=%(objectname)", "refs/heads", "refs/tags", "refs/remotes").split()
 
@@ -477,6 +454,7 @@ def _examine_store(work: Work, recorded: str) -> None:
     tips += _existing_commits(work, heads)
     if _has_reference(work, "refs/stash"):
         work.stashed = work.git("log", "-g", "--format=%H", "refs/stash").split()
+    # Others have what was fetched, and the recorded commit. Nobody else has a repository that was not cloned.
     bases = [*fetched, *_existing_commits(work, {recorded} - {""})] if fetched else []
     work.commits = _count_commits(work, [*tips, *work.stashed], bases)
 

@@ -43,6 +43,7 @@ class Worktree:
         self.path = path
         self.branch = branch
         self.has_record = has_record
+        self.checkout = checkout
         self.origin = checkouts.load(path)
         self.target, self.target_branch, self.target_tip = "", "", ""
         self.no_target = ""
@@ -56,7 +57,10 @@ class Worktree:
         else:
             self.work = works.Work(path)
             command = f"git -C {shlex.quote(checkout)} worktree add -f {shlex.quote(path)} {branch}"
-            self.no_target = self.work.problem = f"its directory was deleted; get it back: {command}"
+            self.no_target = f"its directory was deleted; get it back: {command}"
+            head = git.output_of(checkout, "rev-parse", "--verify", "HEAD^{commit}")
+            if not merging.holds(checkout, head, merging.tip_of(checkout, branch)):
+                self.work.problem = self.no_target
 
     def _find_target(self) -> None:
         """Find the checkout into which the work is merged, and set *target*, *target_branch* and *target_tip*. It is
@@ -67,18 +71,20 @@ class Worktree:
         if not os.path.isdir(checkouts.git_directory(self.path)):
             self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"
             return
-        target = self.origin.top
-        is_gone = f"the checkout that it was made from, {target or 'unknown'}, is gone"
-        common = checkouts.repository_of(self.path)[1]
-        if not (target and os.path.isdir(target) and checkouts.repository_of(target)[1] == common):
-            target = git.worktrees(self.path)[0].removeprefix("worktree ")  # the main checkout
-            if not os.path.isdir(target) or checkouts.repository_of(target) != (os.path.realpath(target), common):
-                self.no_target = is_gone
-                return
-        self.target_branch = checkouts.branch_of(target)
-        tip = git.must(target, "rev-parse", "--verify", "HEAD^{commit}").strip()
-        if target != self.origin.top and self.origin.base and not merging.holds(target, tip, self.origin.base):
-            self.no_target = is_gone
+        original, common = self.origin.top, checkouts.repository_of(self.path)[1]
+        target = original
+        is_there = original and os.path.isdir(original) and checkouts.repository_of(original)[1] == common
+        if not is_there:
+            main = git.worktrees(self.path)[0].removeprefix("worktree ")  # git lists the main checkout first
+            is_checkout = os.path.isdir(main) and checkouts.repository_of(main) == (os.path.realpath(main), common)
+            target = main if is_checkout else ""
+        if target:
+            self.target_branch = checkouts.branch_of(target)
+            tip = git.must(target, "rev-parse", "--verify", "HEAD^{commit}").strip()
+            if target != original and self.origin.base and not merging.holds(target, tip, self.origin.base):
+                target = ""
+        if not target:
+            self.no_target = f"the checkout that it was made from, {original or 'unknown'}, is gone"
             return
         self.target, self.target_tip = target, tip
         if not self.target_branch:
@@ -117,10 +123,11 @@ def all_of(store: Store, team: str) -> list[Worktree]:
     """
     worktrees = []
     for session in ending.all_of(store, team, []):
-        if (path := session.worktree) and (branch := session.branch):
-            checkout = session.checkout or ""
-            if os.path.isdir(path) or (os.path.isdir(checkout) and _has_free_branch(checkout, path, branch)):
-                worktrees.append(Worktree(session.agent, path, branch, checkout=checkout))
+        if not session.worktree or not session.branch:
+            continue
+        path, branch, checkout = session.worktree, session.branch, session.checkout or ""
+        if os.path.isdir(path) or (os.path.isdir(checkout) and _has_free_branch(checkout, path, branch)):
+            worktrees.append(Worktree(session.agent, path, branch, checkout=checkout))
     known_paths = {os.path.realpath(tree.path) for tree in worktrees}
     for name in disk.names_in(f"{store.root}/worktrees/{team}"):
         path, branch = trees.place_of(store.root, team, name)
@@ -169,6 +176,8 @@ def diff(tree: Worktree) -> str:
     """
     if tree.work.problem:
         raise errors.StorageFailed(tree.work.problem, f"Look in {tree.path}.")
+    if not os.path.isdir(tree.path):  # it was deleted, and its branch is merged
+        return ""
     base = git.output_of(tree.path, "merge-base", "HEAD", tree.target_tip or "HEAD") or tree.origin.base
     return _diff_since(tree.work, base, "")
 
@@ -199,7 +208,7 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
         AgentNotFound: The agent has no worktree.
     """
     caller = require(store, team, caller, "worktree", agent).caller
-    tree = _unoccupied(store, team, agent)
+    tree = _with_directory(_unoccupied(store, team, agent))
     _finish_interrupted_merge(tree, team)
     _refuse_unmergeable(tree)
     source = _commit_with_all_work(tree)
@@ -208,7 +217,7 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
         commit = _merge_into_target(store, team, tree, source, draft)
     except merging.Clash as clash:
         raise _not_merged(tree, f"conflicts in {text.listed(clash.files)}") from None
-    after = of_agent(store, team, agent)
+    after = of_agent(store, team, agent)  # the agent's processes may have written meanwhile
     _refuse_unmergeable(after)
     if after.work.changed or not merging.holds(after.target, after.target_tip, after.work.head):
         raise errors.Conflict(f"{tree.path} has new work since it was merged", "Repeat the command.")
@@ -224,7 +233,7 @@ def _refuse_unmergeable(tree: Worktree) -> None:
     """
     work = tree.work
     if tree.no_target:
-        raise errors.Conflict(f"{tree.branch} can't be merged: {tree.no_target}", _by_hand(tree))
+        raise errors.Conflict(f"{tree.branch} can't be merged: {tree.no_target}", _how_to_merge_by_hand(tree))
     omitted = [f"may hold work: {work.problem}"] if work.problem else []
     if work.unfinished:
         omitted.append(f"an unfinished {work.unfinished}")
@@ -277,13 +286,13 @@ def _commit_with_all_work(tree: Worktree) -> str:
     )
 
 
-def _by_hand(tree: Worktree) -> str:
+def _how_to_merge_by_hand(tree: Worktree) -> str:
     return f"Merge it by hand: git merge {tree.branch}; then teams worktree remove {tree.agent}"
 
 
 def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
     why = f"{tree.branch} can't be merged into {tree.target_branch} of {tree.target}: {why}"
-    return errors.Conflict(why, _by_hand(tree))
+    return errors.Conflict(why, _how_to_merge_by_hand(tree))
 
 
 def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, draft: str) -> str:
@@ -299,20 +308,24 @@ def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, dra
     message = f"Merge the work of {tree.agent} in {team}"
     with ExitStack() as undone_if_refused:
         try:
-            if draft:  # a merge of the draft is tried before anything is written
+            if draft:  # a merge with the uncommitted files is tried before anything is written
                 files = work.git("rev-parse", f"{draft}^{{tree}}").strip()
-                trial = work.git("commit-tree", files, "-p", source, "-m", message, **git.NOBODY).strip()
-                _refuse_in_the_way(tree, merging.make_merge(target, tip, trial, message))
+                source_with_draft = work.git("commit-tree", files, "-p", source, "-m", message, **git.NOBODY).strip()
+                _refuse_in_the_way(tree, merging.make_merge(target, tip, source_with_draft, message))
                 undone_if_refused.enter_context(_restored_on_failure(tree, draft))
                 source = _commit_uncommitted(tree, team)
+            # All commits of submodules since the worktree began are copied: an earlier landing, or merge by hand, may
+            # have brought the target only the commits that refer to them.
+            base = tree.origin.base if merging.holds(target, source, tree.origin.base) else ""
             if merging.holds(target, tip, source):
+                undone_if_refused.enter_context(submodules.carried(target, base, source, tree.branch))
                 return tip
             commit = merging.make_merge(target, tip, source, message)
             _refuse_in_the_way(tree, commit)
             if merging.has_hooks(target):
                 with trees.own_place(store.root, team, target) as path:
                     commit = merging.merge_in_checkout(path, target, tip, source, message)
-            undone_if_refused.enter_context(submodules.carried(work, target, tip, commit, tree.branch))
+            undone_if_refused.enter_context(submodules.carried(target, base, commit, tree.branch))
             _refuse_in_the_way(tree, commit)  # the hooks took time
             _move_target(tree, team, commit, message)
         except errors.StorageFailed as problem:
@@ -356,7 +369,7 @@ def _restored_on_failure(tree: Worktree, draft: str) -> Iterator[None]:
             git.run(tree.path, "update-ref", "-m", "Refused by teams worktree merge", "HEAD", tree.work.head, head)
         with suppress(errors.TeamsError):  # the first error is the one to report
             keeping.put_back(tree.work, draft)
-        if staged and not os.path.lexists(f"{index}.lock"):
+        if staged and not os.path.lexists(f"{index}.lock"):  # written as git does, under its lock
             with open(f"{index}.lock", "xb") as file:
                 file.write(staged)
             os.replace(f"{index}.lock", index)
@@ -395,7 +408,7 @@ def _commit_uncommitted(tree: Worktree, team: str) -> str:
         done = git.run(tree.path, *words, variables=nobody)
         if done.returncode:
             raise errors.Conflict(
-                f"the work of {tree.agent} in {tree.path} can't be committed: {(done.stderr or done.stdout).strip()}",
+                f"the work of {tree.agent} in {tree.path} can't be committed: {git.why_failed(done)}",
                 "Fix and commit it there, and repeat the command.",
             )
     if entries := git.names(tree.path, *git.LOOKING, *git.STATUS):
@@ -441,6 +454,14 @@ def _unoccupied(store: Store, team: str, agent: str) -> Worktree:
     return tree
 
 
+def _with_directory(tree: Worktree) -> Worktree:
+    """Return the worktree. If its directory was deleted, make it again first, with the files of its branch."""
+    if os.path.isdir(tree.path):
+        return tree
+    trees.add_for_branch(tree.checkout, tree.path, tree.branch)
+    return Worktree(tree.agent, tree.path, tree.branch, tree.has_record, tree.checkout)
+
+
 def refuse_occupied(store: Store, team: str, directory: str) -> None:
     """Raise an error if an agent or a process works in the *directory* or below it, because the directory must not be
     removed then.
@@ -448,35 +469,29 @@ def refuse_occupied(store: Store, team: str, directory: str) -> None:
     Raises:
         Conflict: Somebody works there; the message says who.
     """
-    if occupants := list(dict.fromkeys([*_agents_in(store, team, directory), *_processes_in(directory)])):
-        raise errors.Conflict(
-            f"{directory} is in use by {', '.join(occupants[:5])}{', and others' if len(occupants) > 5 else ''}",
-            "End them (teams stop-agent AGENT), or leave the directory, and repeat the command.",
-        )
-
-
-def _agents_in(store: Store, team: str, directory: str) -> Iterator[str]:
-    """Yield the agents that work in the directory, as far as their records say."""
+    occupants = []
     for session, _ in store.scan(team, sessions.SESSION, []):
         if _is_in(session.directory, directory) and not session.ended and not ending.is_lost(store, team, session):
-            yield session.agent
+            occupants.append(session.agent)
     for terminal, _ in store.scan(team, TERMINAL, []):
         if _is_in(terminal.directory, directory) and terminal.has_ended is False:
-            yield terminal.agent
-
-
-def _processes_in(directory: str) -> Iterator[str]:
-    """Yield the other processes of this user that work in the directory. Only Linux shows such processes."""
-    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+            occupants.append(terminal.agent)
+    names_in_proc = os.listdir("/proc") if os.path.isdir("/proc/self") else []  # only Linux shows its processes there
+    for name in names_in_proc:
         if name.isdigit() and int(name) != os.getpid():
             with suppress(OSError):  # it has ended, or belongs to another user
                 if _is_in(os.readlink(f"/proc/{name}/cwd"), directory):
-                    yield f"process {name} ({bindings.name_of(int(name)) or 'ended'})"
+                    occupants.append(f"process {name} ({bindings.name_of(int(name)) or 'ended'})")
+    occupants = list(dict.fromkeys(occupants))
+    if occupants:
+        raise errors.Conflict(
+            f"{directory} is in use by {', '.join(occupants[:5])}{', and others' if len(occupants) > 5 else ''}",
+            "End them (an agent: teams stop-agent AGENT; a process: kill NUMBER), or leave it, and repeat the command.",
+        )
 
 
 def _is_in(path: str, directory: str) -> bool:
-    real = os.path.realpath(directory)
-    return bool(path) and f"{os.path.realpath(path)}/".startswith(f"{real}/")
+    return bool(path) and f"{os.path.realpath(path)}/".startswith(f"{os.path.realpath(directory)}/")
 
 
 def drop(store: Store, team: str, tree: Worktree, merged: str = "", drafts: Sequence[str] = ()) -> str | None:
@@ -488,12 +503,13 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", drafts: Sequ
         Conflict: The work can't be kept, or somebody is at work there; nothing is removed.
     """
     refuse_occupied(store, team, tree.path)
+    tree = _with_directory(tree)
     ref = None
     bases = [tree.target_tip] if tree.target_tip else []
     if tree.state != "empty" or merged or works.has_dangling_commits(tree.work, bases):
         about = {"path": tree.path, "made_on": tree.branch, "origin": tree.origin.to_json(), "merged": merged or None}
         ref = keeping.keep(store, team, tree.agent, tree.work, about, drafts)
-    tip = merging.tip_of(tree.path, tree.branch)
+    tip = merging.tip_of(tree.path, tree.branch)  # asked while the worktree exists: git runs in it
     moved = f"{store.root}/worktrees/{team}/{_REMOVED}{tree.agent}-{os.urandom(6).hex()}"
     disk.make_directories(os.path.dirname(moved), store.root)
     try:
@@ -501,15 +517,14 @@ def drop(store: Store, team: str, tree: Worktree, merged: str = "", drafts: Sequ
     except OSError as error:
         raise disk.failed("move", tree.path, error) from None
     _delete_directory(moved)
-    repository = tree.work.store
-    variables = {"GIT_DIR": repository}
+    repository, variables = tree.work.store, {"GIT_DIR": tree.work.store}
     git.must(repository, "worktree", "remove", "--force", "--force", tree.path, variables=variables)
     lines = git.must(repository, "worktree", "list", "--porcelain", variables=variables).split("\n")
-    if tip and f"branch refs/heads/{tree.branch}" not in lines:
+    if tip and f"branch refs/heads/{tree.branch}" not in lines:  # a branch that is checked out elsewhere stays
         git.must(repository, "update-ref", "-d", f"refs/heads/{tree.branch}", tip, variables=variables)
         git.run(repository, "config", "--remove-section", f"branch.{tree.branch}", variables=variables)
 
-    def with_checkout(session: Session) -> Session:
+    def with_checkout(session: Session) -> Session:  # so that the worktree can be made again from there
         return session.having(checkout=tree.target) if session.worktree == tree.path else session
 
     with suppress(errors.NotFound):  # a member without a session

@@ -113,7 +113,6 @@ def _is_typed_by_person(environ: Mapping[str, str]) -> bool:
 
 
 def _directory() -> str:
-    """Return the current directory, or "" if it was removed: only some commands need a directory."""
     try:
         return os.getcwd()
     except OSError:

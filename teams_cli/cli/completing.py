@@ -12,7 +12,7 @@ from teams_cli import commands, errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command, Parameter
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "_TEAMS_COMPLETE"
 _LINE, _FISH = "_TYPER_COMPLETE_ARGS", "_TYPER_COMPLETE_FISH_ACTION"
+"""The variables with the command line of zsh and fish, and with the kind of fish's request."""
 _GLOBAL_OPTIONS = {"--team": "team", "-t": "team", "--as": "agent", "--root": "root", "--store": "store"}
 _QUOTING = frozenset("\"'\\")
 """Characters that only `shlex` can split at. Importing it takes as long as all the rest."""
@@ -125,44 +126,34 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
         if parameter.name == "value":
             setting = next(filter(None, map(settings.find, before)), None)
             return [(choice, "") for choice in setting.choices] if setting else []
-    offer: Callable[[Call], Offers] | None = None
     is_name_of_team = parameter.name == "name" and command.name in ("here", "copy-team")
-    if parameter.name in ("team", "team_name") or is_name_of_team:
-        offer = _teams
-    elif parameter.name in ("task", "blocked_by", "after", "unblock") and parameter.metavar == "ID":
-        offer = _open_tasks
-    elif parameter.name == "workflow":
-        offer = _workflows
-    elif parameter.metavar in ("AGENT", "TO") and parameter.name != "agent_id":
-        offer = _agents
-    if offer is None:
+    is_team = parameter.name in ("team", "team_name") or is_name_of_team
+    is_task = parameter.name in ("task", "blocked_by", "after", "unblock") and parameter.metavar == "ID"
+    is_agent = parameter.metavar in ("AGENT", "TO") and parameter.name != "agent_id"
+    if not (is_team or is_task or is_agent or parameter.name == "workflow"):
         return []
     from teams_cli.cli.calls import make_call
 
     options = {_GLOBAL_OPTIONS[word]: value for word, value in pairwise(before) if word in _GLOBAL_OPTIONS}
     try:
-        return offer(make_call(options, environ, lambda operation, about: None, lambda line: None))
+        call = make_call(options, environ, lambda operation, about: None, lambda line: None)
+        if is_team:
+            return [(name, "") for name in call.store.teams()]
+        if is_task:
+            return _open_tasks(call)
+        if is_agent:
+            return [(member.agent_id, member.role) for member in call.load_team().roster() if member.active]
     except errors.TeamsError:
         return []
-
-
-def _teams(call: Call) -> Offers:
-    return [(name, "") for name in call.store.teams()]
-
-
-def _agents(call: Call) -> Offers:
-    return [(member.agent_id, member.role) for member in call.load_team().roster() if member.active]
-
-
-def _open_tasks(call: Call) -> Offers:
-    """Return the tasks that are neither completed nor cancelled; if there are many, the newest."""
-    from teams_cli.tasks import tasks
-
-    open = [task for task in tasks.all_of(call.store, call.team, []) if task.status not in ("completed", "cancelled")]
-    return [(task.id, " ".join(task.title.split())[:_LONGEST_TITLE]) for task in open[-_MOST_OFFERS:]]
-
-
-def _workflows(call: Call) -> Offers:
     from teams_cli.workflows import places
 
     return [(os.path.basename(path).removesuffix(".md"), "") for path in places.paths(call.current_directory or ".")]
+
+
+def _open_tasks(call: Call) -> Offers:
+    from teams_cli.tasks import tasks
+
+    open_tasks = [
+        task for task in tasks.all_of(call.store, call.team, []) if task.status not in ("completed", "cancelled")
+    ]
+    return [(task.id, " ".join(task.title.split())[:_LONGEST_TITLE]) for task in open_tasks[-_MOST_OFFERS:]]

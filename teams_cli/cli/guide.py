@@ -22,23 +22,39 @@ MORE = "One command in full: teams help COMMAND. All commands: teams help --all"
 _QUESTIONS = "Questions"
 
 
-def guide(groups_off: Collection[str] = ()) -> str:
+def guide(call: Call | None) -> str:
     """Return the help with the everyday commands of the caller."""
-    lines = [f"  {command.whole_usage}: {command.want}" for command in of_every_day(groups_off)]
+    lines = [f"  {command.whole_usage}: {command.want}" for command in of_every_day(call)]
     return "\n".join([_ABOUT, "", *lines, "", MORE, ""])
 
 
-def of_every_day(groups_off: Collection[str]) -> list[Command]:
+def of_every_day(call: Call | None) -> list[Command]:
     """Return the everyday commands. Commands that are off in the caller's team are left out, and commands that the
     caller's role forbids.
     """
-    return [command for command in commands.every().values() if command.want and command.group not in groups_off]
+    from teams_cli.teams import permission, roles
+
+    groups_off = off_in_team(call)
+    everyday = [command for command in commands.every().values() if command.want and command.group not in groups_off]
+    try:
+        standing = permission.standing_of(call.load_team(), call.caller) if call else None
+    except errors.TeamsError:  # there is no such team, or its file can't be read
+        standing = None
+    if standing is None:
+        return everyday
+    role, team, config = standing.role, standing.team, standing.caller.config
+    return [
+        command
+        for command in everyday
+        if not roles.is_change(command.name) or roles.verdict(role, command.name, team, config) != "deny"
+    ]
 
 
-def all_commands(groups_off: Collection[str] = ()) -> str:
+def all_commands(call: Call | None) -> str:
     """Return the help with all commands, one per line, under the headings of their groups. If a group is off in the
     team, its heading says so.
     """
+    groups_off = off_in_team(call)
     lines = [_ABOUT]
     for group, members in commands.groups().items():
         lines += ["", titled(group, groups_off), *(f"  {each.whole_usage}: {first_sentence(each)}" for each in members)]
@@ -61,10 +77,10 @@ def off_in_team(call: Call | None) -> set[str]:
     from teams_cli.teams import settings
 
     try:
-        is_on = call is not None and settings.value(call.load_team(), "broadcast") != "false"
+        has_questions = call is not None and settings.value(call.load_team(), "broadcast") != "false"
     except errors.TeamsError:
-        is_on = False
-    return set() if is_on else {_QUESTIONS}
+        has_questions = False
+    return set() if has_questions else {_QUESTIONS}
 
 
 def of_command(command: Command) -> str:
@@ -90,11 +106,16 @@ def parts_of_help(command: Command) -> tuple[list[str], list[str]]:
     options as users write them. If only some roles may run the command, its last paragraph names them. The second has a
     line for each exit status except 0.
     """
+    from teams_cli.teams import roles
+
     help = inspect.cleandoc(command.doc)
     for parameter in command.own:
         help = help.replace(f"*{parameter.name}*", parameter.flags[0])
     text, _, raises = help.partition("Raises:")
-    return _paragraphs(text), _refusals(raises)
+    paragraphs = _paragraphs(text)
+    if roles.is_change(command.name) and (allowed := roles.may(command.name)) != roles.EVERYBODY:
+        paragraphs.append(f"By default only for the roles: {', '.join(allowed)}.")
+    return paragraphs, _refusals(raises)
 
 
 def _paragraphs(text: str) -> list[str]:
@@ -170,7 +191,6 @@ def _section(name: str, lines: list[str]) -> list[str]:
 
 
 def _command(command: Command) -> list[str]:
-    """Return a command in roff: usage, meaning, parameters, exit statuses and an example."""
     paragraphs, refusals = parts_of_help(command)
     lines = [f'.SS "{_escaped(f"teams {command.whole_usage}")}"', *_in_roff(paragraphs), *_parameters(command.own)]
     for refusal in refusals:
@@ -190,7 +210,6 @@ def _items(terms_with_texts: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _in_roff(paragraphs: list[str]) -> list[str]:
-    """Return the paragraphs in roff; those that begin with a star become items of a list."""
     lines: list[str] = []
     for paragraph in paragraphs:
         head = r".IP \(bu 2" if paragraph.startswith("* ") else ".PP"
@@ -199,6 +218,5 @@ def _in_roff(paragraphs: list[str]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return the text escaped for roff."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped

@@ -6,15 +6,22 @@ import os
 import select
 import sys
 import termios
+import textwrap
 import threading
 import tty
 from contextlib import contextmanager, suppress
+from datetime import datetime
+from itertools import zip_longest
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from teams_cli.cli import picture
+from teams_cli.commands.inspection import estimate_in_words, reach_in_short
+from teams_cli.commands.phrases import agent_state
+from teams_cli.tasks.tasks import FINISHED
+from teams_cli.teams import history
 from teams_cli.text import safe
 
 TYPE_CHECKING = False
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Any, TextIO
 
     Frame = dict[str, Any]
+    """A frame of the view, as `views.board.frame` makes it. Its lines are cut to the width of the terminal."""
 
 
 _TICK = 1.0
@@ -104,17 +112,19 @@ class LiveScreen:
         this.
         """
         page = max(1, height - 6)
-        steps = {"j": 1, "k": -1, " ": page, "page down": page, "page up": -page, "g": -1_000_000, "G": 1_000_000}
-        self.offset += steps.get(key, 0)  # `lines` keeps it within the lines that there are
-        self.follows = key == "G" or (self.follows and key not in steps)
+        far = 1_000_000  # more lines than there are: `lines` keeps the offset within them
+        steps = {"j": 1, "k": -1, " ": page, "page down": page, "page up": -page, "g": -far, "G": far}
+        if key in steps:
+            self.offset += steps[key]
+            self.follows = key == "G"
 
     def lines(self, width: int, height: int) -> list[Text]:
         """Return the lines that fill the whole terminal."""
         if self.frame is None:
             return [Text("…")]
-        head = picture.head(self.frame, width)
+        head = _head(self.frame, width)
         help: tuple[str, ...] = _HELP_OUTPUT if self.opened else _HELP
-        lines = self._output(width) if self.opened else picture.body(self.frame, width, self.chosen)
+        lines = self._output(width) if self.opened else _body(self.frame, width, self.chosen)
         room = max(1, height - len(head) - 1)
         last_offset = max(0, len(lines) - room)
         self.offset = last_offset if self.opened and self.follows else max(0, min(self.offset, last_offset))
@@ -144,7 +154,7 @@ class LiveScreen:
         title = "What {} did; teams did not start it, and has no output" if is_history else "Output of {}"
         lines = [Text(title.format(safe(self.opened)), style="bold")]
         for part in output or ["Nothing was printed yet."]:
-            text = safe(part if isinstance(part, str) else picture.entry_text(part)).expandtabs()
+            text = safe(part if isinstance(part, str) else _entry_text(part)).expandtabs()
             lines += [Text(text[start : start + width]) for start in range(0, max(1, len(text)), width)]
         return lines
 
@@ -257,3 +267,237 @@ def _pressed_keys(keyboard: int) -> list[str]:
         sequence = next((sequence for sequence in _SEQUENCES if part.startswith(sequence)), "")
         keys += [_SEQUENCES.get(sequence, "\x1b"), *part[len(sequence) :]]
     return keys
+
+
+_TWO_COLUMNS = 140
+"""The least width of a terminal with two columns."""
+_WIDEST_NAME = 20
+_MOST_LINES = 3
+"""The most lines of a text in a wide terminal."""
+_MOST_WAITING, _MOST_FAILED = 8, 6
+_VERBS = {"question": "asks:", "plan": "proposes:", "message": "writes:", "review": "asks"}
+"""For each kind of thing that waits for the person, the verb between the agent's name and the text."""
+_STATES = {
+    "failed": "bold red",
+    "lost": "bold red",
+    "silent": "bold red",
+    "cancelled": "dim",
+    "waiting": "cyan",
+    "paused": "yellow",
+    "limited": "yellow",
+    "stale": "yellow",
+    "active": "green",
+    "in_progress": "cyan",
+    "in_review": "magenta",
+    "completed": "green",
+    "blocked": "yellow",
+    "stopped": "dim",
+}
+
+
+def _head(frame: Frame, width: int) -> list[Text]:
+    """Return three lines: the team, the progress of its work, and an estimate of the end. The number of failed tasks is
+    at the end of the second line. If this has no room, it is at the beginning of the third.
+    """
+    course = frame["course"]
+    title = Text(f"{safe(frame['team'])} ", style="bold")
+    title.append(f"led by {safe(frame['leader'] or 'nobody')}", style="dim")
+    if frame["state"] != "active":
+        title.append(f", {frame['state']}", style="yellow")
+    progress, end = _progress(course, width), Text(_outlook(course), style="dim")
+    if course["failed"] or course["heldUp"]:
+        held_up = f", holding up {course['heldUp']}" if course["heldUp"] else ""
+        failures = Text(f"{course['failed']} failed{held_up}", style="bold red")
+        separator = Text(" · ")
+        if progress.cell_len + separator.cell_len + failures.cell_len <= width:
+            progress = separator.join((progress, failures))
+        else:
+            end = separator.join((failures, end))
+    return [_cut(line, width) for line in (title, progress, end)]
+
+
+def _progress(course: dict[str, Any], width: int) -> Text:
+    """Return a line with the bar and the number of tasks in each state."""
+    size = 10 if width < 100 else 24
+    done = size * course["percent"] // 100
+    line = Text("█" * done + "░" * (size - done), style="green")
+    line.append(f" {course['percent']} %", style="bold default")
+    line.append(f"  {course['done']}/{course['total']} · {course['inProgress']} in work", style="default")
+    if course["inReview"]:
+        line.append(f" · {course['inReview']} in review", style="default")
+    return line.append(f" · {course['ready']} ready · {course['blocked']} blocked", style="default")
+
+
+def _outlook(course: dict[str, Any]) -> str:
+    """Return in words how fast tasks are completed, if this is known, and an estimate of the end."""
+    pace = course["pace"]
+    parts = []
+    if pace:
+        hourly = pace["perHour"]
+        parts.append(f"{hourly / 60:.1f} a minute lately" if hourly >= 60 else f"{hourly:.1f} an hour lately")
+    return " · ".join([*parts, estimate_in_words(course)])
+
+
+def _body(frame: Frame, width: int, chosen: str = "") -> list[Text]:
+    """Return all lines below the head. The *chosen* agent is marked."""
+    if width < _TWO_COLUMNS:
+        return [
+            *_waiting(frame, width, 1),
+            *_failed(frame, width, 1),
+            *_agents(frame, width, chosen),
+            *_tasks(frame, width),
+            *_messages(frame, width),
+        ]
+    left_width = (width - 3) * 11 // 20  # three characters separate the columns
+    right_width = width - 3 - left_width
+    left = [*_agents(frame, left_width, chosen), *_tasks(frame, left_width)]
+    right = [
+        *_waiting(frame, right_width, _MOST_LINES),
+        *_failed(frame, right_width, _MOST_LINES),
+        *_messages(frame, right_width),
+    ]
+    lines = []
+    for left_line, right_line in zip_longest(left, right):
+        line = left_line or Text()
+        line.append(" " * (left_width - line.cell_len) + " │ ", style="dim")
+        lines.append(line.append_text(right_line or Text()))
+    return lines
+
+
+def _waiting(frame: Frame, width: int, most_lines: int) -> list[Text]:
+    """Return the lines about the questions, plans, reviews and messages that wait for the person. Each takes at most
+    *most_lines* lines. The result is empty if nothing waits.
+    """
+    rows = frame["waiting"]
+    if not rows:
+        return []
+    lines = [Text(f"Waits for you ({len(rows)})", style="bold magenta")]
+    id_width = max(len(row["id"]) for row in rows[:_MOST_WAITING])
+    for row in rows[:_MOST_WAITING]:
+        verb = "asked, but no longer waits:" if row.get("leftAlone") else _VERBS[row["kind"]]
+        text = f"{row['from']} {verb} {_flat(row['text'])}"
+        lines += _indented(Text(f"{row['id']:<{id_width}}  "), text, width, most_lines)
+    return [*lines, *_more(rows, _MOST_WAITING)]
+
+
+def _failed(frame: Frame, width: int, most_lines: int) -> list[Text]:
+    """Return the lines about tasks that failed, and about cancelled tasks for which others wait. Each takes at most
+    *most_lines* lines. The result is empty if there are none.
+    """
+    rows = frame["failed"]
+    if not rows:
+        return []
+    lines = [Text(f"Failed ({len(rows)})", style="bold red")]
+    for row in rows[:_MOST_FAILED]:
+        status = "cancelled" if row["status"] == "cancelled" else "failed"
+        held_up = f", holds up {row['waiting']}" if row["waiting"] else ""
+        text = f"{status}{held_up}: {_flat(row['reason'])}"
+        lines += _indented(Text(f"{row['id']:<8} ", style="red"), text, width, most_lines, "red")
+    return [*lines, *_more(rows, _MOST_FAILED)]
+
+
+def _more(rows: list[Any], shown: int) -> list[Text]:
+    return [Text(f"  and {len(rows) - shown} more", style="dim")] if len(rows) > shown else []
+
+
+def _agents(frame: Frame, width: int, chosen: str) -> list[Text]:
+    """Return a line for each agent, with its state and its unread mail. The *chosen* agent is marked."""
+    rows = frame["agents"]
+    lines = [Text(f"Agents ({len(rows)})" if rows else "Agents: none", style="bold")]
+    name_width = min(_WIDEST_NAME, max((cell_len(row["name"]) for row in rows), default=0))
+    state_width = max((len(agent_state(row)) for row in rows), default=0)
+    for row in rows:
+        is_chosen = row["name"] == chosen
+        line = Text("> " if is_chosen else "  ", style="bold cyan")
+        line.append_text(_padded(safe(row["name"]), name_width, "reverse" if is_chosen else "default"))
+        style = _STATES.get(row["trouble"] or row["state"], "default")
+        line.append("  ").append_text(_padded(agent_state(row), state_width, style))
+        line.append(f"  {row['queueDepth']:>3} unread  " if row["queueDepth"] else " " * 13, style="dim")
+        line.append(
+            safe(_flat(row["why"] or row["status"] or "")),
+            style="red" if row["trouble"] in ("failed", "lost", "silent") else "default",
+        )
+        lines.append(_cut(line, width))
+    return lines
+
+
+def _tasks(frame: Frame, width: int) -> list[Text]:
+    """Return a line for each task, in columns, with its blockers, its reviewer or its result."""
+    rows = frame["tasks"]
+    heading = Text("Tasks" if rows else "Tasks: none yet (teams create-task TITLE)", style="bold")
+    if path := frame["course"]["criticalPath"]:
+        heading.append(f"  longest chain ahead: {' → '.join(path)}", style="not bold dim")
+    lines = [_cut(heading, width)]
+    id_width = max((len(row["id"]) for row in rows), default=0)
+    owner_width = min(_WIDEST_NAME, max((cell_len(row.get("owner") or "-") for row in rows), default=0))
+    marks = {row["id"]: "high  " if row["priority"] == "high" and row["status"] not in FINISHED else "" for row in rows}
+    mark_width = max(map(len, marks.values()), default=0)
+    for row in rows:
+        status = row["status"]
+        if status == "pending":
+            status = "blocked" if row["blocked"] else "ready"
+        line = Text(f"  {row['id']:<{id_width}}  ", style="dim")
+        line.append_text(_padded(status, 11, _STATES.get(status, "default")))
+        line.append("  ").append_text(_padded(safe(row.get("owner") or "-"), owner_width, "default"))
+        line.append(f"  {marks[row['id']]:<{mark_width}}", style="yellow")
+        line.append(safe(_flat(row["title"])), style="default")
+        if row["openBlockers"]:
+            line.append(f"  waits for {', '.join(row['openBlockers'])}", style="dim")
+        elif status == "completed" and row.get("completedAt"):
+            line.append(f"  {_local_time(row['completedAt'])} {safe(_flat(row.get('result') or ''))}", style="dim")
+        elif status == "in_review" and row.get("reviewBy"):
+            line.append(f"  waits for the review of {safe(row['reviewBy'])}", style="dim")
+        lines.append(_cut(line, width))
+    return lines
+
+
+def _messages(frame: Frame, width: int) -> list[Text]:
+    rows = frame["messages"]
+    lines = [Text("Messages" if rows else "Messages: none yet", style="bold")]
+    for row in rows:
+        from_and_to = safe(f"{row['from']} → {row['to']}{reach_in_short(row)}: ")
+        time_of_day = Text(f"  {_local_time(row['timestamp'])}  ", style="dim")
+        start = time_of_day.cell_len
+        wrapped = _indented(time_of_day, f"{from_and_to}{_flat(row['message'])}", width, _MOST_LINES)
+        wrapped[0].stylize("cyan", start, start + len(from_and_to))
+        lines += wrapped
+    return lines
+
+
+def _indented(head: Text, text: str, width: int, most_lines: int, style: str = "default") -> list[Text]:
+    """Return the lines of the *text*: the first one follows *head*, and the others are indented by as much. They are at
+    most *most_lines* lines, and the last one is cut if it is too long.
+    """
+    room = max(20, width - head.cell_len)
+    parts = textwrap.wrap(safe(text), room, break_on_hyphens=False) if most_lines > 1 else [safe(text)]
+    if len(parts) > most_lines:
+        parts[most_lines - 1 :] = [" ".join(parts[most_lines - 1 :])]  # this last line is cut below
+    first, *others = parts or [""]
+    lines = [head.append(first, style=style), *(Text(" " * (width - room) + part, style=style) for part in others)]
+    return [_cut(line, width) for line in lines]
+
+
+def _entry_text(entry: dict[str, Any]) -> str:
+    _actor, _, change = history.line(entry).partition(": ")
+    return f"{_local_time(entry['at'])}  {change}"
+
+
+def _local_time(timestamp: str) -> str:
+    return datetime.fromisoformat(timestamp.replace("Z", "+00:00")).astimezone().strftime("%H:%M")
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _padded(text: str, width: int, style: str) -> Text:
+    """Return the text in exactly *width* characters: blanks are added, or it is cut."""
+    cell = Text(text, style=style)
+    cell.truncate(width, overflow="ellipsis")
+    return cell.append(" " * (width - cell.cell_len))
+
+
+def _cut(line: Text, width: int) -> Text:
+    line.truncate(width, overflow="ellipsis")
+    line.no_wrap = True
+    return line

@@ -13,17 +13,21 @@ from teams_cli.text import MOST_ANSWER, one_part, safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
+    from types import FrameType
     from typing import Any
 
     from teams_cli.commands.call import Call, Service, Words
     from teams_cli.commands.declaration import Command
+    from teams_cli.store.retrying import Ended
 
 
 BUG = 3
 _HELP = {"--help", "-h"}
 _WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
 """The options of every command that take a value."""
+_SECONDS_FOR_REPORT = 2
+"""Seconds for the report of an interrupted wait. Then the process ends even without the report."""
 
 
 def main() -> int:
@@ -73,19 +77,30 @@ def _command_first(words: list[str]) -> list[str]:
     """Return the words of a command line in another order: the command comes first, and global options that stood
     before it follow.
     """
-    place = 0
-    while place < len(words) and words[place].startswith("-"):
-        flag, equals, _ = words[place].partition("=")
-        if flag != "--json" and flag not in _WITH_VALUE:
+    index = 0
+    while index < len(words) and words[index].startswith("-"):
+        flag, equals, _ = words[index].partition("=")
+        if flag != "--json" and flag not in _WITH_VALUE:  # no global option, such as --help
             return words
-        place += 1 if equals or flag == "--json" else 2
-    return [*words[place : place + 1], *words[:place], *words[place + 1 :]]
+        has_value_behind_it = flag != "--json" and not equals
+        index += 2 if has_value_behind_it else 1
+    return [*words[index : index + 1], *words[:index], *words[index + 1 :]]
 
 
 def _run(words: list[str]) -> int:
     """Answer a shell that wants completions, show help or the version, or run a command. Return the exit status."""
-    if "_TEAMS_COMPLETE" in os.environ:
-        return _complete(words)
+    is_completion = "_TEAMS_COMPLETE" in os.environ
+    if is_completion:
+        from teams_cli.cli import completing
+
+        if completion := completing.answer(os.environ):
+            text, status = completion
+            streams.written(lambda: print(text))
+            return status
+    if is_completion or words[:1] in (["--install-completion"], ["--show-completion"]):
+        from teams_cli.cli import typer_app
+
+        return typer_app.run(words)
     if words == ["--version"]:
         streams.written(lambda: print(f"teams {__version__}"))
         return 0
@@ -94,13 +109,9 @@ def _run(words: list[str]) -> int:
 
         streams.written(lambda: print(guide.page(), end=""))
         return 0
-    if words[:1] in (["--install-completion"], ["--show-completion"]):
-        from teams_cli.cli import typer_app
-
-        return typer_app.run(words)
     if words[:1] == ["help"]:
-        words = [*words[1:2], "--help"]
-    before_text = words[: words.index("--")] if "--" in words else words
+        words = [*words[1:], "--help"]
+    before_text = words[: words.index("--")] if "--" in words else words  # behind it, --help is a text
     if not words or _HELP.intersection(before_text):
         return _help(words)
     from teams_cli.cli.parse import parse
@@ -108,36 +119,24 @@ def _run(words: list[str]) -> int:
     try:
         command, values = parse(words)
     except errors.WrongUsage:
-        _note_alive(words)
+        _call_after_sign_of_life(words)
         raise
     return execute(command, values)
 
 
-def _complete(words: list[str]) -> int:
-    """Answer a shell that asks for completions, and return the exit status."""
-    from teams_cli.cli import completing
+def _call_after_sign_of_life(words: list[str]) -> Call | None:
+    """The command line asks for help or is mistaken. Return the call that it describes, so that the help fits the
+    caller's team. If the command line names an agent, record that this agent is alive.
 
-    answer_and_status = completing.answer(os.environ)
-    if answer_and_status is None:
-        from teams_cli.cli import typer_app
-
-        return typer_app.run(words)
-    answer, status = answer_and_status
-    streams.written(lambda: print(answer))
-    return status
-
-
-def _note_alive(words: list[str]) -> Call | None:
-    """Record a sign of life of the agent whose command line asks for help or is mistaken. Return the call that the
-    command line describes. Return None if the call can't be made, or if a mistaken command line names nobody.
+    Return None if the call can't be made. Return None as well for a mistaken command line that names no agent.
     """
     from teams_cli.environment import look_up
 
     options = dict.fromkeys(_WITH_VALUE, "")
-    for flag, following in zip(words, [*words[1:], ""], strict=False):
-        name, _, value = flag.partition("=")
-        if name in options:
-            options[name] = value or following
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        flag, _, value = word.partition("=")
+        if flag in options:
+            options[flag] = value or following
     is_named = bool(look_up("agent", options["--as"], os.environ)[0])
     is_help = not words or bool(_HELP.intersection(words))
     if not (is_named or is_help):
@@ -151,12 +150,12 @@ def _note_alive(words: list[str]) -> Call | None:
         "store": options["--store"],
     }
     try:
-        call = calls.make_call(values, os.environ, _ask_person, _talk)
+        call = calls.make_call(values, os.environ, _ask_person, _write_stderr)
         call.given_team = call.given_team or call.only_team()
         if is_named:
-            call.note_seen(refused=True)
+            call.note_seen(only_leases=True)
         return call
-    except errors.TeamsError:  # help is shown all the same, and a mistake told
+    except errors.TeamsError:  # help is shown all the same, and a mistake is explained
         return None
 
 
@@ -164,29 +163,47 @@ def _help(words: list[str]) -> int:
     """Show the help of a command, of the everyday commands or, with `--all`, of all commands. On a terminal, the help
     is drawn in boxes. Return the exit status.
     """
-    from teams_cli import commands
     from teams_cli.cli import guide
 
-    call = _note_alive(words)
+    call = _call_after_sign_of_life(words)
     wants_all = words[:1] == ["--all"]
-    name = "" if wants_all or not words or words[0] in _HELP else words[0]
-    command = commands.find(name) if name else None
-    if name and command is None:
-        from teams_cli.cli import mistakes
-
-        raise mistakes.unknown(name, [word for word in words[1:] if word not in _HELP])
-    groups_off = set() if command else guide.off_in_team(call)
+    command = None if wants_all else _command_to_explain(words)
     if sys.stdout.isatty():
         from teams_cli.cli import typer_app
 
-        streams.written(lambda: typer_app.show_help(command, groups_off, wants_all))
+        streams.written(lambda: typer_app.show_help(command, call, wants_all))
+        return 0 if words else errors.WrongUsage.status
+    if command:
+        text = guide.of_command(command)
+    elif wants_all:
+        text = guide.all_commands(call)
     else:
-        if command:
-            text = guide.of_command(command)
-        else:
-            text = guide.all_commands(groups_off) if wants_all else guide.guide(groups_off)
-        streams.written(lambda: print(text, end=""))
+        text = guide.guide(call)
+    streams.written(lambda: print(text, end=""))
     return 0 if words else errors.WrongUsage.status
+
+
+def _command_to_explain(words: list[str]) -> Command | None:
+    """Return the command whose help is wanted. The command line names it, or a synonym of it. Return None if the
+    command line asks for help in general.
+
+    Raises:
+        WrongUsage: There is no such command.
+    """
+    if not words or words[0] in {*_HELP, "help"}:
+        return None
+    from teams_cli import commands
+
+    name = words[0]
+    command = commands.find(name)
+    if command is None:
+        from teams_cli.cli import mistakes
+
+        more_words = [word for word in words[1:] if word not in _HELP]
+        command = None if more_words else mistakes.command_called(name)
+        if command is None:
+            raise mistakes.unknown(name, more_words)
+    return command
 
 
 def execute(command: Command, values: dict[str, Any]) -> int:
@@ -198,16 +215,16 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     for parameter in command.own:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
-    call = calls.make_call(values, os.environ, _ask_person, lambda line: _talk(one_part(line)), command.for_person)
-    call.max_bytes = 0 if as_json else MOST_ANSWER
+    call = calls.make_call(
+        values, os.environ, _ask_person, lambda line: _write_stderr(one_part(line)), command.for_person
+    )
+    call.max_bytes = 0 if as_json else MOST_ANSWER  # 0: no limit
     try:
         meanwhile.around_sleep = _around_sleep if command.sleeps else None
         status = _answer(command, call, values, as_json)
     except Ended as ended:
-        from teams_cli.cli import farewell
-
         ended.hint = call.in_team(ended.hint)
-        return farewell.take_leave(ended, as_json, _talk)
+        return _report_interrupted_wait(ended, as_json)
     except errors.TeamsError as error:
         error.hint = call.in_team(error.hint or "")
         raise
@@ -219,31 +236,69 @@ def _print_ending(command: Command, call: Call, as_json: bool) -> None:
     """Print what follows an answer: the next command, and a reminder of news. Record that the caller was shown the news
     in the answer and in the reminder.
     """
-    problems = call.record_shown()  # before the reminder, which is about what this answer has not told
+    problems = call.record_shown()  # before the reminder, which is about news that this answer has not shown
     notes_of_reminder: list[Callable[[], object]] = []
     reminder = ""
     if not as_json and (call.reminds or not command.quiet):
-        reminder = call.reminder(notes_of_reminder.append)
+        reminder = call.reminder(notes_of_reminder.append)  # may change the next step, so this comes first
     last_line = f"next: {call.in_team(call.next_step)}" if call.next_step else call.done_text
     if last_line and not as_json:
         streams.written(lambda: print(last_line))
     was_printed = True
     if reminder:
-        was_printed = _talk(_line_break_between_streams() + one_part(call.in_team(reminder)))
+        was_printed = _write_stderr(_line_break_between_streams() + one_part(call.in_team(reminder)))
     if was_printed:
         for note in notes_of_reminder:
             call.once_shown(note)
     for problem in problems + call.record_shown():
-        _talk(f"teams: this will be shown again, because it could not be marked as shown: {safe(problem.message)}")
+        _write_stderr(
+            f"teams: this will be shown again, because it could not be marked as shown: {safe(problem.message)}"
+        )
 
 
 def _around_sleep(asleep: bool) -> None:
     """While the command is *asleep*, SIGTERM only wakes it, so that it can say how to continue. While it is at work,
     SIGTERM ends it at once, because what it does may be half done.
     """
-    from teams_cli.cli import farewell  # slow to import; few commands sleep
+    import signal  # slow to import; few commands sleep
 
-    farewell.around_sleep(asleep)
+    from teams_cli.cli import output  # noqa: F401  # for the report, before another version may be installed
+
+    if asleep and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _wake)
+    elif not asleep and signal.getsignal(signal.SIGTERM) is _wake:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _wake(number: int, _frame: FrameType | None) -> None:
+    """Handle SIGTERM in a sleeping command: its wait ends, and it has a few seconds to report how to continue."""
+    import signal
+
+    from teams_cli.store.retrying import Ended
+
+    signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGALRM, lambda *_: _die())
+    signal.alarm(_SECONDS_FOR_REPORT)
+    raise Ended
+
+
+def _report_interrupted_wait(ended: Ended, as_json: bool) -> int:
+    """Report how to continue the wait, and end the process as if SIGTERM had killed it."""
+    from teams_cli.cli import output
+
+    error = errors.WaitRanOut("the wait was interrupted", ended.hint)
+    _write_stderr(output.refusal(error, as_json, error.code).removesuffix("\n"))
+    return _die()
+
+
+def _die() -> int:
+    """End the process by SIGTERM, so that its parent sees the exit status of a process that was killed by it. Return
+    this status in case the process goes on for a moment.
+    """
+    import signal
+
+    os.kill(os.getpid(), signal.SIGTERM)
+    return 128 + signal.SIGTERM
 
 
 def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool) -> int:
@@ -261,33 +316,32 @@ def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool)
     answer = command.answer(call, values)
     call.name_team(answer)
     for problem in call.problems:
-        _talk(f"teams: {one_part(problem.message)}")
+        _write_stderr(f"teams: {one_part(problem.message)}")
     if isinstance(answer, Service):
         call.show = lambda document: _print(command, document, as_json, None)
         return serve(call, answer)
-    status = 0
-    parts: Iterable[Any] = [answer]
-    if isinstance(answer, Outcome):
-        status, parts = answer.status, [answer.document]
-    elif isinstance(answer, Stream):
+    if isinstance(answer, Stream):
         from teams_cli.cli import output
 
         if answer.live and not as_json and output.is_fancy(sys.stdout):
             from teams_cli.cli import live
 
             live.show(answer.parts, sys.stdout, answer.output_of, answer.answer)
-            return status
-        parts = answer.parts
-    elif not (as_json or command.quiet or call.tells_news) and (losses := call.losses()):
-        # These lines change what the reader does next, whatever the command was.
-        streams.written(lambda: print(one_part(losses)))
-    for part in parts:
-        _print(command, part, as_json, call.words)
+        else:
+            for part in answer.parts:
+                _print(command, part, as_json, call.words)
+    elif isinstance(answer, Outcome):
+        _print(command, answer.document, as_json, call.words)
+    else:
+        # Lost tasks change what the reader does next, whatever the command was.
+        if not (as_json or command.quiet or call.tells_news) and (losses := call.losses()):
+            streams.written(lambda: print(one_part(losses)))
+        _print(command, answer, as_json, call.words)
     if call.remark and as_json:
-        _talk(f"teams: {call.remark}")
+        _write_stderr(f"teams: {call.remark}")
     elif call.remark:
         streams.written(lambda: print(call.remark))
-    return status
+    return answer.status if isinstance(answer, Outcome) else 0
 
 
 def _print(command: Command, document: Any, as_json: bool, words: Words | None) -> None:
@@ -334,14 +388,14 @@ def _line_break_between_streams() -> str:
     the two texts: tools that join them afterwards drop the last line break of standard output.
     """
     try:
-        is_one = os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
-        return "" if is_one or sys.stderr.isatty() else "\n"
+        is_same_stream = os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
+        return "" if is_same_stream or sys.stderr.isatty() else "\n"
     except (OSError, ValueError):  # one of them is closed
         return ""
 
 
-def _talk(line: str) -> bool:
-    """Write a line to standard error. Return False if standard error leads nowhere."""
+def _write_stderr(line: str) -> bool:
+    """Write a line to standard error. Return False if nobody can read it there."""
     try:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
@@ -357,7 +411,7 @@ def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:
     from teams_cli.cli import output
 
     text = output.refusal(error, output.is_json_wanted(words), "bug" if status == BUG else error.code)
-    _talk(text.removesuffix("\n"))
+    _write_stderr(text.removesuffix("\n"))
     return status or error.status
 
 
@@ -367,7 +421,7 @@ def serve(call: Call, service: Service) -> int:
     Raises:
         ExtensionMissing: A Python package that the server needs is not installed.
     """
-    gc.set_threshold(700, 10, 10)
+    gc.set_threshold(700, 10, 10)  # Python's own values: commands, which are short, collect less often
     try:
         module = import_module(f"teams_cli.{service.module}")
     except ModuleNotFoundError as error:

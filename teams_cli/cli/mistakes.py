@@ -37,11 +37,20 @@ def unknown(name: str, arguments: Sequence[str] = ()) -> errors.WrongUsage:
         usages |= command.also  # its synonyms, each with what to write instead
     if command_line := _in_two_words(name, arguments, usages) or _by_name(name, arguments, usages):
         return errors.WrongUsage(f"no such command {name!r}", f"Write: teams {command_line}")
-    more = {synonym: usage for known, usage in usages.items() for synonym in commands.meaning_the_same(known)}
-    usages = more | usages
+    of_synonyms = {synonym: usage for known, usage in usages.items() for synonym in commands.meaning_the_same(known)}
+    usages = of_synonyms | usages
     similar = _most_similar(name.lower().replace("_", "-"), usages)
     hint = f"Did you mean: teams {_filled_in(usages[similar], arguments)}? " if similar else ""
     return errors.WrongUsage(f"no such command {name!r}", f"{hint}See: teams help --all")
+
+
+def command_called(synonym: str) -> Command | None:
+    """Return the command for which users also type the word *synonym*, as the command declares it; None if no command
+    declares the word.
+    """
+    usages = (command.also[synonym] for command in commands.every().values() if synonym in command.also)
+    usage = next(usages, None)
+    return commands.find(usage.split()[0]) if usage else None
 
 
 def _in_two_words(word: str, arguments: Sequence[str], usages: Mapping[str, str]) -> str:
@@ -85,13 +94,14 @@ def _filled_in(usage: str, arguments: Sequence[str]) -> str:
     values, options = list(arguments[:first_option]), list(arguments[first_option:])
     words = _without_options(usage.split(), options)
     places = [index for index, word in enumerate(words) if word.strip("[].").isupper()]
-    if len(values) == 1 < len(places) and not (_is_task(values[0]) or is_name(values[0])):
-        places = places[-1:]  # it is a whole text, and says neither to whom nor about what
+    is_whole_text = len(values) == 1 and not (_is_task(values[0]) or is_name(values[0]))
+    if is_whole_text:  # a text, which belongs into the last place: the name or the id before it is missing
+        places = places[-1:]
     for index in places:
         if values:
-            taken = len(values) if words[index] in _TEXTS else 1
-            words[index] = shlex.quote(" ".join(values[:taken]))
-            values = values[taken:]
+            count = len(values) if words[index] in _TEXTS else 1
+            words[index] = shlex.quote(" ".join(values[:count]))
+            values = values[count:]
     command = commands.find(words[0])
     if command is None or not command.places:  # it takes no arguments
         values = []
@@ -100,7 +110,6 @@ def _filled_in(usage: str, arguments: Sequence[str]) -> str:
 
 
 def _without_options(words: list[str], options: Sequence[str]) -> list[str]:
-    """Return the words of a command line without these *options* and their values."""
     return [
         word
         for before, word in zip(["", *words], words, strict=False)
@@ -140,13 +149,13 @@ def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsag
     similar = similar or get_close_matches(flag, command.options, 1, _ALIKE) or _options_beginning_with(flag, command)
     if not similar:
         options = [parameter.flags[0] for parameter in command.own if not parameter.positional]
-        has = f"It has: {', '.join(options) or 'none of its own'}. See: teams help {command.name}"
-        return errors.WrongUsage(refused, has)
+        own_options = f"It has: {', '.join(options) or 'none of its own'}. See: teams help {command.name}"
+        return errors.WrongUsage(refused, own_options)
     option = similar[0]
-    meant: list[str] = []
+    words_meant: list[str] = []
     for each in words:
-        meant += option.split() if each.partition("=")[0] == flag else [each]
-    return errors.WrongUsage(refused, f"Did you mean {option}? Write: teams {shlex.join([command.name, *meant])}")
+        words_meant += option.split() if each.partition("=")[0] == flag else [each]
+    return errors.WrongUsage(refused, f"Did you mean {option}? Write: teams {shlex.join([command.name, *words_meant])}")
 
 
 def _dashed_text(command: Command, word: str) -> errors.WrongUsage:
@@ -191,18 +200,11 @@ completed`.
 """
 
 
-def not_alone(flag: str) -> errors.WrongUsage:
-    """Return the refusal of the option *flag*, which was given a value but takes no value."""
-    return errors.WrongUsage(f"{flag} takes no value", f"Write: {flag}")
-
-
 def without_value(parameter: Parameter) -> errors.WrongUsage:
-    """Return the refusal of an option whose value is missing."""
     return errors.WrongUsage(f"{parameter.flags[0]} needs {parameter.metavar}", f"Write: {_with_example(parameter)}")
 
 
 def _with_example(parameter: Parameter) -> str:
-    """Return how to write the option with a value: an example of a number, or the values that are allowed."""
     flag = parameter.flags[0]
     if parameter.choices:
         return f"{flag}{parameter.placeholder}, which is one of: {', '.join(parameter.choices)}"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from itertools import compress
 
 from teams_cli import errors
 from teams_cli.records.json_text import dumps
-from teams_cli.text import MOST_LETTER, clipped, one_part, size
+from teams_cli.text import MOST_LETTER, clipped, one_part, safe, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any, TextIO
 
     from teams_cli.commands.call import Words
     from teams_cli.commands.declaration import Command
+    from teams_cli.commands.phrases import Table
 
 
 def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: Words | None = None) -> None:
@@ -24,11 +26,9 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: W
     if as_json:
         out.write(dumps(document) + "\n")
         return
-    if not is_fancy(out):
+    if not is_fancy(out):  # a program reads it: plain lines, of limited length
         _write_lines(_bounded(command, document, words), out)
         return
-    from teams_cli.cli.tables import draw
-
     lines: list[str] = []
     for part in _parts(command, document, words):
         if isinstance(part, str):
@@ -36,7 +36,7 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: W
         else:
             _write_lines(lines, out)
             lines = []
-            draw(part, out)
+            _draw(part, out)  # a table
     _write_lines(lines, out)
 
 
@@ -95,9 +95,7 @@ def _lines(command: Command, document: Any, words: Words | None) -> tuple[list[s
         if isinstance(part, str):
             lines.append(part)
         else:
-            from teams_cli.cli.tables import aligned
-
-            lines += aligned(part)
+            lines += _aligned(part)
             has_table = True
     return lines, has_table
 
@@ -147,10 +145,10 @@ def rest_of(command: Command, document: Any) -> str:
     """Return a line with the command that shows all of a *document* that was cut. If there is no such command, the line
     only says that the answer was cut.
     """
-    how = _how_to_show(document) if isinstance(document, dict) else ""
-    if not how and command.reads:
-        how = f"teams {command.name} … --json >FILE"
-    return f"all of it: {how}" if how else "[cut: the answer was too long]"
+    source = _how_to_show(document) if isinstance(document, dict) else ""
+    if not source and command.reads:
+        source = f"teams {command.name} … --json >FILE"
+    return f"all of it: {source}" if source else "[cut: the answer was too long]"
 
 
 def _how_to_show(document: dict[str, Any]) -> str:
@@ -170,3 +168,116 @@ def _how_to_show(document: dict[str, Any]) -> str:
     if "output" in document and (name := document.get("agent") or document.get("name")):
         return f"teams recall {name} --output --json >FILE"
     return ""
+
+
+def _aligned(table: Table) -> Iterable[str]:
+    """Return the table as plain lines with aligned columns under headings."""
+    if not table.rows:
+        return [table.empty] if table.empty else []
+    rows = [[column.upper() for column in table.columns], *(_narrowed(_cells(row)) for row in table.rows)]
+    columns = zip(*rows, strict=True)
+    row_format = "  ".join(f"%-{max(map(len, column))}s" for column in columns)
+    return [(row_format % tuple(row)).rstrip() for row in rows]
+
+
+def _narrowed(row: list[str]) -> list[str]:
+    """Return the row with very long cells cut, because the widest cell of a column widens every row. The last cell is
+    not cut.
+    """
+    *cells, last = row
+    if max(map(len, cells), default=0) <= _WIDEST:
+        return row
+    return [*(clipped(cell, _WIDEST) for cell in cells), last]
+
+
+def _cells(row: list[str]) -> list[str]:
+    """Return the cells of a row, with each run of whitespace replaced by a blank. Nearly all rows need no change, so
+    the whole row is checked first.
+    """
+    whole = f" {' | '.join(row)} "
+    if whole.isprintable() and "  " not in whole and "" not in row:
+        return row
+    return [_line(cell) for cell in row]
+
+
+def _line(cell: str) -> str:
+    return " ".join(cell.split())
+
+
+def _draw(table: Table, out: TextIO) -> None:
+    """Draw the table on a terminal."""
+    if not table.rows:
+        out.write(table.empty + "\n" if table.empty else "")
+        return
+    from rich.console import Console
+
+    console = Console(file=out, highlight=False)
+    console.print(_drawn(table, console.width))
+
+
+def _drawn(table: Table, width: int) -> Any:
+    """Return the table in the form in which the library rich draws it. If it is wider than *width*, its empty columns
+    are left out. If it is still too wide, each row becomes a paragraph.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    rows = [[safe(_line(cell)) for cell in _narrowed(row)] for row in table.rows]
+    columns, cells = table.columns, rows
+    if not _fits(columns, cells, width):
+        filled = [any(row[place] not in ("", "-") for row in rows) for place in range(len(columns))]
+        columns = list(compress(columns, filled))
+        cells = [list(compress(row, filled)) for row in rows]
+    if not _fits(columns, cells, width):
+        return _paragraphs(table.columns, rows)
+    drawn_table = RichTable(box=SIMPLE_HEAD, header_style="bold")
+    for place, column in enumerate(columns):
+        is_last = place == len(columns) - 1
+        drawn_table.add_column(column, no_wrap=not is_last, overflow="fold")
+    for row in cells:
+        drawn_table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+    return drawn_table
+
+
+def _fits(columns: list[str], rows: list[list[str]], width: int) -> bool:
+    """Return whether a table fits into *width*. The last column may be narrowed until it is just readable, and all
+    other columns must keep their widths.
+    """
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]
+    last_width = min(widths.pop(), _READABLE) if widths else 0
+    separators = 3 * (len(widths) + 1) + 1
+    return sum(widths) + last_width + separators <= width
+
+
+def _paragraphs(columns: list[str], rows: list[list[str]]) -> Any:
+    """Return a paragraph for each row: its first cell, and below it the other cells with their column names."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    paragraphs: list[Any] = []
+    for first, *others in rows:
+        labelled = [f"{name}: {cell}" for name, cell in zip(columns[1:], others, strict=True) if cell not in ("", "-")]
+        paragraphs += [Text(first, style="bold"), Padding(Text("; ".join(labelled)), (0, 0, 0, 2))]
+    return Group(*paragraphs)
+
+
+_WIDEST = 80
+"""The most characters of a cell, except the last of its row."""
+_READABLE = 20
+"""The fewest characters on a line with which a text can be read."""
+_STYLES = {
+    "completed": "green",
+    "failed": "red",
+    "in_progress": "cyan",
+    "in_review": "magenta",
+    "cancelled": "dim",
+    "blocked": "yellow",
+    "active": "green",
+    "stale": "red",
+    "stopped": "dim",
+    "lost": "red",
+}

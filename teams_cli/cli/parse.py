@@ -36,18 +36,18 @@ def parse(words: list[str]) -> tuple[Command, dict[str, Any]]:
 def _options(command: Command, words: list[str], values: dict[str, Any]) -> list[str]:
     """Store the values of the options among the *words* in *values*. Return the remaining words."""
     flags = command.options
-    places: list[str] = []
-    most_places = len(command.places)
+    arguments: list[str] = []
+    most_arguments = len(command.places)
     id_option: Parameter | None = None  # the option before, if it takes ids, of which more may follow
     remaining = iter(words)
     for word in remaining:
         if word == "--":
-            return places + list(remaining)
+            return arguments + list(remaining)
         if word == "-" or not word.startswith("-"):
-            if id_option and len(places) >= most_places and is_like_id(word):
+            if id_option and len(arguments) >= most_arguments and is_like_id(word):
                 _put(values, id_option, word)
             else:
-                places.append(word)
+                arguments.append(word)
                 id_option = None
             continue
         if word.startswith("--"):
@@ -59,7 +59,7 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
             raise _mistakes().no_option(command, flag, words)
         if parameter.flag:
             if equals:
-                raise _mistakes().not_alone(flag)
+                raise errors.WrongUsage(f"{flag} takes no value", f"Write: {flag}")
             values[parameter.name] = True
             id_option = None
             continue
@@ -68,7 +68,7 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
         if following is None or (following in flags and not equals):
             raise _mistakes().without_value(parameter)
         _put(values, parameter, following)
-    return places
+    return arguments
 
 
 def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> None:
@@ -76,17 +76,17 @@ def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> No
     among the words.
     """
     positional = command.places
-    waiting = list(words)
+    unused = list(words)
     if len(positional) == 1 and positional[0].is_id and not positional[0].many and all(map(is_like_id, words)):
-        waiting = [",".join(words)] if words else []  # several ids without commas
+        unused = [",".join(words)] if words else []  # several ids without commas
     for index, parameter in enumerate(positional):
-        taken = min(1, len(waiting))
+        count = min(1, len(unused))
         if parameter.many:  # all but as many words as there are parameters behind it
-            taken = len(waiting) - (len(positional) - index - 1)
-        for _ in range(taken):
-            _put(values, parameter, waiting.pop(0))
-    if waiting:
-        raise _mistakes().too_many(command, values, " ".join(waiting))
+            count = len(unused) - (len(positional) - index - 1)
+        for _ in range(count):
+            _put(values, parameter, unused.pop(0))
+    if unused:
+        raise _mistakes().too_many(command, values, " ".join(unused))
 
 
 def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:

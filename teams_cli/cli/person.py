@@ -34,7 +34,7 @@ class PersonTerminal:
             return False
         try:
             return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-        except OSError:  # it is a terminal without jobs, in which nobody is stopped for reading
+        except OSError:  # the terminal has no job control, so no other process has the keys
             return True
 
     @contextmanager
@@ -77,7 +77,7 @@ class PersonTerminal:
         """Ask the person a question, and return whether the answer is yes. If nobody is at a terminal, return False."""
         if not is_person_there():
             return False
-        from teams_cli.commands.console import Gone
+        from teams_cli.commands.questions import Gone
 
         self._lines.forget()
         sys.stderr.write(f"{question} [y/N] ")
@@ -150,7 +150,7 @@ class _InputLines:
         """
         import select
 
-        from teams_cli.commands.console import Gone
+        from teams_cli.commands.questions import Gone
 
         if sys.stdin is None:
             raise Gone

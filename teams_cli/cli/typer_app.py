@@ -16,8 +16,9 @@ from teams_cli.cli import guide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
+    from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command, Parameter
 
 _ABOUT = """Team coordination for AI coding agents: teams, tasks and messages as JSON files.
@@ -35,7 +36,7 @@ def run(words: list[str]) -> int:
     return _run(app, words)
 
 
-def show_help(command: Command | None, groups_off: Collection[str], wants_all: bool) -> int:
+def show_help(command: Command | None, call: Call | None, wants_all: bool) -> int:
     """Draw the help of *command*. If *command* is None, draw the help of the caller's everyday commands or, with
     *wants_all*, of all commands. Return the exit status.
     """
@@ -47,12 +48,13 @@ def show_help(command: Command | None, groups_off: Collection[str], wants_all: b
         return _run(app, [command.name, "--help"])
     app = _app(help=_ABOUT, add_completion=wants_all, epilog="" if wants_all else guide.MORE)
     if wants_all:
+        groups_off = guide.off_in_team(call)
         rows = [
             (each, guide.first_sentence(each), guide.titled(each.group, groups_off))
             for each in commands.every().values()
         ]
     else:
-        rows = [(each, each.want, "Commands") for each in guide.of_every_day(groups_off)]
+        rows = [(each, each.want, "Commands") for each in guide.of_every_day(call)]
     for each, about, panel in rows:
         app.command(each.name, help=escape(about), rich_help_panel=panel)(lambda: None)
     return _run(app, ["--help"])

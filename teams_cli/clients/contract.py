@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 _A_DAY = 86400
 _HOLD_TIMEOUT = 900
-"""Seconds that a client gives a hook which holds the end of a turn. Qwen Code reads 1000 and more as milliseconds."""
+"""Seconds that a client gives to a hook that delays the end of a turn. Qwen Code takes 1000 or more for
+milliseconds.
+"""
 
 
 class SettingsPlace(NamedTuple):
@@ -70,31 +72,31 @@ class Client:
     """The declaration of a client. The defaults fit most clients; the module of a client overrides what differs."""
 
     profile: Mapping[str, Any]
-    """The document of its `Profile`: its command lines, and where its output has the answer."""
+    """The document of the client's `Profile`: its command lines, and where its output has the answer."""
     dialect: Dialect | None = None
-    """The dialect of its hooks; None for a client without hooks."""
+    """The dialect of the client's hooks; None for a client without hooks."""
     events: tuple[str, ...] = ()
     """The events at which our hook is called, with or without a person."""
     sitting: tuple[str, ...] = ()
-    """Further events, at which our hook is called in terminals, to learn the state of the client."""
+    """Further events at which our hook is called, only in terminals, so that we learn the state of the client."""
     waiting: tuple[str, ...] = ()
     """The events after which a second hook waits for mail in the background; the end of this hook wakes the client."""
     holding: tuple[str, ...] = ()
-    """The events at the end of a turn at which a hook may wait for a quarter of an hour, while something is at work for
-    the agent.
+    """The events at the end of a turn at which our hook may wait for a quarter of an hour, as long as an agent works
+    for this one.
     """
     seat: Seat | None = None
-    """Its properties in a terminal; None for a client that has no terminal."""
+    """The properties of the client in a terminal; None if the client has no terminal."""
     hook_timeout: int | None = None
-    """The time that a hook may take, in the unit of the client; None for its default."""
+    """The time that a hook may take, in the client's own unit; None for the client's default."""
     home: Home | None = None
-    """Its settings files; None if it has none that we change."""
+    """The settings files of the client; None if it has no settings files that we change."""
     plugin: PluginCommands | None = None
     """The commands that install our plugin; None if the client takes no plugin."""
     versions: Versions | None = None
-    """The versions that our hooks and our server were tried with."""
+    """The versions of the client that our hooks and our server were tried with."""
     remedy = ""
-    """Advice for hooks that are installed but never called."""
+    """Advice for the user if hooks are installed but the client never calls them."""
 
     @property
     def name(self) -> str:
@@ -251,4 +253,4 @@ COMMON = Dialect(
     "Stop",
     guard=ToolGuard("PreToolUse", _WRITERS, ("Bash",)),
 )
-"""The dialect of Claude Code, which other clients adopted."""
+"""The dialect of Claude Code, which other clients use as well."""

@@ -7,9 +7,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 OURS = ("TEAMS_*", "OPENCODE_TEAM_*", "OPENCODE_AGENT_*", "JANUS_AGENT_*")
-"""Variables that say who an agent is, and in which team."""
+"""Patterns for the names of variables that say who an agent is, and in which team."""
 OF_CLIENTS = ("OPENCODE*", "CLAUDE*", "CODEX_*", "GEMINI_*", "QWEN_*", "AI_AGENT", "AGENT")
-"""Variables that clients set for the processes that they start: their sessions, sockets and tokens."""
+"""Patterns for the names of variables that clients set for the processes that they start: sessions, sockets and
+tokens.
+"""
 SETTINGS = (
     "*_API_KEY",
     "*_BASE_URL",
@@ -20,7 +22,7 @@ SETTINGS = (
     "OPENCODE_CONFIG*",
     "OPENCODE_DISABLE_*",
 )
-"""Variables with such names that are the user's own settings of a client."""
+"""Patterns for the names of variables that are the user's own settings of a client."""
 OF_A_REPOSITORY = (
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -37,7 +39,7 @@ OF_A_REPOSITORY = (
     "GIT_CONFIG_COUNT",
     "GIT_REPLACE_REF_BASE",
 )
-"""Variables that git sets for its hooks, about one repository (`git rev-parse --local-env-vars`)."""
+"""Variables about one repository, which git sets for its hooks (`git rev-parse --local-env-vars`)."""
 
 
 def clean(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from teams_cli.clients.settings_files import Ours, SettingsFile
 
 _PATIENCE = 30.0
-"""The seconds that an installation waits for another."""
+"""How many seconds an installation waits for another installation."""
 
 
 @dataclass
@@ -43,8 +43,8 @@ class FileChange:
         contents = (self.before, self.after)
         before, after = ((data or b"").decode(errors="replace").splitlines(keepends=True) for data in contents)
         before_name, after_name = ("/dev/null" if data is None else self.place.path for data in contents)
-        lines = unified_diff(before, after, before_name, after_name)
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        diff_lines = unified_diff(before, after, before_name, after_name)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in diff_lines)
 
 
 def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
@@ -58,7 +58,7 @@ def install(store: Store, place: SettingsFile, ours: Ours) -> FileChange:
     before = _read(place)
     original = _without(store, place, before)
     after = place.format.with_ours(place.path, original, ours)
-    return FileChange(place, before, after=after or original, original=original)
+    return FileChange(place, before, after=after or original, original=original)  # no empty file is made
 
 
 def uninstall(store: Store, place: SettingsFile) -> FileChange:
@@ -99,15 +99,21 @@ def apply(store: Store, change: FileChange) -> None:
     while not os.path.isdir(directory):
         missing.append(directory)
         directory = os.path.dirname(directory)
-    made_directories = missing or record.get("made", [])
-    if change.after == change.original:
+    made_directories = missing or record.get("made", [])  # they are removed together with the file
+    if change.after == change.original:  # the file has none of our entries now
         _write(path, change.after)
         with suppress(OSError):  # one of them is not empty
             for name in made_directories:
                 os.rmdir(name)
         disk.discard(_record_path(store, change.place))
-    else:
-        _write_record(store, change, made_directories)
+    else:  # the record first: without it, the original could not be restored
+        disk.prepare_root(store.root)
+        record_path = _record_path(store, change.place)
+        disk.make_directories(os.path.dirname(record_path), store.root)
+        before, after = _text(change.original), _text(change.after)
+        document = {"path": path, "before": before, "after": after, "made": made_directories}
+        data = json.dumps(document, indent=2).encode() + b"\n"
+        disk.commit(disk.write_temp(f"{store.root}/tmp", data), record_path)
         _write(path, change.after)
 
 
@@ -154,22 +160,6 @@ def backup_of(store: Store, place: SettingsFile) -> str:
     """Return the path of the record with the original content of the file; "" if there is none."""
     path = _record_path(store, place)
     return path if os.path.exists(path) else ""
-
-
-def _write_record(store: Store, change: FileChange, made_directories: list[str]) -> None:
-    """Store the original content of the file, the content that we write, and the directories that are made for the
-    file.
-    """
-    disk.prepare_root(store.root)
-    path = _record_path(store, change.place)
-    disk.make_directories(os.path.dirname(path), store.root)
-    document = {
-        "path": os.path.realpath(change.place.path),
-        "before": _text(change.original),
-        "after": _text(change.after),
-        "made": made_directories,
-    }
-    disk.commit(disk.write_temp(f"{store.root}/tmp", json.dumps(document, indent=2).encode() + b"\n"), path)
 
 
 def _read_record(store: Store, place: SettingsFile) -> dict[str, Any]:

@@ -70,16 +70,17 @@ def without_member(text: str, path: Path) -> str:
     container = _Container(bare, start)
     child = container.existing_child(path[-1])
     number = container.children.index(child)
-    code = _blanked(_COMMENT, text)
+    code = _blanked(_COMMENT, text)  # it still has trailing commas, unlike `bare`
     comma_after = _comma_after(code, child.end)
-    if number > 0:
+    if number > 0:  # remove one of the commas around it, too
         comma_before = _comma_after(code, container.children[number - 1].end)
         line_end = _end_of_line(code, comma_before + 1)  # a comment behind the value before stays
         if comma_after >= 0:
             return text[:line_end] + text[comma_after + 1 :]
         return text[:comma_before] + text[comma_before + 1 : line_end] + text[child.end :]
-    if len(container.children) > 1:
+    if len(container.children) > 1:  # it is the first of several
         return text[: child.start] + text[container.children[1].start :]
+    # It is the only one.
     end = comma_after + 1 if comma_after >= 0 else child.end
     has_comment_before = bool(text[start + 1 : child.start].strip())
     if has_comment_before:
@@ -130,7 +131,6 @@ class _Container:
             number += 1
 
     def child(self, key: str | int) -> _Child | None:
-        """Return the value under the *key*; None if there is none."""
         return next((child for child in self.children if child.key == key), None)
 
     def existing_child(self, key: str | int) -> _Child:
@@ -148,23 +148,26 @@ def _inserted(text: str, container: _Container, key: str | int, value: Any) -> s
     last = container.children[-1] if container.children else None
     if last and "\n" not in text[container.start : last.start]:  # everything is on one line
         return f"{text[: last.end]}, {head}{json.dumps(value, ensure_ascii=False)}{text[last.end :]}"
-    unit = _indentation_unit(text)
-    outer = _indentation_at(text, container.start)
-    inner = _indentation_at(text, last.start) if last else outer + unit
+    text_lines = text.splitlines()
+    indent_of_second_line = _leading_blanks(text_lines[1]) if len(text_lines) > 1 else ""
+    unit = indent_of_second_line or "  "  # one level of indentation
+    outer_indent = _indentation_at(text, container.start)
+    inner_indent = _indentation_at(text, last.start) if last else outer_indent + unit
     lines = json.dumps(value, indent=unit, ensure_ascii=False).splitlines()
-    member = head + f"{newline}{inner}".join(lines)
+    member = head + f"{newline}{inner_indent}".join(lines)
     if last is None:
         start = container.start + 1
         comment = text[start : container.close].rstrip(" \t\r\n")
-        return f"{text[:start]}{comment}{newline}{inner}{member}{newline}{outer}{text[container.close :]}"
+        new_content = f"{comment}{newline}{inner_indent}{member}{newline}{outer_indent}"
+        return f"{text[:start]}{new_content}{text[container.close :]}"
     code = _blanked(_COMMENT, text)
     comma = _comma_after(code, last.end)
     # A comment behind the last value stays on its line.
     if comma >= 0:
         line_end = _end_of_line(code, comma + 1)
-        return f"{text[:line_end]}{newline}{inner}{member},{text[line_end:]}"
+        return f"{text[:line_end]}{newline}{inner_indent}{member},{text[line_end:]}"
     line_end = _end_of_line(code, last.end)
-    return f"{text[: last.end]},{text[last.end : line_end]}{newline}{inner}{member}{text[line_end:]}"
+    return f"{text[: last.end]},{text[last.end : line_end]}{newline}{inner_indent}{member}{text[line_end:]}"
 
 
 def _comma_after(code: str, place: int) -> int:
@@ -177,14 +180,6 @@ def _end_of_line(code: str, place: int) -> int:
     """Return the position of the end of the line if only blanks follow *place* on this line, else *place*."""
     match = re.compile(r"[ \t]*(?=\r?\n)").match(code, place)
     return match.end() if match else place
-
-
-def _indentation_unit(text: str) -> str:
-    """Return one level of the text's indentation: the blanks that begin its second line, or two blanks if there are
-    none.
-    """
-    lines = text.splitlines()
-    return (_leading_blanks(lines[1]) if len(lines) > 1 else "") or "  "
 
 
 def _indentation_at(text: str, place: int) -> str:

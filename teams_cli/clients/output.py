@@ -9,7 +9,7 @@ from teams_cli.records.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from teams_cli.clients.profiles import Profile
@@ -56,7 +56,8 @@ def has_failed(profile: Profile, status: int, printed: str) -> bool:
     if "json" in signs:
         return any(value_at(document, signs["json"]) is True for document in _documents("json", printed))
     for where in ("lines", "items"):
-        if where in signs and any(_matches(document, signs[where]) for document in _documents(where, printed)):
+        documents = _documents(where, printed)
+        if where in signs and any(_matches(document, signs[where]) for document in documents):
             return True
     return False
 
@@ -68,12 +69,12 @@ def failure_in(profile: Profile, printed: str) -> str:
     signs = profile.failed
     if "items" in signs:
         failures = [json.dumps(item) for item in _documents("items", printed) if _matches(item, signs["items"])]
-        is_json = any(True for _ in _parsed(printed))
-        return "\n".join(failures) or ("" if is_json else printed)
+        is_json = bool(list(_parsed(printed)))
+        return "\n".join(failures) if is_json else printed
     if "lines" not in signs:
         return printed
     lines = []
-    for line in printed.splitlines():
+    for line in printed.splitlines():  # a line that is not JSON has no documents, so it is kept
         if all(_matches(document, signs["lines"]) for document in _parsed(line)):
             lines.append(line)
     return "\n".join(lines)
@@ -109,7 +110,6 @@ def _documents(where: str, printed: str) -> Iterator[Any]:
 
 
 def _parsed(text: str) -> Iterator[Any]:
-    """Yield the JSON document in the text; nothing if it is not JSON."""
     try:
         yield json.loads(text)
     except ValueError:
@@ -141,12 +141,6 @@ class Tokens(Record):
     def total(self) -> int:
         """All tokens read and written."""
         return self.input + self.output
-
-    def plus(self, other: Tokens) -> Tokens:
-        """Return the sum of this count and the *other*, for this model."""
-        return self.having(
-            input=self.input + other.input, cached=self.cached + other.cached, output=self.output + other.output
-        )
 
     def minus(self, earlier: Tokens) -> Tokens:
         """Return the tokens used since the *earlier* count. If the earlier count is larger, the client has begun to
@@ -190,14 +184,14 @@ def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[
         return None
     if grows(profile) and "each" not in where:
         return counts[-1:]  # the last count includes the earlier ones
-    return summed(counts)
-
-
-def summed(counts: Sequence[Tokens]) -> list[Tokens]:
-    """Add up the counts to one for each model."""
     sums: dict[str | None, Tokens] = {}
     for tokens in counts:
-        sums[tokens.model] = sums[tokens.model].plus(tokens) if tokens.model in sums else tokens
+        before = sums.get(tokens.model, Tokens(model=tokens.model))
+        sums[tokens.model] = tokens.having(
+            input=before.input + tokens.input,
+            cached=before.cached + tokens.cached,
+            output=before.output + tokens.output,
+        )
     return list(sums.values())
 
 
@@ -209,16 +203,14 @@ def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iter
     if not isinstance(parts, dict):
         return
     for name, part in parts.items():
-        counts = {kind: _sum(part, where.get(kind, ())) for kind in ("input", "cached", "output")}
-        if counts["input"] is not None and counts["output"] is not None:
-            yield Tokens(model=name, **{kind: count or 0 for kind, count in counts.items()})
-
-
-def _sum(part: Any, paths: Sequence[str]) -> int | None:
-    """Return the sum of the numbers at these *paths*; None if there is no number."""
-    values = [value_at(part, path) for path in paths]
-    numbers = [int(value) for value in values if isinstance(value, int | float) and value >= 0]
-    return sum(numbers) if numbers else None
+        counts: dict[str, int] = {}
+        for kind in ("input", "cached", "output"):
+            values = [value_at(part, path) for path in where.get(kind, ())]
+            numbers = [int(value) for value in values if isinstance(value, int | float) and value >= 0]
+            if numbers:
+                counts[kind] = sum(numbers)
+        if "input" in counts and "output" in counts:
+            yield Tokens(model=name, **counts)
 
 
 _LIMIT = (
@@ -232,7 +224,7 @@ _IN_A_TIME = rf"(?:in|after) ((?:{_SPAN}[\s,]*(?:and\s+)?)+)"
 _AT_A_TIME = r"(?:resets?|again|until|at)(?: at)? (\d{1,2})(?::(\d{2}))?\s*([ap]m)?(?:\s*\(([\w/+-]+)\))?"
 _SINCE_1970 = r"limit reached\|(\d{10})"
 _DEFAULT_WAIT = 15 * 60.0
-"""Seconds until the next try, if the client does not say when."""
+"""Seconds until requests are tried again, if the client does not say when the limit ends."""
 
 
 def limited_until(printed: str, now: datetime) -> datetime | None:
@@ -246,32 +238,33 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
 
     if not re.search(_LIMIT, printed, re.IGNORECASE):
         return None
-    if match := re.search(_SINCE_1970, printed):
+    if match := re.search(_SINCE_1970, printed):  # the number of seconds since 1970
         return datetime.fromtimestamp(int(match[1]), UTC)
     if match := re.search(_IN_A_TIME, printed, re.IGNORECASE):
         parts = re.findall(r"(\d+(?:\.\d+)?)\s*([dhms])", match[1].lower())
-        return now + timedelta(seconds=sum(float(number) * _SECONDS_PER[unit] for number, unit in parts))
+        seconds = sum(float(number) * _SECONDS_PER[unit] for number, unit in parts)
+        return now + timedelta(seconds=seconds)
     for match in re.finditer(_AT_A_TIME, printed, re.IGNORECASE):
-        hour, minute, half, zone = match.groups()
-        if minute or half:  # a number alone may be anything
-            return _next_time(now, int(hour), int(minute or 0), (half or "").lower(), zone)
+        hour, minute, am_or_pm, zone = match.groups()
+        if minute or am_or_pm:  # a number alone may be anything
+            return _next_time(now, int(hour), int(minute or 0), (am_or_pm or "").lower(), zone)
     return now + timedelta(seconds=_DEFAULT_WAIT)
 
 
-def _next_time(now: datetime, hour: int, minute: int, half: str, zone: str | None) -> datetime:
+def _next_time(now: datetime, hour: int, minute: int, am_or_pm: str, zone: str | None) -> datetime:
     """Return the next time after *now* when a clock in the *zone* shows *hour* and *minute*. If the zone is None or
     unknown, it is the zone of *now*. *am_or_pm* is `am`, `pm`, or "" for 24 hours. If there is no such time of day,
     return a time some minutes after *now*.
     """
     from zoneinfo import ZoneInfo
 
-    if half:
-        hour = hour % 12 + (12 if half == "pm" else 0)
+    if am_or_pm:
+        hour = hour % 12 + (12 if am_or_pm == "pm" else 0)
     if hour > 23 or minute > 59:
         return now + timedelta(seconds=_DEFAULT_WAIT)
     try:
         now_there = now.astimezone(ZoneInfo(zone) if zone else now.tzinfo)
-    except (ValueError, OSError, KeyError):
+    except (ValueError, OSError, KeyError):  # such as a zone that this machine does not know
         now_there = now
     then = now_there.replace(hour=hour, minute=minute, second=0, microsecond=0)
     return then if then > now_there else then + timedelta(days=1)

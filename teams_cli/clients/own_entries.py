@@ -7,8 +7,8 @@ import os
 WAIT = "--wait"
 """The argument of a hook that waits in the background of a client in a terminal for mail."""
 HOLD = "--hold"
-"""The argument of a hook that may delay the end of a turn for a quarter of an hour, because the client waits so long
-for it.
+"""The argument of a hook that may delay the end of a turn for a quarter of an hour. A client with this hook waits so
+long for it.
 """
 ASK = "--ask"
 """The argument of a hook that asks the human whether a tool may be used."""
@@ -53,7 +53,9 @@ def is_our_hook(shell_command: object) -> bool:
 
 
 NAME = "team"
-"""The name of the server in the settings of clients; another product often uses `teams`."""
+"""The name of our server in the settings of clients. It is not `teams`, because another product often uses that
+name.
+"""
 PROMPT_TOOL = "ask_permission"
 """The tool by which a client asks the human whether it may use another tool."""
 VARIABLES = (
@@ -74,7 +76,9 @@ VARIABLES = (
     "OPENCODE_TEAM_NAME",
     "JANUS_AGENT_NAME",
 )
-"""The variables that the server reads, for clients that do not pass their environment to servers."""
+"""The variables that our server reads. Clients that do not pass their whole environment to servers must pass these
+variables.
+"""
 
 
 def is_server_available() -> bool:

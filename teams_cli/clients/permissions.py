@@ -51,7 +51,7 @@ def choose(profile: Profile, asked: Permissions | None, team: Team, environ: Map
     from teams_cli.teams import settings
 
     level: Permissions = asked or profile.permissions or settings.value(team, SETTING)  # type: ignore[assignment]
-    mode(profile, level)
+    mode(profile, level)  # refuses a level to which the client can't be held
     refuse_more(environ, level, f"start an agent that may do more ({level})")
     return level
 
@@ -61,7 +61,7 @@ def refuse_missing(profile: Profile, level: str) -> None:
     if not profile.modes:
         why = f"{profile.name} can't be held to permissions {level}: it does what its command line lets it"
         raise errors.InvalidValue(why, "Leave out --permissions.")
-    mode(profile, level)
+    mode(profile, level)  # refuses a level to which the client can't be held
 
 
 def held_to(profile: Profile, level: str | None) -> str | None:
@@ -90,7 +90,8 @@ def mode(profile: Profile, level: str | None) -> Mode:
         )
     if isinstance(how, list):
         return Mode(how, {})
-    return Mode(list(how.get("words", [])), {name: str(value) for name, value in how.get("set", {}).items()})
+    variables = {name: str(value) for name, value in how.get("set", {}).items()}
+    return Mode(list(how.get("words", [])), variables)
 
 
 def refuse_more(environ: Mapping[str, str], level: str, to_do: str) -> None:
@@ -132,7 +133,9 @@ def is_ours(tool: str, input: Any) -> bool:
     if tool.startswith(f"mcp__{own_entries.NAME}__"):
         return True
     command = input.get("command") if isinstance(input, dict) else None
-    if not isinstance(command, str) or not command.startswith("teams ") or set("$`\n\r") & set(command):
+    if not isinstance(command, str) or not command.startswith("teams "):
+        return False
+    if set("$`\n\r") & set(command):  # the shell would run something inside of it, or another line
         return False
     import shlex
 

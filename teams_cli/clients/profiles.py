@@ -93,9 +93,10 @@ class Profile(Record):
         """Whether the client has a provider, which may limit its requests. A shell that runs the prompt as a command
         has none.
         """
-        option = self.start[self.start.index("{prompt}") - 1] if "{prompt}" in self.start else ""
+        word_before_prompt = self.start[self.start.index("{prompt}") - 1] if "{prompt}" in self.start else ""
         is_shell = os.path.basename(self.start[0]) in _SHELLS
-        runs_prompt = is_shell and option.startswith("-") and option.endswith("c")  # such as `sh -c`, `bash -lc`
+        is_option_c = word_before_prompt.startswith("-") and word_before_prompt.endswith("c")
+        runs_prompt = is_shell and is_option_c  # such as `sh -c`, `bash -lc`
         return self.provider and not runs_prompt
 
     def environment(self, inherited: Mapping[str, str], of_agent: Mapping[str, str]) -> dict[str, str]:
@@ -116,39 +117,42 @@ def get(name: str, config: Config | None, command: str | None = None) -> Profile
     """
     users_profiles = config.harness if config else {}
     users_profile = users_profiles.get(name)
-    document = _our_document(name, users_profile or {})
+    client = known.find(name)
+    if client is None and "acp" in (users_profile or {}):
+        client = known.find("acp")
+    # The user's profile extends ours, unless it says by itself how to start the client.
+    is_complete = "start" in (users_profile or {})
+    document = {**client.profile, "name": name} if client and not is_complete else {}
     if users_profile is not None:
         from teams_cli.records.validation import check_record
 
         document = {"name": name, **document, **users_profile}
         check_record(Profile, document, f"config.json: harness.{name}")
+        _refuse_bad_usage(document, f"config.json: harness.{name}")
     if not document:
         all_names = ", ".join(sorted({*known.names(), *users_profiles}))
         raise errors.InvalidValue(f"there is no harness {name!r}", f"Harnesses: {all_names}; config.json adds more.")
     profile = Profile.from_json(document)
-    return profile if command is None else _with_command(profile, command)
-
-
-def _our_document(name: str, users_profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of our profile of the *name*, which *users_profile*, the user's profile of this name,
-    extends. Empty if we have no such profile, or if the user's profile itself says how to start the client.
-    """
-    client = known.find(name)
-    if client is None and "acp" in users_profile:
-        client = known.find("acp")
-    return {**client.profile, "name": name} if client and "start" not in users_profile else {}
-
-
-def _with_command(profile: Profile, command: str) -> Profile:
+    if command is None:
+        return profile
     import shlex
 
     if ACP not in profile.start or profile.acp:
         raise errors.InvalidValue(f"the harness {profile.name} has its own command", "Use: --harness acp")
     try:
-        words = shlex.split(command)
+        return profile.having(acp=shlex.split(command))
     except ValueError as error:
         raise errors.InvalidValue(f"the command {command!r} is not valid: {error}", _COMMAND) from None
-    return profile.having(acp=words)
+
+
+def _refuse_bad_usage(document: Mapping[str, Any], where: str) -> None:
+    """Refuse a profile in whose `usage` one of the counts is not a list of paths. Its tokens would never be counted."""
+    for key in ("input", "cached", "output"):
+        paths = document.get("usage", {}).get(key, [])
+        if not (isinstance(paths, list) and all(isinstance(path, str) for path in paths)):
+            raise errors.DamagedRecord(
+                f"{where}: usage.{key} is not a list of paths", f'Write it as: "{key}": ["usage.{key}"]', where
+            )
 
 
 def refuse_missing(profile: Profile, config: Config | None, environ: Mapping[str, str]) -> None:
@@ -218,7 +222,7 @@ def fill(words: list[str], values: Mapping[str, str], lists: Mapping[str, Sequen
     No shell reads the result, so nothing in it is quoted.
     """
     lists = lists or {}
-    # The words for these two may have placeholders of their own.
+    # These two come first, because their words may have placeholders of their own.
     for placeholder in (ACP, "{permissions}"):
         expanded: list[str] = []
         for word in words:
@@ -228,14 +232,14 @@ def fill(words: list[str], values: Mapping[str, str], lists: Mapping[str, Sequen
     for word in words:
         if word in ("{hooks}", "{mcp}", MODEL):
             filled += lists.get(word[1:-1], ())
-            continue
-        for name, value in values.items():
-            if word == f"{{{name}}}":
-                word = value
-                break  # the value, such as the prompt, is taken as it is
-            if name != "prompt":
-                word = word.replace(f"{{{name}}}", value)
-        filled.append(word)
+        else:
+            for name, value in values.items():
+                if word == f"{{{name}}}":
+                    word = value
+                    break
+                if name != "prompt":  # it is only put in as a whole word, because it may have any text
+                    word = word.replace(f"{{{name}}}", value)
+            filled.append(word)
     return filled
 
 
@@ -266,7 +270,7 @@ def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]
 
 
 _PATIENCE = 30
-"""The seconds that a program may take to print its version."""
+"""How many seconds a program may take to print its version."""
 
 
 class Versions:
@@ -318,14 +322,14 @@ def version_trouble(client: Client, printed: str) -> tuple[str, str]:
 
 def is_at_least(printed: str, version: str) -> bool:
     """Whether a program has the *version* or a later one. *printed* is what the program printed about its version."""
-    printed_numbers, numbers = (
-        [int(part) for part in text.split(".") if part] for text in (_version_in(printed), version)
-    )
-    return printed_numbers >= numbers
+    return _numbers_of(_version_in(printed)) >= _numbers_of(version)
+
+
+def _numbers_of(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part]
 
 
 def _version_in(printed: str) -> str:
-    """Return the first number with dots in what a program *printed*; "" if there is none."""
     import re  # slow to import; hooks need no versions
 
     match = re.search(r"\d+(\.\d+)+", printed)

@@ -18,8 +18,8 @@ UNKNOWN: TerminalState = "unknown"
 GONE: TerminalState = "gone"
 
 BELL, QUEUE, CONTROL, SOCKET, HTTP = "bell", "queue", "control", "socket", "http"
-"""The ways to wake: a hook, a plugin or our wrapper that listens for our bell; the client's own queue; the socket of
-its daemon; its own socket; its own HTTP server.
+"""The ways to wake a client. A hook, a plugin or our wrapper listens to our bell. The others are the client's own
+queue, the socket of its daemon, its own socket, and its own HTTP server.
 """
 
 TERMINAL_STATE = "TerminalState"
@@ -48,6 +48,8 @@ _NOTICES: dict[str, TerminalState] = {
 _EXPLICIT_STATES = (IDLE, WORKING, PERMISSION)
 _NO_CHANGE = {("SessionStart", "compact"), ("SessionEnd", "clear"), ("SessionEnd", "resume")}
 _LONGEST_WISH = 200
+_SUBJECT_KEYS = ("command", "file_path", "filePath", "path")
+"""The keys that say what a tool is used on; the first that has a value counts."""
 
 
 class Socket:
@@ -58,10 +60,12 @@ class Socket:
     asks its person about messages from the socket. If *framed* is set, each line states the version of the protocol.
     """
 
-    def __init__(self, address: str, token: str, *, holds: str = "", framed: bool = False) -> None:
-        self.address = address
-        self.token = token
-        self.holds = frozenset(holds.split())
+    def __init__(
+        self, address_variable: str, token_variable: str, *, asking_options: str = "", framed: bool = False
+    ) -> None:
+        self.address_variable = address_variable
+        self.token_variable = token_variable
+        self.asking_options = frozenset(asking_options.split())
         self.framed = framed
 
 
@@ -108,7 +112,7 @@ class Seat:
         stops: tuple[str, ...] = (),
         socket: Socket | None = None,
         daemon: Daemon | None = None,
-        serves: str = "",
+        password_variable: str = "",
         begins_silently: bool = False,
         titles: Mapping[str, TerminalState] | None = None,
         set: Mapping[str, str] | None = None,
@@ -120,7 +124,7 @@ class Seat:
         self.stops = stops
         self.socket = socket
         self.daemon = daemon
-        self.serves = serves
+        self.password_variable = password_variable
         self.begins_silently = begins_silently
         self.titles = titles or {}
         self.set = set or {}
@@ -146,11 +150,9 @@ def state_in(event: Mapping[str, Any]) -> TerminalState | None:
 def permission_for(event: Mapping[str, Any]) -> str | None:
     """Return on one line what the client asks its person to permit; None if the *event* does not say it."""
     details = event.get("tool_input") or event.get("details")
-    subject = ""
-    if isinstance(details, dict):
-        for key in ("command", "file_path", "filePath", "path"):
-            subject = subject or details.get(key) or ""
-    subject = " ".join(str(subject or event.get("message") or "").split())
+    texts = [details.get(key) for key in _SUBJECT_KEYS] if isinstance(details, dict) else []
+    subject = next((text for text in [*texts, event.get("message")] if text), "")
+    words = " ".join(str(subject).split())
     tool = str(event.get("tool_name") or "")
-    wish = f"{tool}: {subject}" if tool and subject else tool or subject
+    wish = f"{tool}: {words}" if tool and words else tool or words
     return wish[:_LONGEST_WISH] or None

@@ -69,8 +69,8 @@ class Settings:
         installation; None if this is unknown. Entries that it has stay.
         """
         text, document = self._read(path, data)
-        earlier = self._read(path, before)[1] if before else {}
-        if before is None and not any(_places_of_our_hooks(document)):  # then the rules are the user's
+        _, earlier = self._read(path, before) if before else ("", {})
+        if before is None and not any(_places_of_our_hooks(document)):  # then the rules are the user's, and stay
             earlier = {key: value for key, value in document.items() if key == _ALLOWED[0]}
         is_changed = False
         while place := self._last_of_ours(document, earlier):
@@ -80,7 +80,7 @@ class Settings:
                     break
                 place = place[:-1]
             text = json_edits.without_member(text, place)
-            document = self._read(path, text.encode())[1]
+            _, document = self._read(path, text.encode())
             is_changed = True
         if not is_changed:
             return data
@@ -123,7 +123,7 @@ class Settings:
 
     def hook_commands(self, data: bytes) -> list[str]:
         """Return our commands among the hooks in the file."""
-        document = self._read("", data)[1]
+        _, document = self._read("", data)
         return [_value_at(document, place)["command"] for place in _places_of_our_hooks(document)]
 
     def _read(self, path: str, data: bytes) -> tuple[str, dict[str, Any]]:
@@ -145,10 +145,10 @@ class Settings:
         if self.hooks and (places := list(_places_of_our_hooks(document))):
             place = places[-1]
             has_other_hooks = len(_value_at(document, place[:-1])) > 1
-            return place if has_other_hooks else place[:3]
-        rules, kept = (_value_at(each, _ALLOWED) for each in (document, earlier))
-        for number, rule in reversed(list(enumerate(rules if isinstance(rules, list) else ()))):
-            if rule in self.allowed and rule not in (kept if isinstance(kept, list) else ()):
+            return place if has_other_hooks else place[:3]  # without other hooks, the whole entry of the event goes
+        rules, earlier_rules = _list_at(document, _ALLOWED), _list_at(earlier, _ALLOWED)
+        for number, rule in reversed(list(enumerate(rules))):
+            if rule in self.allowed and rule not in earlier_rules:
                 return (*_ALLOWED, number)
         place = (self.servers, NAME)
         return place if self.servers and is_our_server(_value_at(document, place)) else ()
@@ -164,8 +164,12 @@ def _places_of_our_hooks(document: dict[str, Any]) -> Iterator[Place]:
                     yield ("hooks", event, entry_number, "hooks", hook_number)
 
 
+def _list_at(document: Any, place: Place) -> list[Any]:
+    value = _value_at(document, place)
+    return value if isinstance(value, list) else []
+
+
 def _value_at(document: Any, place: Place) -> Any:
-    """Return the value at the place; None if there is none."""
     for key in place:
         try:
             document = document[key]
@@ -235,7 +239,7 @@ class Instructions:
         """Return the file with our block at its end."""
         text = (data or b"").decode(errors="surrogateescape")
         gap = ""
-        if text:  # an empty line
+        if text:  # an empty line separates our block from the text
             gap = "\n" if text.endswith("\n") else "\n\n"
         block = "\n".join([_BEGIN, plugins.TEXT, _END, ""])
         return f"{text}{gap}{block}".encode(errors="surrogateescape")

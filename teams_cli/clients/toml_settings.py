@@ -19,7 +19,7 @@ _ASSIGNMENTS = r"(?:[a-z_]+ *=.*(?:\n|\Z))*"
 _TABLE_OF_SERVER = re.compile(rf"^\[mcp_servers\.{own_entries.NAME}\]\r?\n{_ASSIGNMENTS}", re.MULTILINE)
 _HOOKS_FILE = "hooks.json"
 _TRUST_TABLE = re.compile(rf"""^\[hooks\.state\.("(?:[^"\\\n]|\\.)*"|'[^'\n]*')\]\r?\n{_ASSIGNMENTS}""", re.MULTILINE)
-"""A table that says that the user trusts a hook. Its name ends with a key such as "FILE:stop:0:0"."""
+"""A table that says that the user trusts a hook. The name of the table ends with a key such as "FILE:stop:0:0"."""
 
 
 class Toml:
@@ -67,7 +67,7 @@ class Toml:
         if whole:
             whole += b"\n" if whole.endswith(b"\n") else b"\n\n"  # an empty line before the block
         whole += block.encode()
-        servers[own_entries.NAME] = entry
+        servers[own_entries.NAME] = entry  # now *document* is what the whole file must contain
         if not _is_same(_read(path, whole), document):
             raise errors.DamagedRecord(
                 f"{path}: mcp_servers: can't be added to", "Write it as tables: [mcp_servers.NAME]."
@@ -184,8 +184,9 @@ def _has_others_hook(path: str, key: str) -> bool:
     try:
         with open(path, "rb") as file:
             hooks = json.load(file)["hooks"]
-        # The key has the event in snake case, the file in camel case.
-        hooks_of_event = next(entries for name, entries in hooks.items() if name.lower() == event.replace("_", ""))
-        return not own_entries.is_our_hook(hooks_of_event[int(entry)]["hooks"][int(number)]["command"])
+        event_in_file = event.replace("_", "")  # the key has the event in snake case, the file in camel case
+        entries_of_event = next(entries for name, entries in hooks.items() if name.lower() == event_in_file)
+        command = entries_of_event[int(entry)]["hooks"][int(number)]["command"]
+        return not own_entries.is_our_hook(command)
     except (OSError, ValueError, LookupError, TypeError, StopIteration):
         return False

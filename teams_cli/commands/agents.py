@@ -9,7 +9,7 @@ from teams_cli.agents import ending, interrupting, logs, outputs, sessions, star
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import known, permissions
-from teams_cli.commands import console
+from teams_cli.commands import questions
 from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.phrases import present
@@ -28,6 +28,8 @@ _FIELDS_OF_STARTED = (
     *("agent", "caller", "harness", "model", "permissions", "description"),
     *("directory", "worktree", "branch", "state", "depth"),
 )
+_COMMAND_NOT_FOUND = 127
+"""The exit status of a shell that found no such command."""
 _NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a model: --harness claude, or another."
 _RUN = """Start an agent, wait until it is done, and print its output.
 
@@ -88,14 +90,14 @@ def _run(call: Call, detach: bool, **options: Any) -> Any:
                 call.say(f"{session.agent}: {state} ({session.description})")
 
     try:
-        with console.asking_person_beside(call, call.team):
-            ended = waking.wait_for_run(call.store, call.team, started.run, report)
+        with questions.asking_person_beside(call, call.team):
+            ended_sessions = waking.wait_for_run(call.store, call.team, started.run, report)
     except KeyboardInterrupt:
         call.say(f"{started.agent} continues: teams wait --agent {started.agent}, or teams stop-agent {started.agent}")
         raise
-    session = next(session for session in ended if session.agent == started.agent)
+    session = next(session for session in ended_sessions if session.agent == started.agent)
     call.once_shown(lambda: settle_output(call, session))
-    document = {**result_of(call, session), "agents": [_summary(call, each) for each in ended]}
+    document = {**result_of(call, session), "agents": [_summary(call, each) for each in ended_sessions]}
     return Outcome(document, 0 if session.outcome == "completed" else 1)
 
 
@@ -137,7 +139,7 @@ def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
         "failure": session.failure,
         "exitStatus": session.exit_status,
     }
-    if session.harness == "shell" and session.exit_status == 127:  # the shell found no such command
+    if session.harness == "shell" and session.exit_status == _COMMAND_NOT_FOUND:
         document["hint"] = _NO_COMMAND
     return document
 
@@ -158,6 +160,10 @@ def _logs(call: Call, of: str, lines: int, follow: bool) -> Any:
     session = sessions.find(call.store, team, of)
     if session is None:
         raise errors.AgentNotFound(f"teams started no agent {of!r}", "Only agents that it started have logs.")
+    if session.host not in ("", call.store.host):
+        raise errors.WrongState(
+            f"{of} ran on {session.host}, which has its log", f"See its results: teams recall {of} --output"
+        )
     if follow:
         return Stream(_follow(call, team, session, lines))
     printed = logs.tail(call.store, team, of, session.turns, lines) if lines else []
@@ -207,12 +213,12 @@ def _stop(call: Call, to: str) -> Any:
 
 def _resume(call: Call, to: str) -> Any:
     resumed = interrupting.resume(call.store, call.team, call.caller, to)
+    # The agent is resumed, so a failure to start its turn at once is only reported.
     woken = call.try_to(lambda: interrupting.wake(call.store, call.team, call.known_caller, resumed, call.environ))
     return _pause_state(woken or resumed)
 
 
 def _pause_state(session: Session) -> dict[str, Any]:
-    """Return the state of the session, and whether it is paused now or will be after its turn."""
     return {
         "agent": session.agent,
         "state": session.state,
@@ -284,7 +290,12 @@ def words_of_run(done: dict[str, Any]) -> Parts:
         return [f"{done['agent']}: started{place} ({done['description']})"]
     lines = words_of_ended(done)
     if len(done.get("agents", ())) > 1:
-        lines += ["", *(line for agent in done["agents"] for line in _summary_lines(agent))]
+        lines.append("")
+        for agent in done["agents"]:
+            place = f", in {agent['worktree']}" if agent["worktree"] else ""
+            head = f"{agent['name']}: {agent['outcome']} after {agent['turns']} turn(s){place}"
+            lines.append(f"{head} ({agent['description']})")
+            lines += [f"  → {status}" for status in agent["statusHistory"]]
     return lines
 
 
@@ -301,16 +312,13 @@ def _output_lines(agent: dict[str, Any]) -> list[str]:
     return [line for output in (*agent.get("earlier", ()), agent.get("output")) for line in text.quoted(output)]
 
 
-def _summary_lines(agent: dict[str, Any]) -> Parts:
-    place = f", in {agent['worktree']}" if agent["worktree"] else ""
-    head = f"{agent['name']}: {agent['outcome']} after {agent['turns']} turn(s){place} ({agent['description']})"
-    return [head, *(f"  → {status}" for status in agent["statusHistory"])]
-
-
 def words_of_resting(done: dict[str, Any]) -> Parts:
-    state = f"resumed ({done['state']})"
-    if done["paused"]:
-        state = "paused" if done["state"] == "paused" else "will pause after its turn"
+    if done["state"] == "paused":
+        state = "paused"
+    elif done["paused"]:
+        state = "will pause after its turn"
+    else:
+        state = f"resumed ({done['state']})"
     return [f"{done['agent']}: {state}"]
 
 

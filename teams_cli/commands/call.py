@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 
 _NEVER = 3600.0
+"""The seconds until the next sign of life of a caller that need not give any."""
 
 
 class Call:
@@ -71,7 +72,7 @@ class Call:
         self.caller = caller
         self.given_team = team
         self._team_without_name = ""
-        """The team that was found without a name. The next command finds it, too."""
+        """The team that was found although none was named. The next command finds it, too."""
         self.sources = sources or {}
         self.say = say or (lambda line: None)
         self.environ = environ or {}
@@ -85,9 +86,9 @@ class Call:
         self.elsewhere = False
         """The caller works in another place than this process, so the directory says nothing about its work."""
         self.show: Callable[[Any], Any] = lambda document: None
-        """Shows a document to who started a server, while it runs."""
+        """Shows a document to the person who started a server, while the server runs."""
         self.begin_answer: Callable[[Any], bool] = lambda document: False
-        """Shows a document before a wait, if the rest of the answer can follow on it: then True."""
+        """Shows the first part of an answer before a wait, and returns True; False if an answer must come whole."""
         self.problems: list[errors.TeamsError] = []
         self.words: Words | None = None
         """The function that turns the answer into lines for a person, if it is not the command's own."""
@@ -98,7 +99,7 @@ class Call:
         self.next_step = ""
         """The next command, for answers in words."""
         self.reminds = False
-        """Whether a reminder follows the answer of a command that shows mail itself, because it has not shown any."""
+        """Whether a reminder of mail follows although the command shows mail itself, because it has not shown any."""
         self.done_text = ""
         """The text instead of a next command when nothing is left to do."""
         self._to_note: list[Callable[[], object]] = []
@@ -367,12 +368,12 @@ class Call:
         count as explained.
         """
         explained = presence.load(self.store, self.team, self.agent).explained or []
-        new = [rule for rule in rules if rule not in explained]
-        if new:
+        new_rules = [rule for rule in rules if rule not in explained]
+        if new_rules:
             self.once_shown(
-                lambda: presence.note_facts(self.store, self.team, self.agent, explained=[*explained, *new])
+                lambda: presence.note_facts(self.store, self.team, self.agent, explained=[*explained, *new_rules])
             )
-        return new
+        return new_rules
 
     def settle(self, team: str = "") -> None:
         """Send notices of earlier changes that were not sent, for example because a process was killed. By default,
@@ -383,7 +384,7 @@ class Call:
             owing = self.store.owing(team) if team else ()
         except errors.TeamsError:  # a later command sends them: this one does not depend on them
             return
-        for name, key in owing:
+        for name, key in owing:  # the kind of a record that owes notices, and its key
             from teams_cli import kinds
             from teams_cli.messages import notices
 
@@ -399,12 +400,12 @@ class Call:
             return
         try:
             self._seen = presence.load(self.store, self.given_team, self.caller.name)
-        except errors.TeamsError:
+        except errors.TeamsError:  # the command itself is refused if it needs the record
             return
         if self._seen.last_seen and presence.was_silent(self.store, self._seen):
-            self.note_seen(refused=True)
+            self.note_seen(only_leases=True)
 
-    def note_seen(self, reading: bool = False, refused: bool = False) -> float:
+    def note_seen(self, reading: bool = False, only_leases: bool = False) -> float:
         """Record a sign of life of the caller and renew its leases. Return the seconds until the next sign is due.
         *reading* says that the command only reads. With *only_leases*, write nothing unless a lease has to be renewed.
 
@@ -422,13 +423,13 @@ class Call:
             if is_due:
                 from teams_cli.tasks import leases
 
-                agent, about_to_expire = leases.renew(self.store, team, agent, reading, refused)
+                agent, about_to_expire = leases.renew(self.store, team, agent, reading, only_leases)
                 self._seen = agent
                 for task in about_to_expire:
                     renewed = f"the lease of {task.id} was about to expire, and is renewed"
                     self.say(f"{renewed}; your commands and waits renew it")
             checkout = environment.checkout_around(self.workplace)
-            if not (reading or refused):
+            if not (reading or only_leases):
                 self.note_work(agent, checkout, is_due)
                 self.notify(team)
             return presence.seconds_between_signs(team, environment.is_worktree(checkout))
@@ -601,7 +602,7 @@ class Attempt:
         if failure is None:
             self._call.once_answered(self._end)
         elif isinstance(failure, errors.TeamsError) and not isinstance(failure, errors.OutcomeUnknown):
-            self._end()
+            self._end()  # the change was refused, so a repeat is a new attempt
 
     def _end(self) -> None:
         disk.discard(self._path)

@@ -32,7 +32,8 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
     until one is ready.
     """
     if (task is None) != next:
-        raise errors.WrongUsage("the task is missing", "Write: teams claim-task ID, or teams claim-task --next")
+        problem = "a task and --next exclude each other" if next else "the task is missing"
+        raise errors.WrongUsage(problem, "Write: teams claim-task ID, or teams claim-task --next")
     if wait is not None and not next:
         raise errors.WrongUsage("--wait needs --next", "To wait for one task: teams wait --task ID")
     if next:
@@ -43,7 +44,7 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
         return taken(call, claims.claim_next(call.store, call.team, call.caller))
     claimed = claims.claim(call.store, call.team, call.caller, task)
     writers = {claimed.created_by, *(note.by for note in claimed.notes if note.what == "edited")}
-    if writers == {call.agent}:
+    if writers == {call.agent}:  # the caller knows the text of the task
         call.words = words_of_claimed_knowing
     return taken(call, claimed)
 
@@ -100,12 +101,15 @@ def _release(call: Call, task: str, reason: str | None, force: bool) -> Any:
     released = claims.release(call.store, call.team, call.caller, task, reason, force)
     if claims.tells_why(released):
         call.words = words_of_given_back
+    if released.owner is None:
+        call.try_to(call.set_next_step)
     return to_document(call, released)
 
 
 def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float | None) -> Any:
     renewed = claims.heartbeat(call.store, call.team, call.caller, task, note, silent_for)
     checkout = environment.checkout_around(call.workplace)
+    # The leases are renewed, so a failure to note where the caller works is only reported.
     call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent), checkout))
     return {
         "agent": call.agent,
@@ -135,9 +139,9 @@ def add_next_task(call: Call, document: dict[str, Any], wait: float | None) -> d
         else:
             from teams_cli.views import work
 
-            if held := work.held_task(call.store, call.load_team(), call.agent):
-                document_of_task = taken(call, held.task)  # as when it was claimed, for an agent that has forgotten it
-                call.next_step = held.step
+            if own_task := work.held_task(call.store, call.load_team(), call.agent):
+                document_of_task = taken(call, own_task.task)  # in full, for an agent that has forgotten it
+                call.next_step = own_task.step
                 return {"claimed": document_of_task}
         call.set_next_step()
         return {}
@@ -180,9 +184,10 @@ def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_f
     """Show the *document* about a change at once, if possible. Then return the news for which *wait_for_news* waits. If
     this wait times out, the answer says so, and the next step is set.
     """
-    if call.begin_answer(document):  # whatever ends the wait, the caller has seen that the change is made
+    is_shown_at_once = call.begin_answer(document)  # whatever ends the wait, the caller has seen the change
+    if is_shown_at_once:
         call.words = words_of_news
-        call.problems += call.record_shown()  # else the wait would end with what was just shown
+        call.problems += call.record_shown()  # else the wait would end with news that was just shown
     try:
         return wait_for_news()
     except errors.WaitRanOut as ran_out:
@@ -206,7 +211,7 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> dict[st
     _land_interrupted(call)
     began, remaining, tend = time.monotonic(), timeout, call.tending()
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
-    awaited = Wanted(wanted.needed, True, wanted.completed, for_work=True)
+    awaited = Wanted(wanted.needed, claims_ready=True, completed=wanted.completed, for_work=True)
     while True:
         notes_once_shown: list[Callable[[], object]] = []
         news = concerns.wait(
@@ -229,7 +234,8 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> dict[st
             for note in notes_once_shown:  # there is nothing to show
                 note()
             remaining = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
-            awaited = Wanted(wanted.needed, False, wanted.completed, for_work=True)
+            # The task that was just missed need not be reported again.
+            awaited = Wanted(wanted.needed, claims_ready=False, completed=wanted.completed, for_work=True)
             continue
         document = taken(call, task)
         mail = [notice for notice in news["messages"] if not _is_shown_with(notice, task)]
@@ -260,28 +266,25 @@ def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
 
 
 def words_of_released(task: dict[str, Any]) -> list[str]:
-    """Show a task that is free again, and who had it, if that was another."""
     last = task["notes"][-1]
     return line(task, f", taken from {last['owner']}" if "owner" in last else "")
 
 
 def words_of_given_back(task: dict[str, Any]) -> list[str]:
-    """Show a task that its owner released with a reason."""
     return [*line(task), "the leader is notified why; others are offered it first"]
 
 
 def words_of_heartbeat(done: dict[str, Any]) -> Parts:
-    ends: dict[str, list[str]] = {}
+    ids_by_end: dict[str, list[str]] = {}
     for task in done["tasks"]:
         end = f"{time_left(task['leaseExpiresAt'])}, until {clock_time(task['leaseExpiresAt'])}"
-        ends.setdefault(end, []).append(task["id"])
-    kept = [f"{', '.join(ids)}: {end}" for end, ids in ends.items()]
+        ids_by_end.setdefault(end, []).append(task["id"])
+    kept = [f"{', '.join(ids)}: {end}" for end, ids in ids_by_end.items()]
     return [f"{done['agent']}: seen {ago(done['lastSeen'])}{'' if kept else ', has no task'}", *kept]
 
 
 def words_of_news(news: dict[str, Any]) -> Parts:
-    """Show news for the caller, each with its next step, and the task that the caller has claimed."""
-    lines = mail_lines(news)
+    lines = present(_timed_out(news)) + mail_lines(news)
     for each in news.get("happened", ()):
         lines += [each["text"], *present(_step(each["next"]))]
     if "claimed" in news:
@@ -292,6 +295,18 @@ def words_of_news(news: dict[str, Any]) -> Parts:
     return lines
 
 
+def _timed_out(news: dict[str, Any]) -> str | None:
+    """Return the first line of an answer that shows the news of a wait that timed out. Return None if the wait did not
+    time out.
+    """
+    if "timedOut" not in news:
+        return None
+    timed_out = news["timedOut"]
+    missing = timed_out.get("tasksMissing")
+    too_few = f", {missing} short of the number of completed tasks that you waited for" if missing else ""
+    return f"the wait timed out after {length(timed_out['seconds'])}{too_few}. Meanwhile:"
+
+
 def mail_lines(news: dict[str, Any]) -> Parts:
     """Return the messages in the *news* as lines, each with its next step. If there are more messages than are shown,
     the last line says how many.
@@ -299,19 +314,15 @@ def mail_lines(news: dict[str, Any]) -> Parts:
     lines: Parts = []
     steps: set[str | None] = set()
     for message in news.get("messages", ()):
-        lines += _received(message)
-        if message["next"] not in steps:  # a question, and that its sender waits, have one answer
+        about = f" answers {message['replyTo']}" if "replyTo" in message else ""
+        old = f", {ago(message['timestamp'])}" if is_old(message["timestamp"]) else ""
+        lines += [f"{message['id']}{about}{old}", *quote_bounded(Message.from_json(message))]
+        if message["next"] not in steps:  # a question and the notice that its sender waits have the same step
             lines += present(_step(message["next"]))
             steps.add(message["next"])
     if "moreMessages" in news:
         lines.append(f"{news['moreMessages']} more messages: teams read-messages")
     return lines
-
-
-def _received(document: dict[str, Any]) -> list[str]:
-    about = f" answers {document['replyTo']}" if "replyTo" in document else ""
-    old = f", {ago(document['timestamp'])}" if is_old(document["timestamp"]) else ""
-    return [f"{document['id']}{about}{old}", *quote_bounded(Message.from_json(document))]
 
 
 def _step(command: str | None) -> str | None:

@@ -195,7 +195,7 @@ def _change_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> 
     if not is_wanted:
         doorbells.dismiss(terminals_directory(root), name)
     with installation.one_at_a_time(call.store):
-        if is_installed:  # if the plugin is wanted, an older one gives way
+        if is_installed:  # if the plugin is wanted, an older version is replaced
             for file in _beside_plugin(client, files):
                 installation.apply(call.store, installation.uninstall(call.store, file))
             plugins.uninstall(root, name, client.plugin, call.environ)
@@ -281,7 +281,12 @@ _SCOPE = (
 
 def words_of_change(done: dict[str, Any]) -> list[str]:
     if "commands" in done:
-        outcome = "would run" if done["planned"] else "ran" if done["changed"] else "not needed"
+        if done["planned"]:
+            outcome = "would run"
+        elif done["changed"]:
+            outcome = "ran"
+        else:
+            outcome = "not needed"
         lines = [f"{outcome}: {command}" for command in done["commands"]]
     elif done["diff"]:
         lines = [line for file in done["files"] for line in _file_lines(file, done.get("asked", False))]

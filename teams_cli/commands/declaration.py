@@ -71,7 +71,10 @@ class Parameter:
         if self.duration:
             self.type = float
             self.least = self.least or 0
-        self.default = () if self.many else False if self.flag else self.default
+        if self.many:
+            self.default = ()
+        elif self.flag:
+            self.default = False
 
     def is_given(self, value: Any) -> bool:
         """Return whether the value differs from the default."""
@@ -231,7 +234,7 @@ class Command:
     held: str | None = None
     """The parameters that an agent with permissions below `all` may give; None if it may not run the command.
     `name=a,b` allows these values, `name=.` only its own team, and `name/` paths below its working directory. `name>`
-    is like `name/` for a file that is written, so not at `ask`.
+    is like `name/` for a file that the command writes, and is refused at the level `ask`.
     """
     words: Words | None = None
     """The function that turns the document into lines and tables for a person."""
@@ -248,7 +251,7 @@ class Command:
     reads = False
     """It changes nothing, and answers at once."""
     at_shell = False
-    """It uses the caller's terminal, files or processes, so programs can't request it."""
+    """It uses the terminal, the files or the processes of its caller, so programs can't request it."""
     long = False
     """It may wait, so it must not block other requests."""
     sleeps = False
@@ -362,7 +365,7 @@ class Command:
             raise _after_a_change(failure) from None
         except errors.TeamsError:
             if notes_caller:
-                call.note_seen(refused=True)  # the caller is alive, too
+                call.note_seen(only_leases=True)  # the caller is alive, although the command is refused
             raise
         finally:
             meanwhile.act = act_before
@@ -416,7 +419,7 @@ class Command:
 
 
 _OWN_FAULTS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPIPE)
-"""Errors of the system that come from a mistake in this program, or from a reader that has gone."""
+"""Errors of the system that show a mistake in this program, or a reader of its output that has gone."""
 
 
 def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:

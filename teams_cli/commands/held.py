@@ -71,7 +71,7 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
         if limit in (_BELOW, _WRITTEN):
             if limit == _WRITTEN and is_given and level == permissions.LEVELS[0]:
                 raise permissions.not_allowed(level, f"write a file with {parameter.flags[0]}")
-            if value and (session or is_given):  # unless given, it is where the process is
+            if value and (session or is_given):  # the default is the directory of the process
                 start = directory if is_given else call.current_directory
                 paths = value if parameter.many else [value]
                 whole_paths = [_path_inside(level, session, start, path, parameter) for path in paths]

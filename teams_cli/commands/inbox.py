@@ -72,6 +72,7 @@ def _read(
     if not (all or peek) and call.caller:
         from teams_cli.views import mail
 
+        # Messages about ended tasks need no answer. If they can't be closed now, they are only shown once more.
         call.try_to(lambda: mail.close_settled(call.store, call.team, call.agent))
     if wait is None or all:
         once_shown = None if peek else call.once_shown
@@ -79,20 +80,17 @@ def _read(
     else:
         messages = _wait_and_read(call, selection, peek, wait)
     if messages.more:
-        call.remark = f"{messages.more} more: {_command_for_more(messages, all, from_)}"
+        if all:
+            options = f" --all --since {messages[-1]['id']}"
+        elif messages.unread:  # those shown are marked as read, so the next ones follow
+            options = ""
+        else:
+            options = f" --limit {len(messages) + messages.more}"
+        sender = f" --from {from_}" if from_ else ""
+        call.remark = f"{messages.more} more: teams read-messages{options}{sender}"
     elif messages and not (all or peek):
         _set_next_step(call, messages)
     return messages
-
-
-def _command_for_more(messages: Reading, all: bool, from_: str | None) -> str:
-    """Return the command that shows the messages that did not fit into this answer."""
-    options = f" --from {from_}" if from_ else ""
-    if all:
-        options = f" --all --since {messages[-1]['id']}{options}"
-    elif not messages.unread:
-        options = f" --limit {len(messages) + messages.more}{options}"
-    return f"teams read-messages{options}"
 
 
 def _set_next_step(call: Call, messages: Reading) -> None:
@@ -226,27 +224,30 @@ def _answer_question(call: Call, question: Question, message: str, text: str) ->
 
 
 def words_of_read(messages: list[dict[str, Any]]) -> Parts:
-    """Show new messages in full, and a line for each message that was read before and still waits for an answer."""
-    new: list[str] = []
-    old: list[str] = []
+    new_lines: list[str] = []
+    old_lines: list[str] = []
     for message in messages:
         if message.get("readBefore"):
             beginning = text.clipped_line(message["message"], _CHARACTERS_OF_OLD)
-            old.append(f"  {message['id']} from {message['from']}, {ago(message['timestamp'])}: {beginning}")
+            old_lines.append(f"  {message['id']} from {message['from']}, {ago(message['timestamp'])}: {beginning}")
         else:
-            new += _message_lines(message, is_bounded=True)
-    if old:
-        old.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: `teams read-messages --all`):")
-    return [*(new or ["no new messages" if old else "no messages"]), *old]
+            new_lines += _message_lines(message, is_bounded=True)
+    if old_lines:
+        old_lines.insert(0, "still open (`teams reply ID TEXT`, or `teams ack`; in full: `teams read-messages --all`):")
+    return [*(new_lines or ["no new messages" if old_lines else "no messages"]), *old_lines]
 
 
 def _message_lines(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
     """Return the lines of a message: a head and its text. With *is_bounded*, a long text is cut."""
-    answered = f", answers {document['replyTo']}" if "replyTo" in document else ""
-    handled = ", handled" if document.get("handledAt", "") > document.get("readAt", "") else ""
-    must_be_acknowledged = "ackBy" in document and "reach" not in document and not handled
-    step = f", to acknowledge: teams ack {document['id']}" if must_be_acknowledged else ""
-    head = f"{document['id']}, {ago(document['timestamp'])}{answered}{handled}{step}"
+    is_handled = document.get("handledAt", "") > document.get("readAt", "")
+    is_for_reader = "reach" not in document  # else the states for all recipients are shown
+    head = f"{document['id']}, {ago(document['timestamp'])}"
+    if "replyTo" in document:
+        head += f", answers {document['replyTo']}"
+    if is_handled:
+        head += ", handled"
+    elif "ackBy" in document and is_for_reader:
+        head += f", to acknowledge: teams ack {document['id']}"
     message = Message.from_json(document)
     return [head, *(quote_bounded(message) if is_bounded else quote(message).split("\n"))]
 
@@ -264,7 +265,6 @@ def words_of_sent_before(documents: list[dict[str, Any]]) -> Parts:
 
 
 def state_in_words(each: dict[str, Any]) -> str:
-    """Return the state of a message for one recipient, and the turn of that agent in which it was shown."""
     turn = f" (turn {each['turn']})" if "turn" in each else ""
     return f"{each['state'].replace('_', ' ')}{turn}"
 
@@ -298,13 +298,14 @@ def words_of_agents(document: dict[str, Any]) -> Parts:
         ]
         for agent in document["agents"]
     ]
-    waits = [(agent["name"], agent.get("terminal", {}).get("waitsFor")) for agent in document["agents"]]
-    trees = [(agent["name"], agent.get("session", {}).get("worktree")) for agent in document["agents"]]
-    return [
-        Table(["agent", "role", "state", "unread", "last seen", "tasks", "status"], rows, "no agents"),
-        *(f"{name} works in {tree}" for name, tree in trees if tree),
-        *(f"{name} waits for a permission: {wish}" for name, wish in waits if wish),
-    ]
+    lines: Parts = [Table(["agent", "role", "state", "unread", "last seen", "tasks", "status"], rows, "no agents")]
+    for agent in document["agents"]:
+        if worktree := agent.get("session", {}).get("worktree"):
+            lines.append(f"{agent['name']} works in {worktree}")
+    for agent in document["agents"]:
+        if permission := agent.get("terminal", {}).get("waitsFor"):
+            lines.append(f"{agent['name']} waits for a permission: {permission}")
+    return lines
 
 
 def words_of_attention(payload: dict[str, Any]) -> Parts:

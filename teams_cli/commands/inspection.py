@@ -12,11 +12,11 @@ from teams_cli import __version__, environment, errors, extensions, text
 from teams_cli.agents import budgets, logs, notifying, resuming, sessions, waking
 from teams_cli.clients import known, profiles
 from teams_cli.clock import length
-from teams_cli.commands import console
 from teams_cli.commands.call import Call, Outcome, Stream
 from teams_cli.commands.declaration import Command, argument, option, row_limit, switch, table
 from teams_cli.commands.inbox import state_in_words
 from teams_cli.commands.phrases import Table, agent_state, clock_time, counts_of
+from teams_cli.commands.questions import has_person, require_person, settle
 from teams_cli.messages.notices import deliver
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
@@ -101,14 +101,15 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
         return _set_budget(call, value, of)
     if of is not None:
         raise errors.WrongUsage(f"{key} applies to the whole team", "Leave out --for.")
-    names_client = key == "harness" or (key == resuming.ON_LIMIT and value not in resuming.LIMIT_CHOICES)
-    if names_client and not settings.is_default(value):
+    value_is_client = key == "harness" or (key == resuming.ON_LIMIT and value not in resuming.LIMIT_CHOICES)
+    if value_is_client and not settings.is_default(value):
         profiles.get(value, call.config)  # refuses an unknown client
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": _source(value, "user")}
     if key == _STORE:
         raise errors.InvalidValue("store applies to all your teams", "Use --user.")
     changed = settings.change(call.store, call.team, call.caller, key, value)
+    # The setting is changed, so failures of what follows are only reported: notices, and the start of notifications.
     call.try_to(lambda: deliver(call.store, call.team, TEAM, call.load_team()))
     call.try_to(lambda: call.notify(call.load_team()))
     return {"key": key, "value": changed, "source": _source(value, "team")}
@@ -148,15 +149,15 @@ def _set_of_user(call: Call, key: str, value: str) -> Any:
     user_config = config.own_of(call.store.root)
     if key == _STORE:
         address = FILES if settings.is_default(value) else opening.check_address(value)
-        counting: Any = opening.without_secrets(address)
+        value_now: Any = opening.without_secrets(address)
         changed = user_config.having(store=value or None)
     else:
         table = settings.changed_table(user_config.settings, key, value)
-        counting = table.get(key, settings.known(key).default)
+        value_now = table.get(key, settings.known(key).default)
         changed = user_config.having(settings=table)
     disk.prepare_root(call.store.root)
     config.save(call.store.root, changed)
-    return counting
+    return value_now
 
 
 def _settings(call: Call) -> Any:
@@ -164,7 +165,7 @@ def _settings(call: Call) -> Any:
     team_name = sources["team"][0]
     team = teams.get(call.store, team_name) if team_name else None
     return {
-        "call": {what: {"value": value or None, "source": source} for what, (value, source) in sources.items()},
+        "call": {setting: {"value": value or None, "source": source} for setting, (value, source) in sources.items()},
         "settings": settings.effective(team, call.config),
     }
 
@@ -186,8 +187,9 @@ def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: b
 
     if client:
         findings = list(clients.examine(client, call.store.root, call.config, call.environ, os.getcwd(), turn))
-        wake = wake or (not turn and known.get(client).seat is not None)
-        if wake and findings[0]["level"] == "good":
+        is_used_in_terminals = known.get(client).seat is not None
+        tests_waking = wake or (is_used_in_terminals and not turn)
+        if tests_waking and findings[0]["level"] == "good":  # else the client can't be started
             see_it_wake = extensions.needed("see mail wake a client", "this examination", "terminals")
             findings.append(see_it_wake(client, call.config, call.environ, os.getcwd()))
     else:
@@ -221,16 +223,17 @@ _EVENTS = ("waiting", "failed", "settled", "any")
 _COLLECT_CHANGES = 0.05
 """Seconds to collect more changes, which are shown together."""
 _NEXT_LOOK = 5.0
+"""Seconds after which the live view looks again even without a change."""
 _MOST_LINES = 500
 _COLLECT_EVENTS = 0.2
-"""Seconds for more events, which are reported with the first."""
+"""Seconds to collect more events, which are reported with the first."""
 
 
 def _watch(call: Call, once: bool) -> Any:
     team = call.load_team().name
     if once:
         return board.frame(call.store, team, call.problems)
-    answer = partial(_answer, call, team) if console.has_person(call, team) else None
+    answer = partial(_answer, call, team) if has_person(call, team) else None
     return Stream(_frames(call, team), live=True, output_of=partial(_output, call, team), answer=answer)
 
 
@@ -239,8 +242,8 @@ def _answer(call: Call, team: str, question: str, text: str) -> str:
     it, or why it was refused.
     """
     try:
-        console.require_person(call, team)
-        return f"{question}: {console.settle(call.store, questions.get(call.store, team, question), text)}"
+        require_person(call, team)
+        return f"{question}: {settle(call.store, questions.get(call.store, team, question), text)}"
     except errors.TeamsError as refused:
         return f"{refused.message}. {refused.hint}"
 
@@ -262,16 +265,17 @@ def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
     watch = call.store.watch(team)
     try:
         position = max((position for position, _ in call.store.history(team)), default=0)
-        shown = board.frame(call.store, team, [])
-        yield shown
+        shown_frame = board.frame(call.store, team, [])
+        yield shown_frame
         while True:
             watch.wait(_NEXT_LOOK)
             time.sleep(_COLLECT_CHANGES)
             entries = list(call.store.history(team, position))
-            position = entries[-1][0] if entries else position
+            if entries:
+                position = entries[-1][0]
             frame = board.frame(call.store, team, [])
-            if entries or _lasting(frame) != _lasting(shown):
-                shown = frame
+            if entries or _lasting(frame) != _lasting(shown_frame):
+                shown_frame = frame
                 yield {**frame, "changes": [entry for _, entry in entries]}
     finally:
         watch.close()
@@ -296,11 +300,11 @@ def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool)
         pace.sleep_until(call.store, call.team, lambda: bool(current().keys() - before), None)  # noqa: B023
         time.sleep(_COLLECT_EVENTS)
         events = current()
-        new = [event for key, event in events.items() if key not in before]
+        new_events = [event for key, event in events.items() if key not in before]
         before = events
-        if not new:
+        if not new_events:
             continue
-        document = notifying.document(call.team, new, teams.now(call.store))
+        document = notifying.document(call.team, new_events, teams.now(call.store))
         problem = notifying.run(command, document, call.environ) if command else ""
         if problem:
             call.say(f"teams: the command failed: {problem}")
@@ -310,7 +314,7 @@ def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool)
 
 
 def words_of_changes(entries: Any) -> Parts:
-    if isinstance(entries, dict):  # one of those that are followed
+    if isinstance(entries, dict):  # one change, from `history --follow`
         entries = [entries]
     return [f"{clock_time(str(entry.get('at')))}  {history.line(entry)}" for entry in entries]
 
@@ -321,7 +325,7 @@ def words_of_doctor(document: dict[str, Any]) -> Parts:
     lines = []
     for item, following in zip(document["findings"], [*document["findings"][1:], {}], strict=True):
         lines.append(f"{item['level']}: {item['where']}: {item['what']}")
-        if (remedy := _remedy(item)) and remedy != _remedy(following):
+        if (remedy := _remedy(item)) and remedy != _remedy(following):  # findings in a row share a line
             lines.append(f"  {remedy}")
     return [*lines]
 
@@ -332,7 +336,7 @@ def _remedy(finding: dict[str, Any]) -> str:
 
 
 def words_of_settings(document: dict[str, Any]) -> Parts:
-    rows = [[what, str(place["value"] or "-"), place["source"], ""] for what, place in document["call"].items()]
+    rows = [[setting, str(place["value"] or "-"), place["source"], ""] for setting, place in document["call"].items()]
     rows += [[row["key"], str(row["value"]), row["source"], row["help"]] for row in document["settings"]]
     return [Table(["setting", "value", "from", "what it is"], rows)]
 
@@ -384,15 +388,19 @@ def words_of_happened(document: dict[str, Any]) -> Parts:
 
 
 def _course(course: dict[str, Any]) -> str:
-    """Return the progress of the work and its estimated end, in a line."""
     reviewed = f", {course['inReview']} in review" if course["inReview"] else ""
     done = f"{course['done']} of {course['total']} done"
     counts = f"{done}, {course['inProgress']} in progress{reviewed}, {course['ready']} ready"
     held_up = f" (blocking {course['heldUp']})" if course["heldUp"] else ""
-    end = f"no estimate: {course['noEstimate']}"
+    blocked_and_failed = f"{course['blocked']} blocked, {course['failed']} failed{held_up}"
+    return f"{course['percent']} %: {counts}, {blocked_and_failed}; {estimate_in_words(course)}"
+
+
+def estimate_in_words(course: dict[str, Any]) -> str:
+    """Return the estimated time that is left, or why there is no estimate."""
     if estimate := course["estimate"]:
-        end = f"about {length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left"
-    return f"{course['percent']} %: {counts}, {course['blocked']} blocked, {course['failed']} failed{held_up}; {end}"
+        return f"about {length(estimate['fromSeconds'])} to {length(estimate['toSeconds'])} left"
+    return f"no estimate: {course['noEstimate']}"
 
 
 def _agent(row: dict[str, Any]) -> list[str]:
@@ -422,7 +430,6 @@ def reach_in_short(message: dict[str, Any]) -> str:
 
 
 def words_of_watched(frame_or_changes: dict[str, Any]) -> Parts:
-    """Show the whole team first, and then only what changed."""
     if "changes" in frame_or_changes:
         return words_of_changes(frame_or_changes["changes"])
     return words_of_frame(frame_or_changes)

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 _LONGEST_BRIEF = 1500
-"""Characters."""
+"""The most characters of a brief."""
 _MARKED_READ, _NEEDED, _USEFUL, _EXTRA = range(4)
-"""The ranks of lines. What `_MARKED_READ` lines show counts as read."""
+"""The ranks of lines. The subjects of `_MARKED_READ` lines count as read, so these stay longest."""
 _RESULT, _RESULT_IN_FULL = 120, 400
-"""Characters of a blocker's result: later, and at the first look since the agent joined."""
+"""The most characters of a blocker's result, and those in the first brief since the agent joined."""
 _LONGEST_LIST = 300
 """The most characters of a list of ended tasks with their owners; twice as many if it has only their numbers."""
 _MOST_STALE = 10
@@ -49,7 +49,7 @@ def _whoami(call: Call) -> Any:
         "member": False,
         "root": call.store.root,
         "store": call.store.address,
-        "sources": {what: source for what, (_, source) in sources.items()},
+        "sources": {setting: source for setting, (_, source) in sources.items()},
     }
     if not team_name and (own_teams := call.own_teams(call.open_teams())):
         document["memberOf"] = own_teams
@@ -158,7 +158,6 @@ def words_of_pages(pages: list[dict[str, Any]]) -> Parts:
 
 
 def words_of_hits(hits: list[dict[str, Any]]) -> Parts:
-    """Show each hit with its place. A hit in a task has the title of the task, too."""
     rows = []
     for hit in hits:
         title = f" ({hit['title']})" if hit.get("title") and hit["in"] != "tasks" else ""
@@ -182,26 +181,21 @@ def words_of_brief(document: dict[str, Any]) -> Parts:
     """
     if "members" not in document:
         return [*_outside(document), f"next: {document['next']}"]
-    lines = [*_mine(document), *_waiting(document), *_others(document)]
+    lines = [*_own_lines(document), *_waiting_lines(document), *_team_lines(document)]
     if document["next"]:
-        last = f"next: {document['next']}"
-    elif "closed" in document:  # the line about that says that the reader is done
-        last = ""
+        ending = f"next: {document['next']}"
+    elif "closed" in document:  # the line about the closing says that the reader is done
+        ending = ""
     else:
-        last = overviews.DONE
+        ending = overviews.DONE
     head = (
         f"{document['agent']}: {document['role'] or 'no member'} of team {document['team']}"
         f" (leader {document['leader']}, {text.counted(document['members'], 'member')})"
     )
-    room = _LONGEST_BRIEF - len(head) - len(last) - 2
+    room = _LONGEST_BRIEF - len(head) - len(ending) - 2  # two line breaks
     while lines and sum(len(line) + 1 for line, _ in lines) > room:
-        lines.remove(max(lines, key=_rank_and_length))
-    return [head, *(line for line, _ in lines), *last.splitlines()]
-
-
-def _rank_and_length(ranked_line: tuple[str, int]) -> tuple[int, int]:
-    line, rank = ranked_line
-    return rank, len(line)
+        lines.remove(max(lines, key=lambda line_and_rank: (line_and_rank[1], len(line_and_rank[0]))))
+    return [head, *(line for line, _ in lines), *ending.splitlines()]
 
 
 def _outside(document: dict[str, Any]) -> list[str]:
@@ -221,7 +215,8 @@ def _membership(document: dict[str, Any]) -> str:
     return "in no team"
 
 
-def _mine(document: dict[str, Any]) -> RankedLines:
+def _own_lines(document: dict[str, Any]) -> RankedLines:
+    """Return the lines about the reader: its role, its tasks, changed pages, and its notices."""
     lines: RankedLines = []
     if "closed" in document:
         by = f" by {document['closedBy']}" if document.get("closedBy") else ""
@@ -232,9 +227,10 @@ def _mine(document: dict[str, Any]) -> RankedLines:
     for task in document["myTasks"]:
         lines.append((f"yours: {task['id']} {task['title']}{_state(task)}", _NEEDED))
         lines += [(line, _NEEDED) for line in text.quoted(task.get("description"))]
-        most = _RESULT_IN_FULL if "description" in task else _RESULT
+        is_first_look = "description" in task
+        most_characters = _RESULT_IN_FULL if is_first_look else _RESULT
         for blocker in task["results"]:
-            result = text.clipped_line(blocker["result"], most)
+            result = text.clipped_line(blocker["result"], most_characters)
             lines.append((f"  {blocker['id']} ({blocker['owner']}): {result}", _USEFUL))
     if document["myTaskCount"] > len(document["myTasks"]):
         lines.append((f"your tasks: {document['myTaskCount']}: teams get-tasks --owner {document['agent']}", _NEEDED))
@@ -248,26 +244,25 @@ def _state(task: dict[str, Any]) -> str:
     """Return, in brackets, what the reader has to know about its own task: the time left of its claim if this is short,
     the blockers for which it waits, and the state of its plan.
     """
-    facts = []
+    phrases = []
     if task["leaseEndsSoon"]:
-        facts.append(f"{length_of(task['leaseSeconds'])} left: any `teams` command renews it")
+        phrases.append(f"{length_of(task['leaseSeconds'])} left: any `teams` command renews it")
     if task["waitsFor"]:
-        facts.append(f"waits for {', '.join(task['waitsFor'])}")
+        phrases.append(f"waits for {', '.join(task['waitsFor'])}")
     if task["plan"]:
-        facts.append(f"plan {task['plan']}" if task["planId"] is None else f"{task['planId']} {task['plan']}")
-    return f" ({'; '.join(facts)})" if facts else ""
+        plan = "plan" if task["planId"] is None else task["planId"]
+        phrases.append(f"{plan} {task['plan']}")
+    return f" ({'; '.join(phrases)})" if phrases else ""
 
 
-def _waiting(document: dict[str, Any]) -> RankedLines:
+def _waiting_lines(document: dict[str, Any]) -> RankedLines:
+    """Return the lines about mail, questions, plans and requests that wait for the reader."""
     least = "at least " if document.get("moreUnread") else ""
     lines: list[str | None] = [
         f"asked to shut down: {document['shutdown']}" if document["shutdown"] else None,
         f"unread: {least}{document['unread']} ({', '.join(document['unreadFrom'])})" if document["unread"] else None,
         _first("read, still open", document["unhandled"], document["unhandledCount"], "teams read-messages --peek"),
-        *(
-            f"overdue: {late['id']} is not acknowledged by {', '.join(late['waitsFor'])}"
-            for late in document["overdue"]
-        ),
+        *(f"overdue: {row['id']} is not acknowledged by {', '.join(row['waitsFor'])}" for row in document["overdue"]),
         _first("questions to you", document["questions"], document["questionCount"], "teams get-questions"),
         _first("plans waiting for you", document["plans"], document["planCount"], "teams get-plans --open"),
         *(f"  {plan['id']} of {plan['from']}: {plan['plan']}" for plan in document["proposed"]),
@@ -279,16 +274,21 @@ def _first(label: str, ids: list[str], count: int, command: str) -> str | None:
     """Return a line about messages, questions or plans that wait. *ids* has the first of them. If *count* is higher,
     the line says how many more there are, and names the *command* that lists them. None if nothing waits.
     """
+    if not ids:
+        return None
     more = f" and {count - len(ids)} more: {command}" if count > len(ids) else ""
-    return f"{label}: {', '.join(ids)}{more}" if ids else None
+    return f"{label}: {', '.join(ids)}{more}"
 
 
-def _others(document: dict[str, Any]) -> RankedLines:
+def _team_lines(document: dict[str, Any]) -> RankedLines:
+    """Return the lines about the work of the team: the tasks that ended, the blocked tasks, other changes, and the
+    number of tasks by status.
+    """
     lines: RankedLines = []
     for status in ("completed", "failed"):
-        ended = [_end(each, document["leads"]) for each in document["finished"] if each["status"] == status]
-        if ended:
-            lines.append((f"{status}: {_named(ended)}", _NEEDED))
+        ended_tasks = [_end(each, document["leads"]) for each in document["finished"] if each["status"] == status]
+        if ended_tasks:
+            lines.append((f"{status}: {_named(ended_tasks)}", _NEEDED))
     if document["stale"] and document["leads"]:
         lines.append((f"checked on commits that did not land: {', '.join(document['stale'][:_MOST_STALE])}", _NEEDED))
     if document["stuck"]:
@@ -304,11 +304,12 @@ def _end(task: dict[str, Any], leads: bool) -> str:
     """Return the id of a finished task with its owner. For a reader that *leads*, add whether it was checked, and who
     accepted it.
     """
-    facts = [task["by"]]
-    if leads:
-        facts += ["checked"] if task.get("checked") else []
-        facts += [f"accepted by {task['acceptedBy']}"] if "acceptedBy" in task else []
-    return f"{task['id']} ({', '.join(facts)})"
+    phrases = [task["by"]]
+    if leads and task.get("checked"):
+        phrases.append("checked")
+    if leads and "acceptedBy" in task:
+        phrases.append(f"accepted by {task['acceptedBy']}")
+    return f"{task['id']} ({', '.join(phrases)})"
 
 
 def _named(ended: list[str]) -> str:
@@ -388,13 +389,7 @@ COMMANDS = (
             _agree,
             argument("ID", "The tasks: 1,2.", name="tasks", many=True),
             option("--text", "Who changes what; `-` reads it from standard input.", text=True),
-            option(
-                "--version",
-                "Confirm only if the agreement has this version.",
-                type=int,
-                metavar="N",
-                seldom=True,
-            ),
+            option("--version", "Confirm only if the agreement has this version.", type=int, metavar="N", seldom=True),
             doc=agreements.agree,
             words=words_of_agreed,
             answers=Page,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _COMMIT = 10
 _EVERY = 30.0
-"""Seconds between two looks at the pull requests."""
+"""Seconds between two starts of the process that merges branches and looks at pull requests."""
 
 
 def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
@@ -189,10 +189,11 @@ def words_of_landings(landings: list[dict[str, Any]]) -> Parts:
 
 
 def _landing_row(landing: dict[str, Any]) -> list[str]:
-    check = landing.get("checked") or {}
-    about = text.listed(landing.get("files", ())) or landing.get("reason") or ""
     if landing["state"] == "red":
-        about = f"{check.get('command')}: exit status {check.get('status')}"
+        outcome = landing.get("checked") or {}
+        about = f"{outcome.get('command')}: exit status {outcome.get('status')}"
+    else:
+        about = text.listed(landing.get("files", ())) or landing.get("reason") or landing["title"]
     return [
         landing["id"],
         landing["state"],
@@ -201,7 +202,7 @@ def _landing_row(landing: dict[str, Any]) -> list[str]:
         landing["head"][:_COMMIT],
         landing["onto"],
         age(landing["createdAt"]),
-        about or landing["title"],
+        about,
     ]
 
 

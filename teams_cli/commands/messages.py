@@ -64,7 +64,7 @@ def _send(
             sent = send(attempt)
     else:
         sent = send(uid)
-    if ack_required:
+    if ack_required:  # the message is sent, so a failure to expect its receipt is only reported
         call.try_to(lambda: receipts.expect(call.store, call.team, sent))
     return _with_readers(call, sent, expected)
 
@@ -99,11 +99,11 @@ def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> Non
         return all(name in (HUMAN, "leader", *expected) or team.find(name) is not None for name in names)
 
     recipients = list(takewhile(is_known, words))
-    rest = words[len(recipients) :]
-    if recipients and rest:
+    words_of_text = words[len(recipients) :]
+    if recipients and words_of_text:
         raise errors.WrongUsage(
-            f"{rest[0]!r} is not a member; the text must be one argument",
-            f'Quote it: teams send-message {" ".join(recipients)} "{" ".join([*rest, text])}"',
+            f"{words_of_text[0]!r} is not a member; the text must be one argument",
+            f'Quote it: teams send-message {" ".join(recipients)} "{" ".join([*words_of_text, text])}"',
         )
 
 
@@ -133,7 +133,7 @@ def _broadcast(call: Call, text: str, uid: str | None) -> Any:
         with Attempt(call, "broadcast-message", text) as attempt:
             return _broadcast(call, text, attempt)
     sent = messages.broadcast(call.store, call.team, call.caller, text, uid)
-    if sent.from_ != HUMAN:
+    if sent.from_ != HUMAN:  # the message is sent, so a failure here is only reported
         call.try_to(lambda: presence.introduce(call.store, call.team, sent.from_, sent.message))
     return _with_readers(call, sent)
 

@@ -64,7 +64,7 @@ def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
     if page is not None:
         pages.check(call.store, call.team, call.caller, page, plans.get(call.store, call.team, plan).plan)
     approved = plans.approve(call.store, call.team, call.caller, plan, note)
-    if page is not None:
+    if page is not None:  # the plan is approved, so a failure here is only reported
         call.try_to(lambda: pages.share(call.store, call.team, call.caller, page, approved.plan))
     _set_next_step(call)
     return approved.to_document()
@@ -88,7 +88,6 @@ def _given_once(as_argument: str | None, as_option: str | None, usage: str) -> s
 
 
 def _set_next_step(call: Call) -> None:
-    """Set the next step for an agent; the person needs none."""
     if not call.known_caller.is_human:
         call.try_to(call.set_next_step)
 
@@ -118,7 +117,6 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
 
 
 def words_of_reviewed(task: dict[str, Any]) -> Parts:
-    """Show the task that was reviewed, and the one that the caller claimed next."""
     return [*landing_queue.landed_line(task), *words_of_claimed_too(task)]
 
 
@@ -146,8 +144,9 @@ def _approve_shutdown(call: Call, shutdown: str | None) -> Any:
 
 
 def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, reason_option: str | None) -> Any:
-    if shutdown and not (is_id(shutdown, "shutdown") or is_number(shutdown.removeprefix("#"))):
-        shutdown, reason = None, " ".join(filter(None, (shutdown, reason)))  # the reason was given without an id
+    is_id_given = shutdown and (is_id(shutdown, "shutdown") or is_number(shutdown.removeprefix("#")))
+    if shutdown and not is_id_given:  # the first word belongs to the reason
+        shutdown, reason = None, " ".join(filter(None, (shutdown, reason)))
     why = _given_once(reason, reason_option, 'Write: teams reject-shutdown "WHY"')
     return shutdowns.reject(call.store, call.team, call.caller, shutdown, why).to_document()
 
@@ -159,7 +158,6 @@ _SHUTDOWN = argument(
 
 
 def words_of_proposed(plan: dict[str, Any]) -> Parts:
-    """Show a proposed plan, and the news that came while its author waited for the decision."""
     if "happened" not in plan:
         return words_of_decided(plan)
     from teams_cli.commands import claims

@@ -4,21 +4,26 @@ command.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 
 from teams_cli import errors, processes, text
-from teams_cli.commands import console
+from teams_cli.clients import permissions
 from teams_cli.commands.call import Call, Stream
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.environment import SANDBOX
 from teams_cli.names import HUMAN, each_name
 from teams_cli.questions import answering, asking, questions
+from teams_cli.questions import human as human_queue
 from teams_cli.questions.questions import Question
 from teams_cli.store import pace
+from teams_cli.store.contract import Store
 from teams_cli.teams import settings
+from teams_cli.teams.permission import Caller, require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from teams_cli.commands.phrases import Parts
@@ -113,7 +118,6 @@ class _Collecting:
         self._process: tuple[int, str, str] | None = None
 
     def start(self, question: Question) -> None:
-        """Start the process, if an answer is still to come."""
         from teams_cli.agents import answering as collector
 
         store = self._call.store
@@ -128,7 +132,7 @@ class _Collecting:
         if self._process is None:
             return
         if not self.is_running and self._tries_left and collector.is_cut_off(self._call.store, question):
-            with suppress(OSError, errors.TeamsError):  # others may answer all the same
+            with suppress(OSError, errors.TeamsError):  # members may answer by themselves all the same
                 self.start(question)
         if self._process:
             alarm.ring_at_end_of(*self._process)
@@ -146,7 +150,7 @@ def _wait_for_answers(call: Call, asked: Question, collecting: _Collecting) -> Q
     alarm = pace.Alarm()
 
     def settled() -> bool:
-        was_running = collecting.is_running  # looked up before the question, to find what it writes at its end
+        was_running = collecting.is_running  # looked up before the question, which the process changes before its end
         current = questions.get(call.store, call.team, asked.id)
         alarm.ring_in(_LOOK_AGAIN)
         alarm.ring_after(questions.seconds_left(call.store, current))
@@ -162,12 +166,137 @@ def _wait_for_answers(call: Call, asked: Question, collecting: _Collecting) -> Q
         topics = {"team", f"question/{asked.id}"}
         try:
             pace.sleep_until(call.store, call.team, settled, None, topics, alarm, call.say)
-        except BaseException:  # interrupted, or its client left: those who answer are to learn that
+        except BaseException:  # the command is interrupted, or its client left: the question must show this
             with suppress(errors.TeamsError):
                 questions.stop_waiting(call.store, call.team, asked)
             raise
         questions.close(call.store, call.team, asked)
     return questions.get(call.store, call.team, asked.id)
+
+
+class Gone(Exception):
+    """Raised if the person can't answer any more, because standard input was closed."""
+
+
+def require_person(call: Call, team: str) -> str:
+    """Return the name of the team. Refuse the call if it may not act as the person in the team.
+
+    Raises:
+        NotAllowed: The token of the person is missing, or is the token of another member.
+        WrongState: The team is closed.
+    """
+    permissions.refuse_more(call.environ, permissions.LEVELS[-1], "act as the person")
+    token = call.caller.token if call.caller else call.environ.get("TEAMS_TOKEN", "")
+    return require(call.store, team, Caller(HUMAN, token=token, config=call.config), "answer").team.name
+
+
+def ask_person_each(
+    call: Call, team: str, once: bool, until: Callable[[], bool] | None = None
+) -> Iterator[dict[str, Any]]:
+    """Ask the person the waiting questions in their order, and wait for more, until the function *until* returns True.
+    With *once*, ask only one question. Yield the id and the status of each question that is settled.
+    """
+    has_ended = until or (lambda: False)
+    alarm = None if until else pace.Alarm()  # *until* may become true without a change of the team
+    question: Question | None = None
+
+    def has_question_or_ended() -> bool:
+        nonlocal question
+        question = human_queue.next_for_human(call.store, team)
+        return question is not None or has_ended()
+
+    while True:
+        pace.sleep_until(call.store, team, has_question_or_ended, None, {"team", "question"}, alarm)
+        if question is None or has_ended():
+            return
+        try:
+            settled = _ask_person(call, question, has_ended)
+        except Gone:
+            return
+        if settled["status"] == "pending":  # its asker has gone, so it waits behind the others
+            continue
+        yield settled
+        if once and settled["status"] != "deferred":  # a deferred question was not shown
+            return
+
+
+def _ask_person(call: Call, question: Question, has_ended: Callable[[], bool]) -> dict[str, Any]:
+    """Show the question to the person until it is settled, and return its id and status. If an answer is invalid, the
+    person is told why and asked again. *has_ended* returns True when no answer is wanted any more.
+    """
+    store, team = call.store, question.team_name
+    assert call.person is not None
+    question = human_queue.begin_showing(store, question)
+    if not question.open:
+        return {"id": question.id, "status": question.status}
+
+    def seconds_left() -> float:
+        return questions.seconds_left(store, question)
+
+    def is_open() -> bool:
+        current = questions.get(store, team, question.id)
+        return current.open and not has_ended() and not human_queue.gives_way(store, current)
+
+    question_text = human_queue.text_for_person(question)
+    while (answer := call.person.ask(question.from_, question_text, seconds_left, is_open)) is not None:
+        require_person(call, team)
+        try:
+            return {"id": question.id, "status": settle(store, question, answer)}
+        except errors.InvalidValue as refused:
+            call.person.tell(f"{refused.message}. {refused.hint}")
+        except errors.Conflict:  # it was answered elsewhere just now
+            break
+    return {"id": question.id, "status": questions.get(store, team, question.id).status}
+
+
+def settle(store: Store, question: Question, answer: str) -> str:
+    """Record the person's *answer* to the question; if it is "", the person skips the question. Return the outcome in a
+    word, such as `answered`.
+    """
+    if not answer:
+        answering.skip_as_human(store, question.team_name, question.id)
+        return "skipped"
+    answered = answering.answer_as_human(store, question.team_name, question.id, answer)
+    return "answered" if answered.answered_by_human else str(answered.status)
+
+
+def has_person(call: Call, team: str) -> bool:
+    """Return whether a person sits at the terminal of this call and may answer questions. If an agent makes the call,
+    the result is False.
+    """
+    from_agent = call.environ.get(processes.TAG) or call.sources.get("agent", ("", ""))[1] == "terminal"
+    if from_agent or call.person is None or not call.person.is_here():
+        return False
+    try:
+        return bool(require_person(call, team))
+    except errors.TeamsError:
+        return False
+
+
+@contextmanager
+def asking_person_beside(call: Call, team: str) -> Iterator[None]:
+    """In a `with` block, show new questions to the person at this terminal, and store the answers, while the command
+    does its work. If nobody is there, do nothing.
+    """
+    if not has_person(call, team):
+        yield
+        return
+    assert call.person is not None
+    ended = Event()
+    with call.person.beside():
+        Thread(target=_ask_until_ended, args=(call, team, ended), daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()
+
+
+def _ask_until_ended(call: Call, team: str, ended: Event) -> None:
+    try:
+        for settled in ask_person_each(call, team, False, ended.is_set):
+            call.say(f"{settled['id']}: {settled['status']}")
+    except errors.TeamsError:  # the team was closed: nobody asks any more
+        return
 
 
 def words_of_result(document: dict[str, Any]) -> Parts:
@@ -193,7 +322,6 @@ def words_of_asked(question: dict[str, Any]) -> Parts:
 
 
 def words_of_answered(question: dict[str, Any]) -> Parts:
-    """Show the question, and whether the answer was too late for its asker to wait for it."""
     lines = words_of_asked(question)
     if question["answers"] and question["answers"][-1].get("late"):
         lines.append("your answer is late: it is kept, and sent to the asker")
@@ -289,7 +417,7 @@ COMMANDS = table(
     ),
     Command(
         "human",
-        lambda call, once: Stream(console.ask_person_each(call, console.require_person(call, call.team), once)),
+        lambda call, once: Stream(ask_person_each(call, require_person(call, call.team), once)),
         switch("--once", "End after one question."),
         doc=_HUMAN,
         changes=False,

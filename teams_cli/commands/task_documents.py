@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 _MOST_LOOKED_AT = 200
-"""Tasks of a team up to which those that a task blocks are looked for: there is no index of them."""
+"""The most tasks of a team among which the tasks that a task blocks are searched, because there is no index of them."""
 _CLIPPED = 1200
 """The most characters of a blocker's result in the answer to a claim."""
 _MOST_PAGES = 5
 _NEWEST = 2
-"""Commits that the worktree lacks and that are named."""
+"""The most commits that are named, out of those that the worktree lacks."""
 _SUBJECT = 60
 _A_WHILE = 60.0
-"""Seconds for which an owner has had a task when it may have forgotten what it did."""
+"""Seconds after its claim after which an owner may have forgotten what it did."""
 
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
@@ -82,8 +82,8 @@ def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
     """
     if call.store.last(call.team, TASK) > _MOST_LOOKED_AT:
         return document
-    every = tasks.all_of(call.store, call.team, [])
-    blocked = [task.id for task in every if task.status not in FINISHED and document["id"] in task.blocked_by]
+    all_tasks = tasks.all_of(call.store, call.team, [])
+    blocked = [task.id for task in all_tasks if task.status not in FINISHED and document["id"] in task.blocked_by]
     return {**document, "blocks": blocked} if blocked else document
 
 
@@ -202,6 +202,8 @@ def line(task: dict[str, Any], more: str = "") -> list[str]:
     blocked = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
     if task["status"] == "pending" and task.get("openAfter"):
         blocked += f", completes after {text.listed(task['openAfter'])}"
+    if task["status"] == "in_review" and task.get("reviewBy"):
+        by += f", to be reviewed by {task['reviewBy']}"
     return [f"{task['id']}: {task['status']}{by}{blocked}{more}: {task['title']}"]
 
 
@@ -216,7 +218,6 @@ def words_of_claimed(task: dict[str, Any]) -> Parts:
 
 
 def words_of_claimed_too(document: dict[str, Any]) -> Parts:
-    """Show the task that the command of this answer claimed as well; nothing if it claimed none."""
     return words_of_claimed(document["claimed"]) if "claimed" in document else []
 
 
@@ -239,6 +240,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *(f"{other['agent']} changes {other['region']} ({other['task']})" for other in task.get("meets", ())),
         *_merge_line(task.get("behind")),
         *_check(task),
+        *([f"review by: {reviewer_in_words(task)}"] if task.get("reviewBy") else []),
         *after_line(task),
         *(blocker_line(each) for each in of_others if each.get("result") or each["status"] == "completed"),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
@@ -262,11 +264,11 @@ def text_lines(task: dict[str, Any]) -> Parts:
 
 
 def after_line(task: dict[str, Any]) -> list[str]:
-    """Return the line about the tasks that have to be completed before this one."""
     waits_for = task.get("openAfter")
     if not waits_for:
         return []
-    return [f"completes after: {text.listed(waits_for)} (completing it with --next --wait waits for that)"]
+    read = f"their texts: teams show-task {','.join(waits_for)}"
+    return [f"completes after: {text.listed(waits_for)} (completing it with --next --wait waits for that; {read})"]
 
 
 def _check(task: dict[str, Any]) -> Parts:
@@ -325,11 +327,10 @@ def _taken_over(task: dict[str, Any]) -> Parts:
         advice = f": nothing is uncommitted in {loss['worktree']}; its commits are on the branch there"
     else:
         advice = ": look for uncommitted work"
-    return [f"it was {loss['from']}'s{heard}{doing}{why}{advice}", *uncommitted]
+    return [f"it was {loss['from']}'s, {loss['how']} {ago(loss['at'])}{heard}{doing}{why}{advice}", *uncommitted]
 
 
 def blocker_line(blocker: dict[str, Any]) -> str:
-    """Return a line with the result of a blocker, or the beginning of a long one."""
     result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
     if_cut = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""
     by = f" ({blocker['owner']})" if "owner" in blocker else ""

@@ -72,8 +72,9 @@ def _create(
 ) -> Any:
     """Create one task. With `--from`, create all tasks of a list."""
     if from_ is not None or title is None:
-        of_one = (title, blocked_by, after, require, touches, agree_with, plan_required, keep_for, check, check_in)
-        describes_one = any(of_one) or any(value and value != "normal" for value in fields.values())
+        one_task = (title, blocked_by, after, require, touches, agree_with, plan_required, keep_for, check, check_in)
+        # "normal" is the default of --priority, so it may not have been given.
+        describes_one = any(one_task) or any(value and value != "normal" for value in fields.values())
         return _create_many(call, from_, describes_one)
     draft = Task(
         team_name=call.team,
@@ -115,9 +116,10 @@ def _who_may_not_work(call: Call, task: Task) -> dict[str, list[str]]:
 
         team = call.load_team()
         other_members = [name for name in team.active_names() if name not in (team.leader, call.agent)]
-        return other_members if all(messages.was_notified_of_end(call, name) for name in other_members) else []
+        may_all_have_ended = all(messages.was_notified_of_end(call, name) for name in other_members)
+        return other_members if may_all_have_ended else []
 
-    members = call.try_to(who_may_not_work)
+    members = call.try_to(who_may_not_work)  # the task is created, whatever comes of this
     return {"mayNotWork": members} if members else {}
 
 
@@ -149,7 +151,7 @@ def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
             refuse_stopped(call, entry.keep_for)
         planned.append(creating.Planned(entry.id, draft, list(entry.blocked_by), entry.keep_for, list(entry.after)))
     created = creating.create_all(call.store, call.team, call.caller, planned)
-    call.try_to(call.set_next_step)
+    call.try_to(call.set_next_step)  # the tasks are created already
     return [to_document(call, task) for task in created]
 
 
@@ -159,7 +161,8 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
     """
     team = call.load_team()
     rows: list[dict[str, Any]] = []
-    statuses: dict[str, str] = {}  # of the tasks so far, for most tasks wait for some before them
+    # The statuses of the tasks so far. `status_of` need not read them again, and most blockers are earlier tasks.
+    statuses: dict[str, str] = {}
     status_of = dependencies.stored(call.store, team.name, statuses)
     for document in tasks.documents(call.store, team.name, call.problems):
         if document["status"] == "in_progress":
@@ -197,8 +200,8 @@ def _show(call: Call, task: str, short: bool) -> Any:
             from teams_cli.views import steps
 
             if reviews.reviews(team, current, call.agent, call.known_caller.config):
-                works = claims.may_claim(team, call.known_caller)
-                call.next_step = steps.review(current.id, works)
+                may_claim = claims.may_claim(team, call.known_caller)
+                call.next_step = steps.review(current.id, may_claim)
     return document
 
 
@@ -265,10 +268,12 @@ def _proof_in_words(task: dict[str, Any]) -> str:
     """Describe in a few words the check, the review and the landing of the task. A completed task that has none of
     these is `unverified`.
     """
-    check, review = task.get("checked"), task.get("reviewed")
+    check_outcome, review = task.get("checked"), task.get("reviewed")
     parts = []
-    if check:
-        parts.append("stale check" if check.get("stale") else "check failed" if check["status"] else "checked")
+    if check_outcome and check_outcome.get("stale"):
+        parts.append("stale check")
+    elif check_outcome:
+        parts.append("check failed" if check_outcome["status"] else "checked")
     elif "check" in task:
         parts.append("check not run yet")
     if task["status"] == "in_review":
@@ -277,7 +282,9 @@ def _proof_in_words(task: dict[str, Any]) -> str:
         parts.append(f"{review['verdict']} by {review['by']}")
     if "landing" in task:
         parts.append(task["landing"])
-    return ", ".join(parts) or ("unverified" if task["status"] == "completed" else "-")
+    if not parts:
+        return "unverified" if task["status"] == "completed" else "-"
+    return ", ".join(parts)
 
 
 def _row(task: dict[str, Any], now: datetime) -> list[str]:
@@ -294,7 +301,6 @@ def _row(task: dict[str, Any], now: datetime) -> list[str]:
 
 
 def _owner_or_assignee(task: dict[str, Any]) -> str | None:
-    """Return the owner of a task. For a task that nobody has claimed, return its assignee."""
     return f"for {task['assignee']}" if "assignee" in task else task.get("owner")
 
 
@@ -307,38 +313,56 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     several tasks are new, their requirements are only named.
     """
     if isinstance(task, list):
-        return [f"{part}{_requirements(each, in_full=False)}" for each in task for part in line(each)]
+        of_all: Parts = [f"{part}{_requirements(each, in_full=False)}" for each in task for part in line(each)]
+        return of_all + _notified(task)
     lines: Parts = [f"{part}{_requirements(task, in_full=True)}" for part in line(task)]
+    lines += _notified([task])
     if members := text.listed(task.get("mayNotWork", ())):
-        ended = f"notified that all work is done, and may have ended: {members}"
-        lines.append(f"{ended}. To ask: teams send-message NAME TEXT")
+        remark = f"notified that all work is done, and may have ended: {members}"
+        lines.append(f"{remark}. To ask: teams send-message NAME TEXT")
     return lines
+
+
+def _notified(created: list[dict[str, Any]]) -> Parts:
+    """Return a line with the members to whom the *created* tasks are assigned, because these members are notified."""
+    names = [
+        task["assignee"]
+        for task in created
+        if task.get("assignee") not in (None, task.get("createdBy")) and not task.get("assigneeExpected")
+    ]
+    return [f"notified: {text.listed(list(dict.fromkeys(names)))}"] if names else []
 
 
 def _requirements(task: dict[str, Any], in_full: bool) -> str:
     """Return, in brackets, the requirements of the task: its check, files, reviewer and plan. Unless *in_full* is set,
     only their names and the reviewer are returned.
     """
-    facts = {
+    requirements = {
         "check": task.get("check"),
         "touches": " ".join(task.get("touches", ())),
         "review by": reviewer_in_words(task),
         "plan": "required" if task.get("planRequired") else None,
     }
     phrases = []
-    for key, fact in facts.items():
-        if fact:
-            is_shown = in_full or key == "review by"
-            phrases.append(f"{key} {text.clipped_line(fact, _CHARACTERS_IN_LINE)}" if is_shown else key)
+    for name, value in requirements.items():
+        if not value:
+            continue
+        if in_full or name == "review by":  # the reviewer is always named
+            phrases.append(f"{name} {text.clipped_line(value, _CHARACTERS_IN_LINE)}")
+        else:
+            phrases.append(name)
     return f" ({', '.join(phrases)})" if phrases else ""
 
 
 def words_of_standing(task: dict[str, Any]) -> Parts:
     """Show the fields of a task that change: status, owner, lease, blockers, plan, proof and result."""
     lease = f", {time_left(task['leaseExpiresAt'])}" if "leaseExpiresAt" in task else ""
-    plan_command = f" (teams show-plan {task['planId']})" if "planId" in task else ""
-    if task.get("plan") == "required":
+    if task.get("plan") == "required":  # an earlier plan may exist, but a new one is due
         plan_command = f" (teams propose-plan TEXT --task {task['id']})"
+    elif "planId" in task:
+        plan_command = f" (teams show-plan {task['planId']})"
+    else:
+        plan_command = ""
     blockers = [f"{blocker['id']} ({blocker['status']})" for blocker in task.get("blockers", ())]
     return [
         f"{task['id']}: {task['title']}",
@@ -357,29 +381,47 @@ def words_of_standing(task: dict[str, Any]) -> Parts:
 
 def _proof(task: dict[str, Any]) -> Parts:
     """Return lines about the check, the review, the attachments and the landing of a task."""
-    check, review = task.get("checked"), task.get("reviewed")
-    place = f" (in {task['checkIn']})" if "checkIn" in task else ""
-    check_line = f"check: {task['check']}{place}" if "check" in task else None
-    if check:
-        on = f" on {check['commit'][:10]}" if "commit" in check else ""
-        outcome = "passed" if check["status"] == 0 else f"failed (exit status {check['status']})"
-        took = f" in {length_of(check['seconds'])}" if check.get("seconds") else ""
-        stale = ", stale" if check.get("stale") else ""
-        check_line = f"check: {check['command']}: {outcome}{took}{on} {ago(check['at'])}{stale}"
-    why = f": {review['reason']}" if review and "reason" in review else ""
-    verdict = f": {review['verdict']} by {review['by']}{why}" if review else ""
-    commit = f", commit {task['submitted'][:10]}" if "submitted" in task else ""
+    attachment_lines = [
+        f"attached: {file['name']}, {file['size']} bytes, {file['sha256'][:12]}: "
+        f"teams get-evidence {task['id']} {file['id']}"
+        for file in task.get("evidence", ())
+    ]
     return present(
-        check_line,
-        *(text.quoted(check["output"]) if check and check["status"] else ()),
-        f"review by: {task['reviewBy']}{commit}{verdict}" if "reviewBy" in task else None,
-        *(
-            f"attached: {file['name']}, {file['size']} bytes, {file['sha256'][:12]}: "
-            f"teams get-evidence {task['id']} {file['id']}"
-            for file in task.get("evidence", ())
-        ),
+        *_check_lines(task),
+        _review_line(task) if "reviewBy" in task else None,
+        *attachment_lines,
         f"landing: {task['landing']}" if "landing" in task else None,
     )
+
+
+def _check_lines(task: dict[str, Any]) -> list[str]:
+    """Return the outcome of the task's last check, and its output if it failed. If the check has not run yet, return
+    its command. If the task has no check, the result is empty.
+    """
+    outcome = task.get("checked")
+    if outcome:
+        result = "passed" if outcome["status"] == 0 else f"failed (exit status {outcome['status']})"
+        duration = f" in {length_of(outcome['seconds'])}" if outcome.get("seconds") else ""
+        commit = f" on {outcome['commit'][:10]}" if "commit" in outcome else ""
+        stale = ", stale" if outcome.get("stale") else ""
+        line = f"check: {outcome['command']}: {result}{duration}{commit} {ago(outcome['at'])}{stale}"
+        return [line, *(text.quoted(outcome["output"]) if outcome["status"] else ())]
+    if "check" in task:
+        directory = f" (in {task['checkIn']})" if "checkIn" in task else ""
+        return [f"check: {task['check']}{directory}"]
+    return []
+
+
+def _review_line(task: dict[str, Any]) -> str:
+    """Return a line with the reviewer of the task, the commit to review, and the last verdict."""
+    line = f"review by: {task['reviewBy']}"
+    if "submitted" in task:
+        line += f", commit {task['submitted'][:10]}"
+    if review := task.get("reviewed"):
+        line += f": {review['verdict']} by {review['by']}"
+        if "reason" in review:
+            line += f": {review['reason']}"
+    return line
 
 
 def words_of_whole(task: dict[str, Any]) -> Parts:
@@ -388,17 +430,17 @@ def words_of_whole(task: dict[str, Any]) -> Parts:
     notes = [
         f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note, description)}" for note in task["notes"]
     ]
-    facts = {
+    fields = {
         "priority": task["priority"],
         "requires": ", ".join(task["require"]),
         "touches": ", ".join(task.get("touches", ())),
         "imported from": _source(task["source"]) if "source" in task else "",
     }
-    fact_lines = [f"{name}: {value}" for name, value in facts.items() if value]
+    field_lines = [f"{name}: {value}" for name, value in fields.items() if value]
     results = []
-    if task["status"] == "in_progress":
+    if task["status"] == "in_progress":  # the owner builds on the results of the blockers
         results = [blocker_line(blocker) for blocker in task.get("blockers", ()) if blocker.get("result")]
-    return [*words_of_standing(task), *fact_lines, *text_lines(task), *results, *notes]
+    return [*words_of_standing(task), *field_lines, *text_lines(task), *results, *notes]
 
 
 def _source(source: dict[str, Any]) -> str:
@@ -428,10 +470,10 @@ def words_of_attachments(files: list[dict[str, Any]]) -> Parts:
 def words_of_attachment(file: dict[str, Any]) -> Parts:
     origin = f"attached to {file['task']} by {file['by']} {ago(file['at'])}"
     head = f"{file['id']} {file['name']}: {file['size']} bytes, {origin}"
-    step = f"teams get-evidence {file['task']} {file['id']} --out FILE"
+    command = f"teams get-evidence {file['task']} {file['id']} --out FILE"
     if "text" not in file:
-        return [head, f"not text: {step}"]
-    return [head, *text.bounded(text.quoted(file["text"]), text.MOST_LETTER, f"[cut; the whole: {step}]")]
+        return [head, f"not text: {command}"]
+    return [head, *text.bounded(text.quoted(file["text"]), text.MOST_LETTER, f"[cut; the whole: {command}]")]
 
 
 COMMANDS = table(
@@ -488,7 +530,7 @@ COMMANDS = table(
         held="title description priority blocked_by after require touches agree_with plan_required keep_for review_by",
         example='create-task "Write the parser" --blocked-by 3',
         want="add a task (--blocked-by ID), or several (--from FILE)",
-        also={"add-task new-task make-task task todo add new create subtask": "create-task TITLE"},
+        also={"add-task new-task make-task create-tasks task todo add new create subtask": "create-task TITLE"},
     ),
     Command(
         "get-tasks",

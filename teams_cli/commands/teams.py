@@ -30,7 +30,7 @@ def to_document(team: Team) -> dict[str, Any]:
     """Return the team as JSON, without secrets: the hashes of its members' tokens, and the launchers."""
     document = team.to_document()
     document.pop("humanTokenHash", None)
-    members = [member.having().to_json() for member in team.roster()]
+    members = [member.to_complete_json() for member in team.roster()]
     document["members"] = [{k: v for k, v in m.items() if k not in PRIVATE} for m in members]
     return {**document, "secure": True} if team.secure else document
 
@@ -172,16 +172,11 @@ def words_of_teams(rows: list[dict[str, Any]]) -> Parts:
 
 
 def words_of_team(team: dict[str, Any]) -> Parts:
-    rows = [
-        [
-            member["agentId"],
-            member["role"],
-            member.get("agentType", ""),
-            member.get("agentName", ""),
-            "stopped" if "stoppedBy" in member else "left" if "leftAt" in member else "member",
-        ]
-        for member in team["members"]
-    ]
+    rows = []
+    for member in team["members"]:
+        state = "stopped" if "stoppedBy" in member else "left" if "leftAt" in member else "member"
+        names = [member.get("agentType", ""), member.get("agentName", "")]
+        rows.append([member["agentId"], member["role"], *names, state])
     head = f"{team['name']} ({team['state']}), led by {team['leader']}, created {ago(team['createdAt'])}"
     roles = [f"role {name} extends {role['extends']}" for name, role in team["roles"].items()]
     members = Table(["agent", "role", "type", "name", "state"], rows, "no members")

@@ -10,7 +10,7 @@ import shlex
 
 from teams_cli import closing, copying, errors, kinds, text
 from teams_cli.agents import keeping, pruning, worktrees
-from teams_cli.commands import teams
+from teams_cli.commands import landing_queue, teams
 from teams_cli.commands.call import Call
 from teams_cli.commands.declaration import Command, argument, option, switch, table
 from teams_cli.commands.phrases import present
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _ACTION_FOR = {"work": "merge", "empty": "remove"}
-"""The action of `teams worktree` for a worktree that an agent left, by the state of the worktree; else `diff`."""
+"""By the state of a worktree that an agent left, the action of `teams worktree` to propose. It is `diff` for others."""
 
 
 def _close(call: Call, force: bool) -> Any:
@@ -47,7 +47,12 @@ def _close(call: Call, force: bool) -> Any:
 
 def _restore(call: Call, team_name: str | None) -> Any:
     call.given_team = team_name or call.team
-    return teams.to_document(closing.restore(call.store, call.team, call.caller))
+    copied_to = call.load_team().copied_to
+    restored = closing.restore(call.store, call.team, call.caller)
+    if copied_to:
+        call.say(f"{restored.name} was copied to {copied_to}: if it is open there, two agents can own one task")
+    landing_queue.start(call)
+    return teams.to_document(restored)
 
 
 def _copy(call: Call, name: str | None, to: str) -> Any:
@@ -108,7 +113,7 @@ Raises:
     NotFound: There is no such file.
     NotAllowed: You do not lead the team.
 """
-_DOWN = """Close the team of this repository: its agents are stopped and their tasks released.
+_DOWN = """Close the team of this repository: its agents are stopped and their tasks released. Landings wait.
 
 Nothing is lost: `teams up` resumes it. Clients opened with `open --detach` are ended, unless somebody is attached.
 
@@ -123,7 +128,10 @@ _FILE = option("--file", "The file, instead of the nearest `teams.yaml`.", metav
 def _up(call: Call, file: str | None) -> Any:
     from teams_cli.runs import rosters
 
-    return rosters.up(call.store, call.caller, _roster(call, file), call.config, call.environ, call.given("team"))
+    risen = rosters.up(call.store, call.caller, _roster(call, file), call.config, call.environ, call.given("team"))
+    call.given_team = risen["team"]
+    landing_queue.start(call)
+    return risen
 
 
 def _down(call: Call, file: str | None) -> Any:
@@ -185,7 +193,9 @@ def words_of_pruned(rows: list[dict[str, Any]]) -> Parts:
 
 
 def _outcome(row: dict[str, Any]) -> str:
-    return "removed" if row["removed"] else f"kept ({row['kept']})" if row["kept"] else "would be removed"
+    if row["removed"]:
+        return "removed"
+    return f"kept ({row['kept']})" if row["kept"] else "would be removed"
 
 
 def words_of_risen(done: dict[str, Any]) -> Parts:
@@ -198,7 +208,6 @@ def words_of_risen(done: dict[str, Any]) -> Parts:
 
 
 def _role(member: dict[str, Any]) -> str:
-    """Return the role of the member, and the one in the file if that is another."""
     return f"{member['role']} (not {member['said']}: members keep their role)" if "said" in member else member["role"]
 
 

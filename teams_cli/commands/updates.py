@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 
 from teams_cli import environment, errors, text
+from teams_cli.clock import length
 from teams_cli.commands import landing_queue
 from teams_cli.commands.call import Attempt
 from teams_cli.commands.declaration import AFTER, TASK, Command, argument, option, switch, table
 from teams_cli.commands.phrases import length_of
 from teams_cli.commands.task_documents import refuse_stopped, reviewer_in_words, to_document, words_of_claimed_too
 from teams_cli.names import each_name
-from teams_cli.tasks import changes, checks, editing, tasks
+from teams_cli.store.pace import Alarm
+from teams_cli.tasks import changes, checks, dependencies, editing, tasks
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, IN_REVIEW, PRIORITIES, STATUSES, Task
 from teams_cli.teams import presence
 
@@ -68,31 +70,32 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
         return [to_document(call, changed) | _notified(edit, changed) for changed in changed_tasks]
     if edit.status == "completed" or files:
         if wait:
-            _wait_for_predecessors(call, ids[0], wait)
+            _wait_for_predecessors(call, ids[0], edit, files, wait)
         changed = _change_with_check(call, ids[0], edit, files)
     else:
         changed = changes.change_task(call.store, call.team, call.caller, ids[0], edit)
     document = _changed_document(call, changed, edit, wait or 0)
-    if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # it is its owner's again
+    if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # the task is its owner's again
         from teams_cli.views import steps
 
         call.next_step = steps.complete(document["id"])
         return document
-    ends_own = edit.status in ("completed", "failed") and changed.owner == call.agent
-    if ends_own:
+    has_ended_own = edit.status in ("completed", "failed") and changed.owner == call.agent
+    if has_ended_own:
         from teams_cli.views import mail
 
+        # The task is changed already, so a failure here is only reported.
         call.try_to(lambda: mail.close_carried_out(call.store, call.load_team(), changed, call.agent))
     if next:
         from teams_cli.commands import claims
 
         return claims.add_next_task(call, document, wait)
-    if ends_own or (edit.result is not None and changed.owner == call.agent):
+    if has_ended_own or (edit.result is not None and changed.owner == call.agent):
         call.try_to(call.set_next_step)
     return document
 
 
-def _wait_for_predecessors(call: Call, task_ref: str, wait: float) -> None:
+def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, files: list[str], wait: float) -> None:
     """Wait up to *wait* seconds until all tasks have ended that must end before this task can be completed. The result
     in *edit* is stored before the wait, so that it need not be given again if the wait fails.
 
@@ -100,23 +103,57 @@ def _wait_for_predecessors(call: Call, task_ref: str, wait: float) -> None:
         TaskBlocked: The time ran out, or a message to the caller ended the wait. The message was shown, if possible.
     """
     task = tasks.get(call.store, call.team, task_ref)
-    if not task.after or task.status != IN_PROGRESS or task.owner != call.agent:
+    if not (task.after or task.blocked_by) or task.status != IN_PROGRESS or task.owner != call.agent:
         return
     from teams_cli.views import conditions
 
-    wanted = [
-        conditions.completable(call.store, call.team, task.id),
-        conditions.message_there(call.store, call.team, call.agent),
-    ]
+    completable = conditions.completable(call.store, call.team, task.id)
+    if completable.look(call.store, call.team, Alarm()) or dependencies.own_open(call.store, call.team, task):
+        return
+    if edit.result is not None and edit.append is None:
+        only_result = changes.Edit(result=edit.result, claim=edit.claim)
+        changes.change_task(call.store, call.team, call.caller, task.id, only_result)
+    wanted = [completable, conditions.news_there(call.store, call.team, call.agent)]
     try:
         news = conditions.wait(call.store, call.team, wanted, wait, call.say)
-    except errors.WaitRanOut:  # the change itself is refused, and says which tasks are open
-        return
-    if "task" not in news:
-        raise errors.TaskBlocked(
-            f"{task.id} can't be completed yet, and you have messages: {', '.join(news['unread'])}",
-            "Read them: teams read-messages. Then repeat the command.",
-        )
+    except errors.WaitRanOut:
+        if not wait:
+            return  # the change itself is refused, and says which tasks are open
+        task, status_of = tasks.get(call.store, call.team, task.id), dependencies.stored(call.store, call.team)
+        still_open = text.listed(list(map(str, dependencies.before_completion(task, status_of))))
+        why, advice = f"it still waits for {still_open} after {length(wait)}", "To wait longer"
+    else:
+        if "task" in news:
+            return
+        advice = "Then repeat" if _show_mail(call) else "Read what came: teams read-messages. Then repeat"
+        why = f"{', '.join(news['unread'])} came while it waited for other tasks"
+    if files or edit.changes_fields:
+        repeat = "the same command, with all its options"
+    else:
+        kept = " (its result is kept)" if edit.result is not None or task.result else ""
+        repeat = f"teams update-task {task.id} --status completed{edit.options}{kept}"
+    raise errors.TaskBlocked(f"{task.id} is not completed yet: {why}", f"{advice}: {repeat}")
+
+
+def _show_mail(call: Call) -> bool:
+    """Show the caller its unread messages at once. This is possible only if the answer can begin before the command
+    ends. Return whether they were shown.
+    """
+    from teams_cli.commands import claims, waiting
+    from teams_cli.messages.messages import Message
+    from teams_cli.views import mail
+
+    news = waiting.unread_mail(call)
+    news["messages"] = [
+        document
+        for document in news["messages"]
+        if not mail.is_outdated(call.store, call.team, call.agent, Message.from_json(document))
+    ]
+    call.words = claims.words_of_news
+    is_shown = call.begin_answer(news)
+    if is_shown:
+        call.problems += call.record_shown()
+    return is_shown
 
 
 def _changed_document(call: Call, task: Task, edit: changes.Edit, patience: float) -> dict[str, Any]:
@@ -138,7 +175,6 @@ def _changed_document(call: Call, task: Task, edit: changes.Edit, patience: floa
 
 
 def _notified(edit: changes.Edit, task: Task) -> dict[str, list[str]]:
-    """Return under `notified` the members who are notified of the edit of the task, if there are any."""
     names = edit.notified.get(task.id)
     return {"notified": names} if names else {}
 

@@ -56,20 +56,40 @@ def _wait_for_anything(
     """Wait for any news for the caller. With *completed*, the wait also ends when so many more tasks are completed."""
     from teams_cli.views import concerns  # loads all that may concern anybody
 
+    completed_in_all = None
     if completed is not None:
-        from teams_cli.tasks import overviews
-
+        completed_in_all = completed
         with suppress(errors.TeamNotFound):  # without a team, no task is completed yet
-            completed += overviews.overview(call.store, call.load_team().name).counts["completed"]
-    wanted = concerns.Wanted(needed, completed=completed)
+            completed_in_all += _completed_count(call)
+    wanted = concerns.Wanted(needed, completed=completed_in_all)
     if claim:
         from teams_cli.commands import claims
 
         return claims.wait_and_claim(call, wanted, timeout)
     again = steps.WAIT_TO_LEAD if needed else steps.WAIT_A_WHILE
-    return concerns.wait(
+    if completed is not None:
+        again += f" --completed {completed}"
+    news = concerns.wait(
         call.store, call.team, call.known_caller, timeout, call.once_shown, call.say, wanted, again, call.tending()
     )
+    if completed_in_all is not None:
+        call.try_to(lambda: _wait_on_for(news, completed_in_all - _completed_count(call)))
+    return news
+
+
+def _completed_count(call: Call) -> int:
+    from teams_cli.tasks import overviews
+
+    return overviews.overview(call.store, call.load_team().name).counts["completed"]
+
+
+def _wait_on_for(news: dict[str, Any], missing: int) -> None:
+    """The caller waited for a number of completed tasks, of which this number is *missing*. If it is above 0, add it to
+    the commands in the *news* that continue the wait.
+    """
+    for each in (news, *news["messages"], *news["happened"]):
+        if missing > 0 and each["next"] == steps.WAIT_TO_LEAD:
+            each["next"] += f" --completed {missing}"
 
 
 def _conditions(
@@ -90,22 +110,22 @@ def _conditions(
     if task is not None and not tasks:
         raise errors.WrongUsage("--task names no task", "Give its number, or several: teams wait --task 7,8")
     waiter = call.caller.name if call.caller else ""
-    named = [conditions.task_finished(store, team, key, waiter) for key in tasks]
+    awaited = [conditions.task_finished(store, team, key, waiter) for key in tasks]
     if of is not None:
-        named.append(conditions.agent_done(store, team, of))
+        awaited.append(conditions.agent_done(store, team, of))
     if plan is not None:
-        named += [conditions.plan_decided(store, team, key) for key in each_name([plan])]
+        awaited += [conditions.plan_decided(store, team, key) for key in each_name([plan])]
     if message:
-        named.append(conditions.message_there(store, team, call.agent))
+        awaited.append(conditions.message_there(store, team, call.agent))
     if ready:
-        named.append(conditions.task_ready(store, team, call.known_caller))
+        awaited.append(conditions.task_ready(store, team, call.known_caller))
     if (message or ready) and call.caller:
-        named.append(conditions.nothing_left(store, team, call.caller, call.once_shown))
+        awaited.append(conditions.nothing_left(store, team, call.caller, call.once_shown))
     if all_tasks:
-        named.append(conditions.all_settled(store, team))
+        awaited.append(conditions.all_settled(store, team))
     if landing is not None:
-        named += [conditions.landing_over(store, team, key, call.start_landing) for key in each_name([landing])]
-    return named
+        awaited += [conditions.landing_over(store, team, key, call.start_landing) for key in each_name([landing])]
+    return awaited
 
 
 def _wait_for_conditions(call: Call, wanted: list[Condition], of: str | None, timeout: float | None) -> Any:
@@ -115,17 +135,18 @@ def _wait_for_conditions(call: Call, wanted: list[Condition], of: str | None, ti
     from teams_cli.messages import inboxes
     from teams_cli.views import conditions
 
-    is_mail = any(condition.name == "message" for condition in wanted)
-    if is_mail and timeout != 0 and call.caller and not inboxes.unread(call.store, call.team, call.agent):
+    waits_for_mail = any(condition.name == "message" for condition in wanted)
+    if waits_for_mail and timeout != 0 and call.caller and not inboxes.unread(call.store, call.team, call.agent):
         from teams_cli.views import work
 
+        # The caller is about to sleep, so the others learn of its blocked tasks now. The wait does not depend on it.
         call.try_to(lambda: work.notify_of_blocked(call.store, call.team, call.agent, only_with_task=False))
     news = conditions.wait(call.store, call.team, wanted, timeout, call.say)
     call.next_step = _next_step(call, news) or call.next_step
     if call.caller is not None and (call.caller.is_human or call.load_team().member(call.agent)):
         call.once_shown(lambda: conditions.count_as_read(call.store, call.team, call.agent, news))
         if "unread" in news:
-            news |= _mail(call)
+            news |= unread_mail(call)
         else:
             call.reminds = True
     if of is None or "agent" not in news:
@@ -137,7 +158,7 @@ def _wait_for_conditions(call: Call, wanted: list[Condition], of: str | None, ti
         return news
     from teams_cli.commands import agents
 
-    if call.caller and call.caller.name == session.caller:  # the output is for the caller, who is shown it now
+    if call.caller and call.caller.name == session.caller:  # the caller need not be notified of the output again
         call.once_shown(lambda: agents.settle_output(call, session))
     return {**agents.result_of(call, session), **{key: value for key, value in news.items() if key != "agent"}}
 
@@ -146,38 +167,43 @@ def _next_step(call: Call, news: dict[str, Any]) -> str:
     """Return the next step after three kinds of news: a landing, a task that became ready and, for a leader, the end of
     all tasks. Return "" after any other news.
     """
-    step = ""
-    if "taskCounts" in news and call.caller:
-        standing = standing_of(call.load_team(), call.caller)
-        step = steps.after_all(news["stuck"]) if standing and standing.leads else ""
     if "landing" in news and call.caller:
         from teams_cli.teams import settings
 
         by_itself = settings.lands_by_itself(call.load_team())
-        return steps.after_landing(news["landing"], call.caller.name, by_itself) or step
-    return steps.CLAIM if "ready" in news else step
+        step = steps.after_landing(news["landing"], call.caller.name, by_itself)
+        if step:
+            return step
+    elif "ready" in news:
+        return steps.CLAIM
+    if "taskCounts" in news and call.caller:
+        standing = standing_of(call.load_team(), call.caller)
+        if standing and standing.leads:
+            return steps.after_all(news["stuck"])
+    return ""
 
 
-def _mail(call: Call) -> dict[str, Any]:
-    """Return the unread messages in full, each with its next step, and how many are left. This marks them as read."""
+def unread_mail(call: Call) -> dict[str, Any]:
+    """Return the first unread messages in full, and say how many more there are. The messages that are shown count as
+    read.
+    """
     from teams_cli.messages import inboxes
     from teams_cli.messages.messages import fitting
     from teams_cli.views import mail
 
     mailbox = inboxes.Mailbox(call.store, call.team, call.agent)
-    unread = mailbox.unread()
-    shown = fitting(mailbox.messages(unread[:_MOST_MESSAGES]))
-    call.once_shown(lambda: mailbox.mark_read({message.number for message in shown}))
-    documents = [message.to_document() for message in shown]
-    leader = call.load_team().leader
-    for document in documents:
-        subject = mail.subject_of(call.store, call.team, document.get("about") or "")
-        document["next"] = steps.after_message(document, leader, subject)
-    if not (call.next_step or any(document["next"] for document in documents)):
-        call.try_to(call.set_next_step)
+    unread_numbers = mailbox.unread()
+    messages = fitting(mailbox.messages(unread_numbers[:_MOST_MESSAGES]))
+    call.once_shown(lambda: mailbox.mark_read({message.number for message in messages}))
+    team = call.load_team()
+    documents = [{**message.to_document(), "next": mail.step_after(call.store, team, message)} for message in messages]
+    has_next_step = call.next_step or any(document["next"] for document in documents)
+    if not has_next_step:
+        call.try_to(call.set_next_step)  # the messages count, so a failure here is only reported
     news: dict[str, Any] = {"messages": documents}
-    if len(unread) > len(shown):
-        news["moreMessages"] = len(unread) - len(shown)
+    left_over = len(unread_numbers) - len(messages)
+    if left_over > 0:
+        news["moreMessages"] = left_over
     return news
 
 

@@ -81,7 +81,7 @@ def _run(
     """Run a workflow. With *resume*, finish a run that was interrupted. Meanwhile, the person is asked the questions of
     the agents.
     """
-    from teams_cli.commands import console
+    from teams_cli.commands import questions
     from teams_cli.runs import conduct
     from teams_cli.runs.runs import key_of
 
@@ -92,25 +92,25 @@ def _run(
         _refuse_unwritable(report)
     assert call.person is not None
     with ExitStack() as stack, call.person.progress() as progress:
-        progress.on_begin = lambda team: stack.enter_context(console.asking_person_beside(call, team))
+        progress.on_begin = lambda team: stack.enter_context(questions.asking_person_beside(call, team))
         if resume:
             if var or agents is not None:
                 raise errors.WrongUsage("a resumed run keeps its variables and agents", "Leave --var and --agents out.")
             team = _interrupted_team(call, workflow)
-            ended = conduct.resume(call.store, call.caller, call.config, team, around, progress, report)
+            ended_run = conduct.resume(call.store, call.caller, call.config, team, around, progress, report)
         else:
             request = _request(call, workflow, var, agents, report, (harness, model, permissions))
             caller = call.caller or Caller(conduct.LEADER_NAME, config=call.config)
-            ended = conduct.start(call.store, caller, request, around, progress)
-    run = ended.run
+            ended_run = conduct.start(call.store, caller, request, around, progress)
+    run = ended_run.run
     document = {
-        "team": ended.team,
+        "team": ended_run.team,
         "run": run.id,
         "workflow": run.workflow,
         "status": run.status,
         "report": run.report,
-        "text": ended.text,
-        "tasks": [{**task.to_document(), "step": key_of(task)} for task in ended.tasks],
+        "text": ended_run.text,
+        "tasks": [{**task.to_document(), "step": key_of(task)} for task in ended_run.tasks],
         "agents": [agent.to_json() for agent in run.agents],
     }
     if run.verdict:
@@ -119,7 +119,6 @@ def _run(
 
 
 def _refuse_unwritable(path: str) -> None:
-    """Refuse a path to which no report can be written, before the work begins."""
     directory = os.path.dirname(path)
     if os.path.isdir(path) or not os.path.isdir(directory) or not os.access(directory, os.W_OK):
         raise errors.InvalidValue(
@@ -163,10 +162,13 @@ def _interrupted_team(call: Call, workflow: str | None) -> str:
 
     if call.given("team"):
         return call.load_team().name
-    teams = runs.unfinished(call.store, os.path.basename(workflow or "").removesuffix(".md"))
+    name = os.path.basename(workflow or "").removesuffix(".md")
+    teams = runs.unfinished(call.store, name)
     if not teams and workflow and os.path.isfile(os.path.join(call.current_directory, workflow)):
-        content = files.read(files.path_of(workflow, call.current_directory), call.config.agent)
-        teams = runs.unfinished(call.store, content.name)
+        name = files.read(files.path_of(workflow, call.current_directory), call.config.agent).name
+        teams = runs.unfinished(call.store, name)
+    if not teams:
+        teams = runs.unfinished(call.store, name, led=True)[:1]  # refused later, by an error that names its process
     if not teams:
         raise errors.NotFound("no run can be resumed", "See: teams discover-teams; choose with --team NAME.")
     if len(teams) > 1:

@@ -49,25 +49,37 @@ def examine(
         return
     version = profiles.version_of(program, environ)
     trouble, remedy = profiles.version_trouble(known.get(client), version)
-    yield finding(client, "warning" if trouble else "good", trouble or f"{program}: {version}", remedy)
-    commands = []
-    if known.get(client).home:
-        of_user = settings_files.of_user(client, environ.get("HOME", "/"), environ)[0]
-        of_project = settings_files.of_project(client, directory)[0]
-        ours = of_user.hook_commands() + of_project.hook_commands()
-        commands = [command for command in ours if not command.endswith((HOLD, WAIT))]  # the others answer at once
+    if trouble:
+        yield finding(client, "warning", trouble, remedy)
+    else:
+        yield finding(client, "good", f"{program}: {version}")
+    commands = _hook_commands(client, environ, directory)
     if plugins.is_installed(root, client):
         commands.append(f"teams hook {client}")
         if not plugins.is_current(root, client):
             yield finding(client, "warning", "its plugin is of an older version of teams", f"teams install {client}")
     if not commands:
-        brought = profiles.placeholder_words(profile, "python", [])["hooks"]
-        remedy = f"teams install {client}" + (" (agents started by teams need it not)" if brought else "")
-        yield finding(client, "warning" if brought else "problem", "its settings have no hooks of ours", remedy)
+        what, remedy = "its settings have no hooks of ours", f"teams install {client}"
+        if profiles.placeholder_words(profile, "python", [])["hooks"]:  # we start its agents with our hooks
+            yield finding(client, "warning", what, f"{remedy} (agents started by teams need it not)")
+        else:
+            yield finding(client, "problem", what, remedy)
     for command in dict.fromkeys(commands):
         yield _try_command(known.get(client), command, environ)
     if turn:
         yield _try_turn(known.get(client), profile, environ, directory)
+
+
+def _hook_commands(client: str, environ: Mapping[str, str], directory: str) -> list[str]:
+    """Return the commands of the hooks of `teams` in the settings of the client. Hooks that wait for mail are left out,
+    because they do not answer at once.
+    """
+    if not known.get(client).home:
+        return []
+    of_user = settings_files.of_user(client, environ.get("HOME", "/"), environ)[0]
+    of_project = settings_files.of_project(client, directory)[0]
+    own_commands = of_user.hook_commands() + of_project.hook_commands()
+    return [command for command in own_commands if not command.endswith((HOLD, WAIT))]
 
 
 def _scratch(top: str) -> FileStore:
@@ -87,7 +99,8 @@ def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Fi
     """Run *command*, a hook of the client, as the client would after a tool call, with mail waiting. Return a finding
     that says whether the hook reported the mail.
     """
-    dialect = known.get(command.split()[-1]).dialect or COMMON
+    name_in_command = command.split()[-1]  # each of our hook commands ends with the name of a client
+    dialect = known.get(name_in_command).dialect or COMMON
     event = json.dumps({"hook_event_name": dialect.after_tool})
     with TemporaryDirectory() as top:
         done = subprocess.run(
@@ -126,6 +139,7 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             return finding(client.name, "problem", f"took no turn: {error}", f"Try it: {profile.program}")
+        # Each of our hooks notes in this file that the agent is alive.
         has_fired = os.path.exists(f"{store.root}/teams/{_TEAM}/inboxes/{_AGENT}.seen")
     if has_fired:
         return finding(client.name, "good", "a hook fired in a turn of the client")
@@ -135,6 +149,7 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
 
 
 _VARIABLES = ("TEAMS_HOME", "XDG_CONFIG_HOME")
+"""The variables on which the directory for the teams depends."""
 
 
 def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -146,18 +161,17 @@ def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
             for variables in _environments(_settings_in(file.path)):
                 where = f"{client.name}: {file.path}"
                 try:
-                    theirs = environment.root_directory(None, {**environ, **variables})[0]
+                    root_of_client = environment.root_directory(None, {**environ, **variables})[0]
                 except errors.TeamsError as error:
                     yield finding(where, "warning", error.message, error.hint)
                     continue
-                if os.path.realpath(theirs) != os.path.realpath(root):
-                    what = f"{client.name} keeps its teams in {theirs}, and this command in {root}"
+                if os.path.realpath(root_of_client) != os.path.realpath(root):
+                    what = f"{client.name} keeps its teams in {root_of_client}, and this command in {root}"
                     yield finding(where, "warning", what, f"Say the same in both: TEAMS_HOME={root}")
 
 
 def _settings_in(path: str) -> Any:
     """Return the settings in the file at *path*; None if it can't be read, which another finding reports."""
-    import json
     import tomllib
 
     try:
@@ -172,10 +186,13 @@ def _environments(settings: Any) -> Iterator[dict[str, str]]:
     """Yield the variables of `teams` in each part of the settings that has any. The client gives these variables to the
     processes that it starts.
     """
+    parts: list[Any] = []
     if isinstance(settings, dict):
         variables = {key: settings[key] for key in _VARIABLES if isinstance(settings.get(key), str) and settings[key]}
         if variables and not any("{" in value for value in variables.values()):  # the client fills in the braces
             yield variables
-    parts = list(settings.values()) if isinstance(settings, dict) else settings
-    for part in parts if isinstance(parts, list) else ():
+        parts = list(settings.values())
+    elif isinstance(settings, list):
+        parts = settings
+    for part in parts:
         yield from _environments(part)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from teams_cli import extensions, kinds
+from teams_cli import errors, extensions, kinds
 from teams_cli.agents import ending, isolation, worktrees
 from teams_cli.agents.seats import sitting
 from teams_cli.agents.sessions import SESSION
+from teams_cli.clients import profiles
 from teams_cli.doctor import finding
 from teams_cli.messages.inboxes import INBOX, hold_to_log
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import Store
 from teams_cli.tasks import leases, tasks
 from teams_cli.tasks.tasks import TASK, Task
-from teams_cli.teams import opencode_rules, roles, teams
+from teams_cli.teams import opencode_rules, roles, settings, teams
+from teams_cli.teams.config import Config
 from teams_cli.teams.teams import Team
 from teams_cli.views import agents, course
 from teams_cli.workflows import ordering
@@ -22,13 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from teams_cli.store.contract import Finding
-    from teams_cli.teams.config import Config
 
     Problem = tuple[str, str, str]  # the level, what the problem is, and the remedy
 
 
 _MOST_NAMED = 10
 _LONGEST_REASON = 100
+_SCHEMA_FOR_EDITORS = "$schema"
+"""The key of `config.json` by which editors find its schema."""
 
 
 def examine(
@@ -47,7 +50,7 @@ def examine(
     about it.
     """
     if only and only not in store.teams():
-        teams.get(store, only)
+        teams.get(store, only)  # refuses a name that no team has
     findings = list(store.examine(kinds.ALL, fix, only))
     defined_roles = {*roles.BUILT_IN, *roles.ALIASES, *config.agent, "*"}
     for team in teams.all_of(store, []):  # without the damaged ones, for which the store has a finding
@@ -55,6 +58,8 @@ def examine(
             for level, what, remedy in _problems(store, team, config, fix, environ or {}):
                 findings.append(finding(f"team {team.name}", level, what, remedy))
         defined_roles.update(team.roles)
+    findings += _unknown_keys(config)
+    findings += _wrong_values(config)
     findings += _rules(config, defined_roles, directory)
     if opencode:
         for where, why in opencode_rules.passed_over(opencode):
@@ -65,24 +70,58 @@ def examine(
     return findings
 
 
+def _unknown_keys(config: Config) -> Iterator[Finding]:
+    """Yield a finding for each key of `config.json` that means nothing to `teams`. For example, the rules below a
+    misspelt `permission` forbid nothing.
+    """
+    from teams_cli.records.types import RoleDefinition
+
+    tables: list[tuple[str, Mapping[str, object], list[str]]] = [("", config.extra, [*Config.attributes])]
+    tables += [(f"agent.{name}.", role, [*RoleDefinition.__annotations__]) for name, role in config.agent.items()]
+    of_client = [*profiles.Profile.attributes]
+    tables += [(f"harness.{name}.", profile, of_client) for name, profile in config.harness.items()]
+    for place, table, known_keys in tables:
+        for key in sorted(table.keys() - {*known_keys, _SCHEMA_FOR_EDITORS}):
+            meant = teams.nearest(key, known_keys)
+            remedy = f"Did you mean {meant}?" if meant else f"Keys: {', '.join(known_keys)}."
+            yield _without_effect(f"config.json: {place}{key}", f"there is no key {key!r}", remedy)
+
+
+def _wrong_values(config: Config) -> Iterator[Finding]:
+    """Yield a finding for each setting and each client in `config.json` that is not valid."""
+    for key, value in config.settings.items():
+        try:
+            settings.parse_stored(key, value)
+        except errors.InvalidValue as wrong:
+            yield finding(f"config.json: settings.{key}", "problem", wrong.message, wrong.hint)
+    for name in config.harness:
+        try:
+            profiles.get(name, config)
+        except errors.DamagedRecord as damage:
+            what = damage.message.removeprefix(f"{damage.path}: ")
+            remedy = "Correct it: no agent can be started with this client."
+            yield finding(damage.path, "problem", what, remedy)
+
+
 def _rules(config: Config, defined_roles: set[str], directory: str) -> Iterator[Finding]:
     """Yield a finding for each rule that has no effect. For example, a rule for a misspelt command forbids nothing."""
-    for operation, by_role in config.permission.get("tool", {}).items():
+    for operation, rule in config.permission.get("tool", {}).items():
         place = f"permission.tool.{operation}"
-        yield from _unknown_operations(place, [operation] if operation != "*" else [])
-        for role in sorted(roles.by_role(by_role).keys() - defined_roles):
+        if operation != "*":
+            yield from _unknown_operations(place, [operation])
+        for role in sorted(roles.by_role(rule).keys() - defined_roles):
             remedy = "`teams define-role` makes one."
             yield _without_effect(f"config.json: {place}.{role}", f"there is no role {role!r}", remedy)
-    for name, definition in config.agent.items():
-        yield from _unknown_operations(f"agent.{name}", definition.get("allow", []) + definition.get("deny", []))
+    for role, definition in config.agent.items():
+        yield from _unknown_operations(f"agent.{role}", definition.get("allow", []) + definition.get("deny", []))
         if workflow := definition.get("workflow"):
             from teams_cli.workflows import files
 
             try:
                 files.path_of(workflow, directory)
             except files.WorkflowNotFound as missing:
-                what = f"{missing.message}, which the role {name} is to follow"
-                yield finding(f"config.json: agent.{name}", "problem", what, missing.hint)
+                what = f"{missing.message}, which the role {role} is to follow"
+                yield finding(f"config.json: agent.{role}", "problem", what, missing.hint)
 
 
 def _unknown_operations(place: str, names: list[str]) -> Iterator[Finding]:
@@ -106,12 +145,13 @@ def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapp
         yield from check(store, team, fix)
     if team.state == "closed":
         yield from _left_worktrees(store, team)
-    yield from _isolation(store, team)
+        yield from _isolation(store, team)
+        yield from _unattended(store, team, fix, environ)
+    else:
+        yield from _isolation(store, team)
     if team.state == "active":
         yield from _silent_members(store, team)
         yield from _undefined_roles(team, config)
-    elif team.state == "closed":
-        yield from _unattended(store, team, fix, environ)
 
 
 def _suspended_keepers(store: Store, team: Team) -> Iterator[Problem]:
@@ -181,13 +221,14 @@ def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
     deleted by hand. With *fix*, correct the inbox.
     """
     for inbox, _ in store.scan(team, INBOX, []):
-        last = store.last(team, MESSAGE)
-        if inbox.furthest() > last:
+        last_number = store.last(team, MESSAGE)
+        if inbox.furthest() > last_number:
+            what = f"{inbox.agent} has read up to msg-{inbox.furthest()}, and the log ends with msg-{last_number}"
             if fix:
-                hold_to_log(store, team, inbox, last)
-            what = f"{inbox.agent} has read up to msg-{inbox.furthest()}, and the log ends with msg-{last}"
-            remedy = "Bring the messages back from a backup; --fix gives their numbers to no other."
-            yield "fixed" if fix else "problem", what, "" if fix else remedy
+                hold_to_log(store, team, inbox, last_number)
+                yield "fixed", what, ""
+            else:
+                yield "problem", what, "Bring the messages back from a backup; --fix gives their numbers to no other."
 
 
 def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
@@ -201,26 +242,22 @@ def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
     for key in sorted(_tasks_in_cycles(by_id)):
         remedy = f"teams update-task {key} --unblock …"
         yield "problem", f"{key} waits for itself through others", remedy
-    yield from _blocking_failures(course.Graph(list(by_id.values())))
-
-
-def _blocking_failures(graph: course.Graph) -> Iterator[Problem]:
-    """Yield a problem for each failed or cancelled task that blocks other tasks. The problem names the blocked
-    tasks.
-    """
+    graph = course.Graph(list(by_id.values()))
     for row in agents.failures(graph):
         if waiting := sorted(graph.behind(row["id"]), key=TASK.number_in):
-            why = " ".join(row["reason"].split())[:_LONGEST_REASON] if row["status"] == "failed" else ""
+            subject = f"{row['id']} {row['status']}"
+            if row["status"] == "failed" and (reason := " ".join(row["reason"].split())[:_LONGEST_REASON]):
+                subject += f" ({reason})"
             count = "1 task waits" if len(waiting) == 1 else f"{len(waiting)} tasks wait"
             names = ", ".join(waiting[:_MOST_NAMED]) + (", …" if len(waiting) > _MOST_NAMED else "")
-            what = f"{row['id']} {row['status']}{f' ({why})' if why else ''}: {count} for it: {names}"
+            what = f"{subject}: {count} for it: {names}"
             remedy = f"teams update-task {row['id']} --status pending --reason WHY; or drop it: --unblock {row['id']}"
             yield "warning", what, remedy
 
 
 def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
     """Return the ids of the tasks that wait for themselves through other tasks."""
-    if not ordering.circle({key: task.waits_for for key, task in by_id.items()}):
+    if not ordering.circle({key: task.waits_for for key, task in by_id.items()}):  # usual, and found fast
         return set()
     in_cycles = set()
     for start in by_id:
@@ -239,7 +276,9 @@ def _expired_claims(store: Store, team: Team, by_id: dict[str, Task], fix: bool)
     """Yield a problem for each claim that has expired. With *fix*, release the task."""
     for task in by_id.values():
         if reason := leases.why_claim_ended(store, team, task):
+            what = f"the claim on {task.id} is over: {reason}"
             if fix:
                 leases.release_if_expired(store, team, task.id)
-            what = f"the claim on {task.id} is over: {reason}"
-            yield "fixed" if fix else "warning", what, "" if fix else "The next look releases it."
+                yield "fixed", what, ""
+            else:
+                yield "warning", what, "The next look releases it."

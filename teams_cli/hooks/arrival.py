@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 STARTS, CALLS, ENDS = "SubagentStart", "PreToolUse", "SubagentStop"
 _LONGEST_ANSWER = 60_000
-"""How many characters of a subagent's last text the message to its parent has."""
+"""How many characters of a subagent's last answer are sent to its parent."""
 
 
 def tell_child(
@@ -89,7 +89,12 @@ def _answer_child(
     event_of_member = {key: value for key, value in event.items() if key != "agent_id"}
     caller = news.member_of(insider, parent)
     if name == STARTS:
-        caller = caller or _join_child(store, team, parent, str(event.get("agent_type") or ""), insider)
+        if caller is None:  # it gets the next free alias
+            kind = str(event.get("agent_type") or "")
+            specialty = kind if kind.isprintable() and 0 < len(kind) <= 60 else None
+            member, token = joining.join(store, team, None, specialty=specialty, child_of=parent.name)
+            insider.keep(member.agent_id, token)
+            caller = Caller(member.agent_id, token=token, config=parent.config)
         return Reply(dialect.context(event_of_member, _introduction(store, team, caller, parent)), set())
     if caller is None:
         return None
@@ -101,7 +106,7 @@ def _answer_child(
         with suppress(errors.TeamsError):  # a claim ended at this very moment
             claims.heartbeat(store, team, caller)
     if name != ENDS:
-        if dialect.moment(event_of_member) == "stop":
+        if dialect.moment(event_of_member) == "stop":  # the end of the client's turn, not that of the subagent
             return None
         return replies.answer(store, team, caller, dialect, event_of_member, stops_refused=0)
     if event.get("can_go_on") is not False and (reply := _end_refusal(store, team, caller, dialect, event, seconds)):
@@ -134,7 +139,13 @@ def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answ
         sent = messages.notify(store, team, parent.name, last_answer, uid, "output", child.name, wake=False)
         # The parent has the answer from the client as well, and need not read it.
         reading.mark_handled(store, team, parent.name, {sent.number})
-    _hand_over(store, team, child.name, parent.name)
+    for started in ending.children(store, team, child.name):
+        update(store, team, SESSION, started.agent, lambda session: session.having(caller=parent.name))
+    mailbox = inboxes.Mailbox(store, team, child.name)
+    for output in mailbox.messages(mailbox.unread(True)):
+        if output.type == "output":
+            uid = f"{child.name}~left-{output.number}"
+            messages.notify(store, team, parent.name, output.message, uid, "output", output.from_)
     joining.leave(store, team, child)
 
 
@@ -157,7 +168,7 @@ def _end_refusal(
         if at_work:
             replies.hold(store, team, caller, None, seconds)
             at_work = replies.agents_at_work(store, team, caller.name, None)
-        elif is_refused_before and not seen_file.stops_refused:  # another hook refused its end
+        elif is_refused_before and not seen_file.stops_refused:  # another program's hook did, so we add nothing
             return None
         letters, shown = replies.mail(store, team, caller.name, replies.MAX_TEXT, with_quiet=False)
         if not (at_work or letters):
@@ -166,29 +177,8 @@ def _end_refusal(
         return Reply(dialect.refusal("\n\n".join([*at_work, *letters])), shown)
 
 
-def _hand_over(store: Store, team: str, agent: str, parent: str) -> None:
-    """Give the parent the agents that the subagent started and that still work, and those outputs of agents that the
-    subagent has not read.
-    """
-    for child in ending.children(store, team, agent):
-        update(store, team, SESSION, child.agent, lambda session: session.having(caller=parent))
-    mailbox = inboxes.Mailbox(store, team, agent)
-    for output in mailbox.messages(mailbox.unread(True)):
-        if output.type == "output":
-            uid = f"{agent}~left-{output.number}"
-            messages.notify(store, team, parent, output.message, uid, "output", output.from_)
-
-
-def _join_child(store: Store, team: str, parent: Caller, kind: str, insider: Insider) -> Caller:
-    """Make the subagent a member under the next alias, as a child of its client's agent."""
-    specialty = kind if kind.isprintable() and 0 < len(kind) <= 60 else None
-    member, token = joining.join(store, team, None, specialty=specialty, child_of=parent.name)
-    insider.keep(member.agent_id, token)
-    return Caller(member.agent_id, token=token, config=parent.config)
-
-
 _VARIABLES_FOR_PROGRAM = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "LANG")
-"""The variables of a client with which its program is run to wake it."""
+"""The variables of a client that its program gets when we run it to wake the client."""
 
 
 def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping[str, str]) -> None:
@@ -205,7 +195,7 @@ def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping
     session_id = str(event.get("session_id") or "")
     pid = terminals.pid_of_client(client_seat, session_id)
     state = seats.state_in(event)
-    if not pid or not state or event.get("agent_id"):
+    if not pid or not state or event.get("agent_id"):  # a subagent is no client of its own
         return
     named_agent = Binding(standpoint.team, standpoint.agent, standpoint.token)
     if client_seat.is_headless(terminals.words_of(pid)):
@@ -235,12 +225,11 @@ def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping
     binding = sitting.sit_down(store, standpoint.team, arrival)
     if binding:
         standpoint.agent, standpoint.token = binding.agent, binding.token
-    elif named_agent.agent:  # a client that `teams` started, whose keeper wakes it
+    elif named_agent.agent:  # `teams` started this client, and the process that runs its turns wakes it
         bindings.bind_without_person(store.root, named_agent, pid)
 
 
 def _named_caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Config) -> Caller | None:
-    """Return the agent that the client's own environment names; None if it names none."""
     name = environment.look_up("agent", None, environ)[0] or standpoint.agent
     if not name:
         return None
@@ -255,19 +244,23 @@ def _secrets(client_seat: Seat, pid: int, environ: Mapping[str, str]) -> dict[st
     """
     secrets: dict[str, Any] = {"program": terminals.program_of(pid)}
     secrets["environ"] = {key: environ[key] for key in _VARIABLES_FOR_PROGRAM if key in environ}
-    if (socket := client_seat.socket) and environ.get(socket.address):
-        secrets["socket"], secrets["socketToken"] = environ[socket.address], environ.get(socket.token, "")
-    if client_seat.serves and (server := _server_address(terminals.words_of(pid))):
-        secrets["server"] = [*server, environ.get(client_seat.serves, "")]
+    socket = client_seat.socket
+    if socket and environ.get(socket.address_variable):
+        secrets["socket"] = environ[socket.address_variable]
+        secrets["socketToken"] = environ.get(socket.token_variable, "")
+    if client_seat.password_variable and (server := _server_address(terminals.words_of(pid))):
+        secrets["server"] = [*server, environ.get(client_seat.password_variable, "")]
     return secrets
 
 
 def _server_address(words: list[str]) -> tuple[str, int] | None:
     """Return the host and the port that the options in the command line *words* name; None if no port is named."""
-    options = dict(zip(words, [*words[1:], ""], strict=True))
+    options = dict(zip(words, [*words[1:], ""], strict=True))  # as if each word were an option before its value
     options |= dict(word.split("=", 1) for word in words if "=" in word)
     port = options.get("--port", "")
-    return (options.get("--hostname") or "127.0.0.1", int(port)) if port.isdecimal() and int(port) else None
+    if not port.isdecimal() or int(port) == 0:  # with port 0, the client chooses a port that nobody else knows
+        return None
+    return options.get("--hostname") or "127.0.0.1", int(port)
 
 
 def tell(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:
@@ -291,7 +284,7 @@ def tell(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -
 
 
 _PATIENCE = 10.0
-"""The seconds that a question waits for a store that does not answer."""
+"""How many seconds a question to the person waits for a store that does not answer."""
 
 
 def ask(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> int:

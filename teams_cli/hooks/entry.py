@@ -90,16 +90,24 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
     client = _calling_client(flags["client"], raw_event)
     if client != flags["client"]:
         flags["client"] = client
-        flags["hold"] = ""
+        flags["hold"] = ""  # the other client does not wait long for this hook
         if flags["wait"]:  # only Claude Code runs a hook in the background; this client would stop until it ends
             return 0
     standpoint = _standpoint(flags, environ, raw_event)
-    parent = _parent(client, standpoint, environ)
-    if _is_for_another_agent(standpoint, environ) or (parent and (flags["wait"] or flags["ask"])):
+    if _is_for_another_agent(standpoint, environ):
         return REFUSED if flags["ask"] else 0
+    parent = _parent(client, standpoint, environ)
+    if parent and flags["ask"]:  # a client below a member's client is no member, so it can't ask
+        return REFUSED
+    if parent and flags["wait"]:
+        return 0
     holds = bool(flags["hold"])
-    if parent:
-        _answer_below(client, parent, standpoint, raw_event, environ, holds)
+    if parent:  # the client below is no member; its subagents are children of the parent
+        standpoint.team, standpoint.agent, standpoint.token = parent.team, parent.agent, parent.token
+        if standpoint.has_team and quiet.is_of_subagent(raw_event) and not environ.get("TEAMS_SHADOW"):
+            from teams_cli.hooks import arrival
+
+            arrival.tell_child(client, raw_event, standpoint, environ, holds)
         return 0
     if flags["wait"]:
         from teams_cli.hooks import waiting
@@ -112,7 +120,13 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
     if environ.get("TEAMS_SHADOW"):  # a copy of the agent's session, which answers a question
         return 0
     if quiet.is_of_task_list(raw_event):
-        return _mirror(standpoint, raw_event, environ)
+        if not standpoint.has_team_and_agent:
+            return 0
+        from teams_cli.hooks import mirroring
+
+        why_refused = mirroring.mirror(raw_event, standpoint, environ)
+        sys.stderr.write(why_refused)
+        return REFUSED if why_refused else 0
     _answer_member(client, standpoint, raw_event, environ, holds)
     return 0
 
@@ -149,37 +163,11 @@ def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -
     return namesake if seat and seat.is_headless(command_line) else None
 
 
-def _answer_below(
-    client: str, parent: "Binding", standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
-) -> None:
-    """Answer the hook of a client that was started below the client of *parent*. The client below is not a member; its
-    subagents are children of *parent*.
-    """
-    standpoint.team, standpoint.agent, standpoint.token = parent.team, parent.agent, parent.token
-    if standpoint.has_team and b'"agent_id"' in raw_event and not environ.get("TEAMS_SHADOW"):
-        from teams_cli.hooks import arrival
-
-        arrival.tell_child(client, raw_event, standpoint, environ, holds)
-
-
-def _mirror(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> int:
-    """Make a change of the client's own task list in the team also. Return the exit status, which refuses the change if
-    the team refuses it.
-    """
-    if not standpoint.has_team_and_agent:
-        return 0
-    from teams_cli.hooks import mirroring
-
-    why_refused = mirroring.mirror(raw_event, standpoint, environ)
-    sys.stderr.write(why_refused)
-    return REFUSED if why_refused else 0
-
-
 def _answer_member(
     client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
     """Answer the hook of a member's client, and of the subagents inside this client."""
-    is_of_subagent = b'"agent_id"' in raw_event
+    is_of_subagent = quiet.is_of_subagent(raw_event)
     if _is_arrival(standpoint, raw_event, environ):
         from teams_cli.hooks import arrival
 
@@ -189,7 +177,7 @@ def _answer_member(
     if quiet.may_write(raw_event):
         from teams_cli.hooks import guard
 
-        if guard.answer(client, raw_event, standpoint, environ):
+        if guard.answer(client, raw_event, standpoint, environ):  # a hook can print only one answer
             return
     if quiet.is_before(raw_event):
         if is_of_subagent and b'"mcp__' in raw_event:  # our server will ask which subagent made the call
@@ -197,7 +185,7 @@ def _answer_member(
 
             arrival.tell_child(client, raw_event, standpoint, environ)
         return
-    if b'"ModelCall"' in raw_event:
+    if b'"ModelCall"' in raw_event:  # an event of our plugin of OpenCode, before each call of the model
         from teams_cli.hooks import arrival
 
         arrival.tell(raw_event, standpoint, environ)
@@ -210,7 +198,7 @@ def _answer_member(
         from teams_cli.hooks import news
 
         news.tell(client, raw_event, standpoint, environ, holds)
-    if b'"tool_input"' in raw_event:
+    if b'"tool_input"' in raw_event:  # the event reports tool calls
         from teams_cli.hooks import guard
 
         if repeating_since := guard.note_calls(standpoint, raw_event):
@@ -222,11 +210,10 @@ def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str,
     counts as beginning when its person next gives it a prompt.
     """
     begins = b'"SessionStart"' in raw_event or (quiet.is_prompt(raw_event) and not standpoint.has_terminal)
-    return (
-        begins
-        and standpoint.has_team
-        and bool(standpoint.agent or environ.get("TEAMS_TEAM") or bindings.team_here(standpoint.root, os.getcwd()))
-    )
+    if not begins or not standpoint.has_team:
+        return False
+    # A team that is only known because it is the only one is not joined by every client.
+    return bool(standpoint.agent or environ.get("TEAMS_TEAM") or bindings.team_here(standpoint.root, os.getcwd()))
 
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
@@ -256,7 +243,7 @@ def _standard_input() -> bytes:
     while part := os.read(0, 1 << 20):
         parts.append(part)
     data = b"".join(parts)
-    if b"\\u" not in data and b"\xed" not in data:
+    if b"\\u" not in data and b"\xed" not in data:  # without these, no character is cut in half
         return data
     from teams_cli import text
 
@@ -279,7 +266,7 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event
     team = environment.look_up("team", flags["team"], environ)[0]
     if not team and not binding:
         team = bindings.team_here(root, os.getcwd())
-        if not team and store in ("", "files"):
+        if not team and store in ("", "files"):  # the teams of a database are not looked at in every hook
             names = [name for name in quiet.names(f"{root}/teams") if _is_plain(name)]
             team = environment.only_team(names, lambda name: _is_team_open(f"{root}/teams/{name}/team.json"))
     return Standpoint(root, store, team, binding, named)
@@ -304,7 +291,7 @@ def _terminal_binding(client: str, root: str, raw_event: bytes, is_named: bool) 
     terminals, so for Codex the thread in *raw_event* shows the member. For other clients, the processes above the hook
     show the member. They are not looked at if *is_named*, because the environment names the agent.
     """
-    if client == "codex":
+    if client == "codex":  # the text between the next two quotes is the id, without parsing JSON
         session_id = raw_event.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
         return bindings.of_thread(root, session_id.decode("ascii", "replace"))
     return None if is_named else bindings.of_nearest_client(root, os.getppid())
@@ -362,5 +349,5 @@ def _log(error: Exception, flags: "dict[str, str]", environ: "Mapping[str, str]"
         with open(path, "w" if is_large else "a", encoding="utf-8", errors="backslashreplace") as log:
             log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} hook {flags['client']}\n")
             log.write("".join(format_exception(error)))
-    except Exception:
+    except Exception:  # such as a full disk: the client goes on all the same
         return

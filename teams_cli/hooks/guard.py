@@ -66,7 +66,7 @@ def _written_paths(dialect: Dialect, event: Mapping[str, Any]) -> list[str]:
     guard, tool_input = dialect.guard, event.get("tool_input")
     if guard is None or event.get("tool_name") not in guard.writers or not isinstance(tool_input, dict):
         return []
-    paths = [str(tool_input[key]) for key in _PATH_KEYS if tool_input.get(key)][:1]
+    paths = [str(tool_input[key]) for key in _PATH_KEYS if tool_input.get(key)][:1]  # the first key with a value
     patch = tool_input.get("command") or tool_input.get("patchText") or tool_input.get("input") or ""
     for line in str(patch).splitlines():
         paths += [line.removeprefix(heading).strip() for heading in _PATCH_HEADINGS if line.startswith(heading)]
@@ -79,7 +79,8 @@ def _shell_command(dialect: Dialect, event: Mapping[str, Any]) -> str:
     guard, tool_input = dialect.guard, event.get("tool_input")
     if guard is None or event.get("hook_event_name") != guard.event or not isinstance(tool_input, dict):
         return ""
-    return str(tool_input.get("command") or "") if event.get("tool_name") in guard.shells else ""
+    is_shell = event.get("tool_name") in guard.shells
+    return str(tool_input.get("command") or "") if is_shell else ""
 
 
 def _worktree_refusal(
@@ -97,7 +98,9 @@ def _worktree_refusal(
     for path in paths:
         if why_refused := isolation.of_write(session, path, allowed):
             return why_refused
-    return isolation.of_command(session, command, str(event.get("cwd") or os.getcwd())) if command else ""
+    if not command:
+        return ""
+    return isolation.of_command(session, command, str(event.get("cwd") or os.getcwd()))
 
 
 def _about_overlaps(
@@ -135,7 +138,7 @@ def lines_not_shown_before(path: str, lines: list[str]) -> list[str]:
         shown = set()
     fresh = [line for line in dict.fromkeys(lines) if json.dumps(line) not in shown]
     if fresh:
-        with suppress(OSError):
+        with suppress(OSError):  # the same lines are shown again
             os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
             mode = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             with open(os.open(path, mode, 0o600), "w", encoding="utf-8") as file:
@@ -144,12 +147,12 @@ def lines_not_shown_before(path: str, lines: list[str]) -> list[str]:
 
 
 _WINDOW = 24
-"""The number of tool calls that are compared."""
+"""How many of an agent's latest tool calls are compared."""
 _KEPT_OF_WINDOW = _WINDOW // 2
 _FEW = 3
-"""An agent repeats itself if a window of its calls has at most this many different calls."""
+"""An agent repeats itself if there are at most this many different calls in a window of its calls."""
 _BYTES_OF_CALL = 9
-"""The size of a checksum in hexadecimal, with a line break."""
+"""How many bytes the file has for a call: a checksum in hexadecimal, and a line break."""
 _ENDS_OF_INPUT = (b'"tool_response"', b'"tool_use_id"', b'"tool_output"')
 
 
@@ -160,8 +163,13 @@ def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
     Calls of `teams wait` are not noted, and nothing is noted of an agent that is no member.
     """
     base = f"{standpoint.root}/teams/{standpoint.team}/inboxes/{standpoint.agent}"
-    checksums = b"".join(b"%08x\n" % crc32(call) for call in _raw_calls(raw_event) if b"teams wait" not in call)
-    if not checksums or not os.path.exists(f"{base}.seen"):
+    checksums = b""
+    for call in raw_event.split(b'"tool_input"')[1:]:  # as raw text, without the result of the call
+        for end in _ENDS_OF_INPUT:
+            call = call.partition(end)[0]
+        if b"teams wait" not in call:
+            checksums += b"%08x\n" % crc32(call)
+    if not checksums or not os.path.exists(f"{base}.seen"):  # only members have this file
         return 0.0
     descriptor = os.open(f"{base}.calls", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -169,21 +177,11 @@ def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
         if os.fstat(descriptor).st_size < _WINDOW * _BYTES_OF_CALL:
             return 0.0
         window = os.pread(descriptor, 1 << 16, 0).split()[-_WINDOW:]
-        os.ftruncate(descriptor, 0)
+        os.ftruncate(descriptor, 0)  # half of the window stays, so that the next windows overlap
         os.write(descriptor, b"".join(call + b"\n" for call in window[-_KEPT_OF_WINDOW:]))
     finally:
         os.close(descriptor)
     return _repeating_since(f"{base}.circling", len(set(window)) <= _FEW)
-
-
-def _raw_calls(raw_event: bytes) -> list[bytes]:
-    """Return the input of each tool call of the event as raw text, without its result."""
-    inputs = []
-    for part in raw_event.split(b'"tool_input"')[1:]:
-        for end in _ENDS_OF_INPUT:
-            part = part.partition(end)[0]
-        inputs.append(part)
-    return inputs
 
 
 def _repeating_since(path: str, repeats: bool) -> float:
@@ -219,15 +217,16 @@ def report_loop(standpoint: Standpoint, repeating_since: float, environ: Mapping
         if task.owner != agent:
             continue
         session = sessions.find(store, team.name, agent)
-        changed = _last_change((session.worktree or session.directory) if session else os.getcwd())
-        claimed = parse_rfc3339(task.claimed_at).timestamp() if task.claimed_at else 0.0
-        seconds = time.time() - max(repeating_since, claimed, changed)
+        directory = (session.worktree or session.directory) if session else os.getcwd()
+        claimed_at = parse_rfc3339(task.claimed_at).timestamp() if task.claimed_at else 0.0
+        seconds = time.time() - max(repeating_since, claimed_at, _last_change(directory))
         if seconds < patience:
             continue
         recipient = team.leader if agent != team.leader else HUMAN
-        what_to_do = "look at its terminal"
         if session:
             what_to_do = f"teams logs {agent}; restart: teams restart-agent {agent} --fresh"
+        else:
+            what_to_do = "look at its terminal"
         body = (
             f"{agent} seems to loop on {task.id} ({task.title}): the same calls again and again, and for"
             f" {length(seconds)} no commit and no changed file: {what_to_do}"

@@ -32,7 +32,8 @@ def mirror(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str])
     yet.
     """
     event = json.loads(raw_event)
-    name, title = event.get("hook_event_name"), str(event.get("task_subject") or "").strip()
+    name = event.get("hook_event_name")
+    title = str(event.get("task_subject") or "").strip()
     store, caller = news.open_store(standpoint, environ)
     subagent = Insider(store.root, standpoint.team, caller.name, str(event.get("agent_id") or ""))
     caller = news.member_of(subagent, caller) or caller
@@ -40,7 +41,11 @@ def mirror(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str])
     if team is None:
         return ""
     program = _Program(standpoint, caller, {**environ}, str(event.get("cwd") or os.getcwd()))
-    task = _open_task(store, standpoint.team, title)
+    task = None
+    for candidate in tasks.all_of(store, standpoint.team, []):
+        if candidate.title == title and candidate.status in ("pending", tasks.IN_PROGRESS):
+            task = candidate
+            break
     if name == "TeammateIdle":
         return _ready_tasks(program, store, str(event.get("teammate_name") or ""))
     if name == "TaskCreated" and title and task is None:
@@ -65,14 +70,6 @@ class _Program:
         command = [*own_entries.program(sys.executable), words[0], "--as", self.caller.name, *words[1:]]
         pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
         return subprocess.run(command, env=self.environ, cwd=self.directory, **pipes)
-
-
-def _open_task(store: Store, team: str, title: str) -> Task | None:
-    """Return the team's task of that title that has not ended; None if there is none."""
-    for task in tasks.all_of(store, team, []):
-        if task.title == title and task.status in ("pending", tasks.IN_PROGRESS):
-            return task
-    return None
 
 
 def _complete(program: _Program, task: Task) -> str:

@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from teams_cli.teams.teams import Team
 
 
+_SOME_UNREAD = -1
+"""The number in a `SeenFile` if some message may be unread, or the next hook must not be quiet for another reason."""
 PATIENCE = 2.0
-"""The seconds that a client waits for a store that does not answer, before it goes on."""
+"""How many seconds a client waits for a store that does not answer, before the client goes on."""
 
 
 def open_store(standpoint: Standpoint, environ: Mapping[str, str], patience: float = PATIENCE) -> tuple[Store, Caller]:
@@ -97,28 +99,20 @@ def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping
     dialect = known.get(client).dialect or COMMON
     is_subagent = bool(event.get("agent_id"))
     if dialect.moment(event) == "stop" and not (standpoint.has_terminal or is_subagent):
-        replies.hold(store, team, caller, sessions.find(store, team, agent), _seconds_held(holds, event))
+        seconds = replies.LONG_HOLD if holds else replies.SHORT_HOLD
+        if event.get("attends") and not holds:  # an older plugin of OpenCode, which would freeze the client meanwhile
+            seconds = 0.0
+        replies.hold(store, team, caller, sessions.find(store, team, agent), seconds)
     with SeenFile(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen_file:
         goes_on = _print_reply(store, standpoint, caller, dialect, event, seen_file)
         _note_session(store, standpoint, client, dialect, event)
         _renew_leases(store, team, caller, seen_file)
-        number, has_more = replies.unread(store, team, agent)
-        seen_file.number = -1 if has_more else number
+        last_number, has_unread = replies.unread(store, team, agent)
+        seen_file.number = _SOME_UNREAD if has_unread else last_number
         if standpoint.has_terminal and not is_subagent:
             state = _note_state(store, standpoint, event, goes_on, environ)
             if state == PERMISSION:
-                seen_file.number = -1  # the next event ends this state, so the next hook must not be quiet
-
-
-def _seconds_held(holds: bool, event: Mapping[str, Any]) -> float:
-    """Return for how many seconds at most the end of a turn is delayed. *holds* says that the client gives its hook a
-    long time.
-    """
-    if holds:
-        return replies.LONG_HOLD
-    if event.get("attends"):  # an older plugin of OpenCode would freeze the client meanwhile
-        return 0.0
-    return replies.SHORT_HOLD
+                seen_file.number = _SOME_UNREAD  # the next event ends this state, so the next hook must not be quiet
 
 
 def _note_session(store: Store, standpoint: Standpoint, client: str, dialect: Dialect, event: dict[str, Any]) -> None:
@@ -129,7 +123,7 @@ def _note_session(store: Store, standpoint: Standpoint, client: str, dialect: Di
     if not has_content or standpoint.has_terminal or event.get("agent_id"):
         return
     directory = str(event.get("cwd") or os.getcwd())
-    with suppress(errors.TeamsError):
+    with suppress(errors.TeamsError):  # the next event reports the session again
         sessions.note_reported(
             store, standpoint.team, standpoint.agent, client, str(event.get("session_id") or ""), directory
         )
@@ -149,17 +143,17 @@ def _note_state(
     if terminal.has_ended and state != GONE:  # this is the next client, which has to join
         return None
     name = event.get("hook_event_name")
-    source = f"hook {name}"
-    if name == TERMINAL_STATE:
+    if name == TERMINAL_STATE:  # our wrapper or plugin reports it, and names itself
         source = str(event.get("source"))
     else:
+        source = f"hook {name}"
         bindings.note_state(store.root, team, agent, state)
     if state == GONE:
         sitting.stand_up(store, team, agent, source)
     else:
-        wish = permission_for(event) if state == PERMISSION else None
+        waits_for = permission_for(event) if state == PERMISSION else None
         session_id = str(event.get("session_id") or "")
-        noted = terminals.note_report(store, team, agent, state, source, session_id, wish)
+        noted = terminals.note_report(store, team, agent, state, source, session_id, waits_for)
         if noted.session_id != terminal.session_id:  # some clients begin their session after they have joined
             sitting.note_session(store, team, noted)
     if state in (IDLE, GONE):
@@ -176,7 +170,7 @@ def _print_reply(
     is_stop = dialect.moment(event) == "stop"
     if is_stop and not event.get("stop_hook_active"):
         seen_file.stops_refused = 0
-    # A client that attends shows the news to its model with every call.
+    # If the event has `attends`, the client itself shows the news to its model with every call.
     recall = None if event.get("attends") else seen_file.recall
     seated, refused = standpoint.has_terminal, seen_file.stops_refused
     reply = replies.answer(store, standpoint.team, caller, dialect, event, refused, seated, recall)
@@ -220,7 +214,8 @@ class SeenFile:
         fcntl.flock(self.file, fcntl.LOCK_EX)
         words = os.read(self.file, 128).split()  # four numbers, as written below; earlier versions wrote two
         is_valid = len(words) in (2, 4) and all(word.isdigit() for word in words[1:])
-        self.number, self.stops_refused = -1, int(words[1]) if is_valid else 0
+        self.number = _SOME_UNREAD  # the number in the file is for `quiet` only
+        self.stops_refused = int(words[1]) if is_valid else 0
         self.recall = Recall()
         if is_valid and len(words) == 4:
             self.recall = Recall(int(words[2]) - 1, int(words[3]))
@@ -228,7 +223,7 @@ class SeenFile:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if failure == (None, None, None):
+        if failure == (None, None, None):  # else the file stays as it was, and the next hook tries again
             os.ftruncate(self.file, 0)
             # The position is -1 at first; the file has only digits behind its first word.
             words = (self.number, self.stops_refused, self.recall.position + 1, self.recall.mail_shown_at)

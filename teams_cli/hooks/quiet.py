@@ -22,11 +22,13 @@ _CHANGING_STATE = (
     b'"SessionEnd"',
     b'"TerminalState"',
 )
-"""The events that may change the state of a client in a terminal: it stops, asks its person, or ends."""
+"""The events that may change the state of a client in a terminal, because the client stops, asks its person, or
+ends.
+"""
 BEAT = 30.0
 """The seconds between two heartbeats."""
 _SEGMENT = 1000
-"""The number of messages in a directory of the log."""
+"""How many messages a directory of the log has at most."""
 
 
 def is_quiet(standpoint: "Standpoint", raw_event: bytes) -> bool:
@@ -43,8 +45,13 @@ def is_quiet(standpoint: "Standpoint", raw_event: bytes) -> bool:
         return False
     if b'"Stop"' not in raw_event and b'"AfterAgent"' not in raw_event:
         return True
-    # The end of a turn is held while other agents work for this one.
+    # The end of a turn is held while other agents work for this agent, so there must be no other sessions.
     return set(names(f"{directory}/sessions")) <= {f"{standpoint.agent}.json", ".lock"}
+
+
+def is_of_subagent(raw_event: bytes) -> bool:
+    """Whether the event seems to be one of a subagent inside the client."""
+    return b'"agent_id"' in raw_event
 
 
 def is_before(raw_event: bytes) -> bool:
@@ -64,7 +71,7 @@ def may_write(raw_event: bytes) -> bool:
     before the tool is used, one only afterwards. Before its use, a shell command counts only if it has the word git;
     afterwards it never counts.
     """
-    if is_before(raw_event):
+    if is_before(raw_event):  # this hook is installed only for tools that write, and for the shell
         return b"git" in raw_event or not (b'"Bash"' in raw_event or b'"run_shell_command"' in raw_event)
     return b'"AfterTool"' in raw_event and (b'"write_file"' in raw_event or b'"replace"' in raw_event)
 
@@ -95,12 +102,13 @@ def _may_have_message(directory: str, agent: str, read_up_to: int) -> bool:
     segments = [int(name) for name in names(directory) if name.isdigit()]
     last = max(segments, default=0)
     first = read_up_to // _SEGMENT
-    if last > first + 1:
+    if last > first + 1:  # so many new messages that one of them may well be to the agent
         return True
     to_agent, to_several = f".{agent}.", ".@."
     for segment in range(first, last + 1):
         for name in names(f"{directory}/{segment}"):
-            if (to_agent in name or to_several in name) and int(name.partition(".")[0]) > read_up_to:
+            may_be_to_agent = to_agent in name or to_several in name
+            if may_be_to_agent and int(name.partition(".")[0]) > read_up_to:
                 return True
         if _highest_packed(f"{directory}/{segment}") > read_up_to:
             return True
@@ -113,7 +121,8 @@ def _highest_packed(segment: str) -> float:
     """
     try:
         with open(f"{segment}/packed.json", "rb") as file:
-            return int(file.readline(80).split(b" ")[3].rstrip(b","))
+            words = file.readline(80).split(b" ")  # such as "messages to number 999, 999 of them"
+            return int(words[3].rstrip(b","))
     except FileNotFoundError:
         return 0
     except (OSError, ValueError, IndexError):

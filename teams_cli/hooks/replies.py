@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _MOST_LISTED = 6
 _LONGEST_STATUS = 80
 _AFTER = 300.0
-"""The seconds after which a shown message is repeated, also in the middle of a turn."""
+"""Seconds after which the agent is reminded of an open message that it was shown, also in the middle of a turn."""
 _TASK_WORDS = frozenset(("claimed", "completed", "failed", "cancelled", "released", "reopened"))
 
 
@@ -45,22 +45,18 @@ class Recall:
         self.position = position
         self.mail_shown_at = mail_shown_at
 
-    def skip(self, store: Store, team: str, agent: str) -> None:
-        """Regard all changes up to now as shown."""
-        self._take_changes(store, team, agent)
-
     def lines(self, store: Store, team: str, agent: str, begins: bool) -> list[str]:
         """Return the news to show now: changes since the last call, and mail that is still open. If a turn *begins* or
         something changed, open mail is always shown. Otherwise it is shown only from time to time.
         """
         is_first = self.position < 0
-        changes = self._take_changes(store, team, agent)
+        changes = self.take_changes(store, team, agent)
         lines = [f"Meanwhile: {_listed(changes)}"] if changes and not is_first else []
         return lines + self._open_mail(store, team, agent, begins or bool(lines))
 
-    def _take_changes(self, store: Store, team: str, agent: str) -> list[str]:
-        """Move *position* to the end of the history. Return the newest change of each agent and task on the way, in
-        order. Left out is what the agent itself did, or has looked up.
+    def take_changes(self, store: Store, team: str, agent: str) -> list[str]:
+        """Move *position* to the end of the history. Return the changes since the old position, in order, but of each
+        agent and task only the newest. Changes that the agent itself made or has looked up are left out.
         """
         looked_to = presence.load(store, team, agent).looked_to or 0
         newest: dict[str, str] = {}
@@ -82,12 +78,14 @@ class Recall:
         seconds = int(now.timestamp())
         if not is_due and 0 <= seconds - self.mail_shown_at < _AFTER:
             return []
-        shown = [entry for entry in inboxes.load(store, team, agent).open if entry.read_at and not entry.quiet]
-        numbers = sorted(entry.number for entry in shown if seconds_since(entry.read_at or "", now) >= _AFTER)
+        numbers = []
+        for entry in inboxes.load(store, team, agent).open:
+            if entry.read_at and not entry.quiet and seconds_since(entry.read_at, now) >= _AFTER:
+                numbers.append(entry.number)
         if not numbers:
             return []
         self.mail_shown_at = seconds
-        ids = _listed([f"msg-{number}" for number in numbers])
+        ids = _listed([f"msg-{number}" for number in sorted(numbers)])
         return [f"Still open: {ids}: teams reply ID TEXT, or teams ack ID"]
 
 
@@ -101,22 +99,28 @@ def _change(entry: dict[str, Any]) -> tuple[str, str] | None:
         return actor, f"{actor}: {text.clipped(str(entry.get('status')), _LONGEST_STATUS)}"
     if what == "session failed":
         return actor, f"{actor} failed"
-    task = str(entry.get("task"))
-    return (task, f"{task} {verb} by {actor}") if noun == "task" and verb in _TASK_WORDS else None
+    if noun == "task" and verb in _TASK_WORDS:
+        task = str(entry.get("task"))
+        return task, f"{task} {verb} by {actor}"
+    return None
 
 
 def _listed(texts: list[str]) -> str:
     """Return the last of the *texts*, with semicolons between them, and how many were left out."""
-    more = len(texts) - _MOST_LISTED
-    return "; ".join([*texts[-_MOST_LISTED:], *([f"{more} more"] if more > 0 else [])])
+    shown = texts[-_MOST_LISTED:]
+    if len(texts) > len(shown):
+        shown = [*shown, f"{len(texts) - len(shown)} more"]
+    return "; ".join(shown)
 
 
 MAX_TEXT = 8000
-"""The characters of an answer: some clients cut longer ones in the middle, or put them into a file."""
+"""How many characters an answer may have: some clients cut longer answers in the middle, or put them into a file."""
 MAX_STOPS_REFUSED = 5
-"""How often in a row the end of a turn is refused: some clients give up at 8, with an empty answer."""
+"""How often in a row the end of a turn is refused at most. Some clients give up at the 8th time, with an empty
+answer.
+"""
 _ROOM_FOR_REST = 300
-"""The characters kept free for the lines around the messages."""
+"""How many characters are kept free for the lines around the messages."""
 
 
 class Reply:
@@ -144,43 +148,41 @@ def answer(
     no messages when it starts, because they wake it afterwards. With *recall*, the agent is reminded of earlier
     messages.
     """
-    moment = dialect.moment(event)
-    if not moment or event.get("agent_id"):  # a subagent of the client has no part in the team
+    moment = dialect.moment(event)  # start, prompt, tools or stop
+    if not moment or event.get("agent_id"):  # a subagent gets its own answers, under its own name
         return None
     permission.require(store, team, caller, "read-messages")
     session = sessions.find(store, team, caller.name)
-    if session and session.interrupted:  # it is being interrupted, and is told in its next turn
+    if session and session.interrupted:  # its turn is being ended; its next turn shows the messages
         return None
-    if moment == "stop":
-        if stops_refused >= MAX_STOPS_REFUSED:
-            return None
-        if dialect.joins and session and not session.ended:
-            return None  # its keeper has it go on, in a turn with an answer of its own
+    is_stop = moment == "stop"
+    if is_stop and stops_refused >= MAX_STOPS_REFUSED:
+        return None
+    if is_stop and dialect.joins and session and not session.ended:
+        return None  # the process that runs its turns has it go on, in a turn with an answer of its own
     parts: list[str] = []
-    if moment == "start" and not (session and _is_introduced_by_prompt(session, event, caller)):
-        parts = [attention.introduction(store, team, caller.name, caller.config)]
-    if moment == "stop" and not (seated and event.get("stop_hook_active")):  # a seated client can be woken later
+    if moment == "start":
+        # The prompt of the first turn may introduce the agent.
+        is_first_turn = session and session.turns <= 1 and not session.ended
+        is_first_prompt = is_first_turn and event.get("source") not in ("compact", "clear")
+        if not (session and is_first_prompt and profiles.get(session.harness, caller.config).introduced):
+            parts = [attention.introduction(store, team, caller.name, caller.config)]
+    if is_stop and not (seated and event.get("stop_hook_active")):  # a seated client can be woken later
         parts = agents_at_work(store, team, caller.name, session)
     shown: set[int] = set()
     if not (seated and event.get("hook_event_name") == "SessionStart"):
         room = MAX_TEXT - sum(len(part) + 2 for part in parts)
-        with_quiet = moment != "stop"  # mail that only informs is no reason to go on
-        letters, shown = mail(store, team, caller.name, room, with_quiet)
+        # At the end of a turn, mail that only informs is no reason to go on.
+        letters, shown = mail(store, team, caller.name, room, with_quiet=not is_stop)
         parts += letters
     if recall and moment == "start":  # the introduction has the present state
-        recall.skip(store, team, caller.name)
+        recall.take_changes(store, team, caller.name)
     elif recall and moment in ("prompt", "tools"):
         parts += recall.lines(store, team, caller.name, begins=moment == "prompt")
     text = "\n\n".join(parts)[:MAX_TEXT]
     if not text:
         return None
-    return Reply(dialect.refusal(text) if moment == "stop" else dialect.context(event, text), shown)
-
-
-def _is_introduced_by_prompt(session: Session, event: dict[str, Any], caller: Caller) -> bool:
-    """Whether the agent is in its first turn, whose prompt names it and the other agents."""
-    begins = session.turns <= 1 and not session.ended and event.get("source") not in ("compact", "clear")
-    return begins and profiles.get(session.harness, caller.config).introduced
+    return Reply(dialect.refusal(text) if is_stop else dialect.context(event, text), shown)
 
 
 def agents_at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
@@ -198,7 +200,9 @@ def agents_at_work(store: Store, team: str, name: str, session: Session | None) 
 
 
 SHORT_HOLD, LONG_HOLD = 25.0, 870.0
-"""Seconds that a hook may delay the end of a turn. A client waits 30 for its hook, or longer if our settings say so."""
+"""How many seconds a hook may delay the end of a turn. A client waits 30 seconds for its hook, or longer if our
+settings say so.
+"""
 
 
 def hold(store: Store, team: str, caller: Caller, session: Session | None, seconds: float) -> None:
@@ -208,20 +212,21 @@ def hold(store: Store, team: str, caller: Caller, session: Session | None, secon
     Meanwhile the claims on the caller's tasks are renewed. The wait ends early if the caller's client ends.
     """
     client = bindings.nearest_client(os.getppid())
-    started = bindings.stat_of(client)[0]
-    give_up = time.monotonic() + seconds
+    started, _ = bindings.stat_of(client)
+    give_up_at = time.monotonic() + seconds
 
     def is_over() -> bool:
         has_client_ended = bindings.stat_of(client)[0] != started
         if has_client_ended or not agents_at_work(store, team, caller.name, session):
             return True
-        return unread(store, team, caller.name)[1]
+        _, has_unread = unread(store, team, caller.name)
+        return has_unread
 
     seconds_between_beats = beat(store, team)
-    while (remaining := give_up - time.monotonic()) > 0:
+    while (remaining := give_up_at - time.monotonic()) > 0:
         if pace.sleep_until(store, team, is_over, min(remaining, seconds_between_beats)):
             return
-        with suppress(errors.TeamsError):
+        with suppress(errors.TeamsError):  # the next heartbeat may succeed
             claims.heartbeat(store, team, caller)
 
 
@@ -249,7 +254,8 @@ def mail(store: Store, team: str, name: str, room: int, with_quiet: bool) -> tup
         fits = len(whole) + 2 <= room
         if shown and not fits:
             break
-        parts.append(whole if fits else "\n".join(messages.quote_bounded(message, room)) + how_to_answer)
+        cut = "" if fits else "\n".join(messages.quote_bounded(message, room)) + how_to_answer
+        parts.append(whole if fits else cut)
         shown.add(message.number)
         room -= len(whole) + 2
     if len(shown) < len(unread):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 WAKES, INTERRUPTS = 2, 3
-"""The exit statuses: the client takes a turn; the client first ends the turn that is going on."""
+"""The exit statuses after which the client takes a turn, or first ends the turn that is going on."""
 _SECONDS_TO_JOIN, _SECONDS_TO_LEAVE = 10.0, 3.0
 _SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LOOKS_AFTER_WAKER = 1.0, 5.0
 
@@ -31,13 +31,13 @@ def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int
     """Wait until the doorbell of the client that runs this hook rings. Return the exit status, which says whether the
     client is to take a turn.
     """
-    if environ.get("TEAMS_SHADOW") or not standpoint.has_team:
+    if environ.get("TEAMS_SHADOW") or not standpoint.has_team:  # the variable marks a copy of an agent's session
         return 0
     client_and_binding = _joined_client(client, standpoint.root)
     if client_and_binding is None:
         return 0
     pid, binding = client_and_binding
-    started = bindings.stat_of(pid)[0]
+    started, _ = bindings.stat_of(pid)
     bell = Doorbell(bindings.terminal_file(standpoint.root, binding.team, binding.agent, "bell"))
     if not started or not _take(bell, pid):
         return 0
@@ -96,7 +96,7 @@ def _listen(
         if reason := bell.wait(_SECONDS_BETWEEN_LOOKS):
             return reason
         if time.monotonic() > next_look:
-            if not bindings.is_locked(f"{standpoint.root}/wakers/{team}.lock"):  # it was killed
+            if not bindings.is_locked(f"{standpoint.root}/wakers/{team}.lock"):  # the waker was killed
                 from teams_cli.agents import background
                 from teams_cli.store import opening
                 from teams_cli.store.files.engine import FILES

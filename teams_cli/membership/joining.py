@@ -73,7 +73,8 @@ def join(
     if with_new_member(team) is not team and former:  # a member that returns does not keep the tasks that it left
         claims.release_tasks_of(store, team, former.agent_id, former.agent_id, "its owner left the team")
     before, after = update(store, team_name, TEAM, team_name, with_new_member)
-    member = after.find(caller.name if caller else names.alias(after.alias_count - 1))
+    name = caller.name if caller else names.alias(after.alias_count - 1)  # the alias that was given just now
+    member = after.find(name)
     assert member
     if before is after:
         return member, ""
@@ -103,9 +104,9 @@ def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> T
     """Return the team with the new member *draft*. If *draft* is an active member already, the team is returned
     unchanged. In a secure team the new member gets the *token*.
     """
-    asking = caller or Caller(draft.agent_id)
-    decision = roles.verdict(draft.role, "join-team", team, asking.config)
-    permission.judge(draft.role, "join-team", decision, asking, team.name, team)
+    requester = caller or Caller(draft.agent_id)
+    decision = roles.verdict(draft.role, "join-team", team, requester.config)
+    permission.judge(draft.role, "join-team", decision, requester, team.name, team)
     refuse_look_alike(team, draft.agent_id)
     earlier = team.find(draft.agent_id)
     if earlier and earlier.active:
@@ -114,10 +115,10 @@ def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> T
                 f"{earlier.agent_id} is in team {team.name} as {earlier.role} already",
                 "Choose another name, or leave and join again.",
             )
-        verify(team, asking)
+        verify(team, requester)
         return team
     if earlier:
-        verify(team, asking)
+        verify(team, requester)
         refuse_return(earlier)
     if team.secure:
         draft = draft.having(token_hash=hash_token(token))
@@ -160,9 +161,9 @@ def next_name(team: Team) -> str:
 
 
 def _next_alias(team: Team) -> int:
-    taken = {member.agent_id.lower() for member in team.roster()}
+    taken_names = {member.agent_id.lower() for member in team.roster()}
     index = team.alias_count
-    while names.alias(index).lower() in taken:
+    while names.alias(index).lower() in taken_names:
         index += 1
     return index
 
@@ -210,7 +211,11 @@ def spawn_team(
         leader = Member(agent_id=caller.name, agent_name=display, role=LEADER, joined_at=team.created_at)
         team = team.having(members=[leader])
     team, tokens = _secured(team) if secure else (team, {})
-    _refuse_remains(store, name)
+    if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
+        raise errors.DamagedRecord(
+            f"team {name} lost its own record, but not its tasks or messages",
+            "Restore the record from a backup, or move the team's tasks and messages away. See where: teams doctor",
+        )
     store.create(name, TEAM, name, team)
     history.note(store, name, caller.name, "team created", description=description)
     return team, tokens
@@ -225,35 +230,25 @@ def _refuse_founder(store: Store, caller: Caller, team_name: str) -> None:
     def decision(role: str, team: Team | None) -> str:
         return roles.verdict(role, "spawn-team", team, caller.config)
 
-    def strictness(judged: tuple[str, Team | None]) -> int:
-        return ("allow", "ask", "deny").index(decision(*judged))
+    def strictness(role_in_team: tuple[str, Team | None]) -> int:
+        return ("allow", "ask", "deny").index(decision(*role_in_team))
 
-    judged: list[tuple[str, Team | None]] = []
     if caller.is_human:
-        judged = [(names.HUMAN, None)]
+        roles_to_judge: list[tuple[str, Team | None]] = [(names.HUMAN, None)]
     else:
+        as_member: list[tuple[str, Team | None]] = []
         for team in teams.all_of(store, []):  # without damaged teams
             member = team.member(caller.name)
             if member and team.state != "closed":
-                judged.append((member.role, team))
-        judged = sorted(judged, key=strictness)[:1]
-        if caller.type or not judged:
+                as_member.append((member.role, team))
+        roles_to_judge = sorted(as_member, key=strictness)[:1]
+        if caller.type:
             # A type that names no role is a specialty. Then the caller is a plain member, which may not create teams.
-            role = (roles.role_for(caller.type, None, caller.config) or MEMBER) if caller.type else LEADER
-            judged.append((role, None))
-    role, in_team = max(judged, key=strictness)
+            roles_to_judge.append((roles.role_for(caller.type, None, caller.config) or MEMBER, None))
+        elif not roles_to_judge:  # nobody gave the caller a role, so it may found a team and lead it
+            roles_to_judge.append((LEADER, None))
+    role, in_team = max(roles_to_judge, key=strictness)
     permission.judge(role, "spawn-team", decision(role, in_team), caller, team_name, in_team)
-
-
-def _refuse_remains(store: Store, name: str) -> None:
-    """Refuse to create a team if the store has tasks or messages of an earlier team of that name whose record is
-    lost.
-    """
-    if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
-        raise errors.DamagedRecord(
-            f"team {name} lost its own record, but not its tasks or messages",
-            "Restore the record from a backup, or move the team's tasks and messages away. See where: teams doctor",
-        )
 
 
 def _secured(team: Team) -> tuple[Team, dict[str, str]]:
@@ -368,9 +363,9 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
             raise errors.InvalidValue(f"{to} can't lead a team", f"Members: {team.names_in_words()}.")
         if to == team.leader:
             return team
-        old = team.member(team.leader)
+        old_leader = team.member(team.leader)
         changed = team.with_member(heir.having(role=LEADER)).having(leader=to)
-        return changed.with_member(old.having(role=MEMBER)) if old else changed
+        return changed.with_member(old_leader.having(role=MEMBER)) if old_leader else changed
 
     leases.release_all(store, standing.team)
     busy = [task.id for task in tasks.labelled(store, team_name, tasks.IN_PROGRESS) if task.owner == to]

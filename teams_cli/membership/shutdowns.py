@@ -58,7 +58,8 @@ SHUTDOWN: Kind[Shutdown] = Kind("shutdown", Shutdown, numbered=True, logins="shu
 
 def open_requests(store: Store, team: Team, agent: str) -> Iterator[Shutdown]:
     """Yield the requests to the agent that wait for its answer, oldest first."""
-    return (one for one in all_of(store, team, []) if one.agent == agent and one.status == "requested")
+    shutdowns = all_of(store, team, [])
+    return (shutdown for shutdown in shutdowns if (shutdown.agent, shutdown.status) == (agent, "requested"))
 
 
 def is_asked_to_end(store: Store, team: Team, agent: str) -> bool:
@@ -100,11 +101,11 @@ def get(store: Store, team: Team, ref: str | None, agent: str, rejection: str | 
         ShutdownNotFound: There is no such request.
     """
     if ref is None:
-        own = [shutdown for shutdown in all_of(store, team, []) if shutdown.agent == agent]
-        for shutdown in own:
+        requests_to_agent = [shutdown for shutdown in all_of(store, team, []) if shutdown.agent == agent]
+        for shutdown in requests_to_agent:
             if shutdown.status == "requested":
                 return shutdown
-        for shutdown in reversed(own):
+        for shutdown in reversed(requests_to_agent):
             if shutdown.is_rejected_with(rejection):
                 return shutdown
         raise ShutdownNotFound(f"nobody asked {agent} to shut down", "There is nothing to answer.")
@@ -154,11 +155,12 @@ def request_each(
         Conflict: A request to one of the agents is open already; the error names it.
     """
     drafts = [_draft(store, team_name, caller, agent, reason) for agent in dict.fromkeys(agents)]
-    repeated = [_repeated(store, team, draft) for team, draft in drafts]
-    fresh = [draft for (_, draft), earlier in zip(drafts, repeated, strict=True) if earlier is None]
-    created = store.create_all(team_name, SHUTDOWN, len(fresh), lambda keys: fresh) if fresh else []
+    repeated = [_repeated(store, team, draft) for team, draft in drafts]  # None for a new request
+    new_drafts = [draft for (_, draft), earlier in zip(drafts, repeated, strict=True) if earlier is None]
+    created = store.create_all(team_name, SHUTDOWN, len(new_drafts), lambda keys: new_drafts) if new_drafts else []
     for new in created:
-        _withdraw_if_second(store, drafts[0][0], new)
+        team = drafts[0][0]
+        _withdraw_if_second(store, team, new)
         by = new.requested_by
         history.note(store, team_name, by, "shutdown requested", shutdown=new.id, agent=new.agent, reason=reason)
     created_in_order = iter(created)
@@ -217,7 +219,11 @@ def _withdraw_if_second(store: Store, team: Team, new: Shutdown) -> None:
         return
     if first.id != new.id:
         answer = f"{first.id} came first"
-        update(store, team.name, SHUTDOWN, new.id, lambda s: s.having(status="rejected", answer=answer, owed=None))
+
+        def withdrawn(stored: Shutdown) -> Shutdown:
+            return stored.having(status="rejected", answer=answer, owed=None)
+
+        update(store, team.name, SHUTDOWN, new.id, withdrawn)
         raise errors.Conflict(f"{new.agent} is asked to shut down already: {first.id}", "Wait for its answer.")
 
 
@@ -275,7 +281,7 @@ def _finish_approval(store: Store, team: Team, shutdown: Shutdown) -> tuple[Shut
         _, approved = update(store, team.name, SHUTDOWN, key, lambda stored: as_decided(stored, team))
         released = claims.release_tasks_of(store, team, agent, agent, f"its owner was shut down ({key})")
         assigning.free_all(store, team, agent, f"{agent} was shut down ({key})")
-    except errors.TeamsError:
+    except errors.TeamsError:  # the agent is stopped; its claims end, and any later command can record that
         approved, released = as_decided(shutdown, team), []
     deliver(store, team.name, TEAM, team)
     close_requests(store, team.name, agent, key)

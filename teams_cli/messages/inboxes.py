@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 _FAR_BEHIND = 1000
-"""A stored inbox that is behind the log by so many messages is written for that alone; otherwise it waits for another
-change.
-"""
+"""If a stored inbox is behind the log by this many messages, it is written although nothing else changed."""
 MOST_OPEN = 20_000
 """The most open messages of an inbox. Later messages stay in the log until some of the open ones are handled."""
 _MAX_HANDLED = 200
@@ -160,16 +158,16 @@ def with_new_messages(
     problems += new_problems
     if fresh is not None:
         fresh.update((message.number, message) for message in messages)
-    known = {entry.number for entry in inbox.open} | {entry.number for entry in inbox.handled}
-    new = [_opened(message) for message in messages if message.number not in known]
+    listed = {entry.number for entry in inbox.open} | {entry.number for entry in inbox.handled}
+    new_entries = [_opened(message) for message in messages if message.number not in listed]
     room = MOST_OPEN - len(inbox.open)
-    if len(new) > room:
-        new, last = new[:room], new[room - 1].number
+    if len(new_entries) > room:
+        new_entries, last = new_entries[:room], new_entries[room - 1].number
     numbers = [getattr(problem, "number", 0) for problem in new_problems]
     if not all(numbers):  # the disk refused to read: the same messages are read again the next time
-        return inbox.having(open=inbox.open + new)
+        return inbox.having(open=inbox.open + new_entries)
     damaged = [number for number in numbers if number <= last]
-    return inbox.having(up_to=last, open=inbox.open + new, damaged=[*(inbox.damaged or ()), *damaged] or None)
+    return inbox.having(up_to=last, open=inbox.open + new_entries, damaged=[*(inbox.damaged or ()), *damaged] or None)
 
 
 def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError]) -> Inbox:
@@ -242,12 +240,12 @@ def with_handled(inbox: Inbox, numbers: set[int], now: str) -> Inbox:
         for entry in inbox.open
         if entry.number in numbers
     ]
-    # A message that is not open can't be read just now. It was read before, or nobody could say that it is handled.
+    # A message that is not open can't be read now. It was read before, or nobody could ask to mark it as handled.
     not_open = sorted(numbers - {entry.number for entry in inbox.open})
     newly_handled += [Handled(number=number, read_at=now, handled_at=now) for number in not_open]
     handled = inbox.handled + newly_handled
     # All entries after `upTo` are kept. `upTo` stays before a message that the disk refused to read, and then only
-    # these entries tell that later messages are handled.
+    # these entries show that later messages are handled.
     up_to_position = [entry for entry in handled if entry.number <= inbox.up_to]
     after_position = [entry for entry in handled if entry.number > inbox.up_to]
     dropped = up_to_position[:-_MAX_HANDLED]
@@ -357,8 +355,8 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
     if not positions:
         return counts
     recipients_of_notices: dict[int, list[str]] = {}
-    for number, uid, to in store.envelopes(team, MESSAGE, min(positions.values())):
-        recipients = [agent for agent in to if agent in positions and number > positions[agent]]
+    for number, uid, all_recipients in store.envelopes(team, MESSAGE, min(positions.values())):
+        recipients = [agent for agent in all_recipients if agent in positions and number > positions[agent]]
         if uid.startswith(_NOTICE_UID) and recipients:
             recipients_of_notices[number] = recipients
             continue
@@ -381,8 +379,8 @@ def _knows_later_messages(inbox: Inbox) -> bool:
 
 
 _MAX_REMOVED = 1_000_000
-"""The most messages that may have been removed from a log. If an inbox is further ahead of its log than this, its
-numbers are not believed.
+"""The most messages by which an inbox may be ahead of its log because messages were removed. If it is further ahead,
+its numbers must be wrong.
 """
 
 
@@ -416,8 +414,8 @@ def _held_to(inbox: Inbox, last: int, believed: bool) -> Inbox:
         return inbox
     position = inbox.up_to
     if position > last:
-        named = inbox.named()
-        position = max((number for number in named if number <= last), default=last if named else 0)
+        listed = inbox.named()
+        position = max((number for number in listed if number <= last), default=last if listed else 0)
     if believed:
         return inbox.having(up_to=position)
     return inbox.having(

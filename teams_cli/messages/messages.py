@@ -188,14 +188,14 @@ def post(store: Store, team_name: str, draft: Message, uid: str | None, wake: bo
     """
     if uid is not None:
         checked_uid(uid)
-    to = draft.recipients or [draft.to]
-    sent, is_new = store.append(team_name, MESSAGE, to, draft, uid and f"{draft.from_}~{uid}")
+    recipients = draft.recipients or [draft.to]
+    sent, is_new = store.append(team_name, MESSAGE, recipients, draft, uid and f"{draft.from_}~{uid}")
     if is_new:
         history.note(store, team_name, draft.from_, "message sent", message=sent.id, to=sent.addressed)
     elif (sent.addressed, sent.message) != (draft.addressed, draft.message):
         raise errors.UidTaken(f"the uid {uid!r} was used for {sent.id}, another message", "Choose another uid.")
     if wake:
-        wake_up(store, team_name, to, sent, draft.from_)
+        wake_up(store, team_name, recipients, sent, draft.from_)
     return sent
 
 

@@ -67,7 +67,7 @@ def send_owed_by(store: Store, team: str, kind: Kind[R], key: str) -> None:
         pass
     except errors.TeamsError:
         return
-    if record is None or not getattr(record, "owed", None):  # the change that was to owe notices was not made
+    if record is None or not getattr(record, "owed", None):  # the change was not made, so the store's hint is wrong
         store.correct_hints(team, kind, [key])
         return
     try:

@@ -196,7 +196,7 @@ def reply(
         type="reply",
         reply_to=original.id,
     )
-    # A crash between the two changes leaves the message open; the same answer again then finds the one that was sent.
+    # A crash between the two changes leaves the message open. Repeating the same answer then sends no second message.
     answer = post(store, team_name, draft, f"re-{original.number}-{crc32(body.encode()):08x}")
     try:
         mark_handled(store, team_name, agent, {original.number})
@@ -280,8 +280,8 @@ def wait_and_read(
 
     def has_arrived() -> bool:
         inbox = load_with_new(store, team, agent)
-        new = [entry.number for entry in inbox.open if entry.read_at is None or entry.number > last_before]
-        return bool(new and selection.wanted(store.fetch(team, MESSAGE, new, [])))
+        new_numbers = [entry.number for entry in inbox.open if entry.read_at is None or entry.number > last_before]
+        return bool(new_numbers and selection.wanted(store.fetch(team, MESSAGE, new_numbers, [])))
 
     if not sleep_until(has_arrived, timeout):
         raise errors.WaitRanOut(

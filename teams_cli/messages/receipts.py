@@ -70,8 +70,8 @@ def overdue_notices(store: Store, team: str, sender: str, once_shown: OnceShown)
     """Return a sentence for the sender about each overdue message that was not reported to it yet. After the sentences
     were shown, this is recorded, and the sender no longer waits for messages that were acknowledged.
     """
-    late = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
-    if all(entry.told for entry in late):
+    overdue_entries = [entry for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
+    if all(entry.told for entry in overdue_entries):
         return []
     rows = {row["id"]: row for row in overdue(store, team, sender)}
 
@@ -85,7 +85,7 @@ def overdue_notices(store: Store, team: str, sender: str, once_shown: OnceShown)
         return agent.having(awaits=awaits or None)
 
     once_shown(lambda: update(store, team, AGENT, sender, note_shown))
-    unshown = [f"msg-{entry.number}" for entry in late if not entry.told]
+    unshown = [f"msg-{entry.number}" for entry in overdue_entries if not entry.told]
     return [f"{in_words(rows[key])}: teams show-message {key}" for key in unshown if key in rows]
 
 

@@ -33,10 +33,10 @@ _TO_USE = "use "
 _SHOWN_OF_QUESTION, _SHOWN_OF_ANSWER = 60, 4000
 """The most characters of a question and of an answer that a notice shows."""
 _SHOWN_OF_REFUSAL = 200
-"""The most characters that an agent is shown of the human's words that refuse its wish."""
+"""The most characters of the human's refusal that the agent is shown."""
 _LONGEST_OPERATION = 200
 _LONGEST_WISH = 4000
-"""The most characters that the human is shown of an agent's wish to use a tool."""
+"""The most characters of an agent's wish to use a tool that the human is shown."""
 
 
 def answer(store: Store, team_name: str, caller: Caller | None, ref: str, content: str) -> Question:
@@ -141,22 +141,30 @@ def record(store: Store, team: str, key: str, response: Answer) -> Question:
 
 def _answer_notice(question: Question, response: Answer) -> Owed:
     """Return the notice to the asker about the answer *response*. It is for an asker that does not wait for answers."""
-    who = response.responder
-    what = f"{question.id} ({text.clipped(question.question, _SHOWN_OF_QUESTION)})"
+    responder = response.responder
+    subject = f"{question.id} ({text.clipped(question.question, _SHOWN_OF_QUESTION)})"
     if response.skipped:
-        body = f"{who} skipped {what}"
+        body = f"{responder} skipped {subject}"
     else:
-        more = f" (all of it: teams show-question {question.id})"
-        content = text.clipped(response.content, _SHOWN_OF_ANSWER, more)
-        body = f"{who} {'can not answer' if response.failed else 'answered'} {what}: {content}"
-    return Owed(to=question.from_, message=body, uid=f"answered-{question.id}~{who}", by=who, event="question-answered")
+        if_cut = f" (all of it: teams show-question {question.id})"
+        content = text.clipped(response.content, _SHOWN_OF_ANSWER, if_cut)
+        body = f"{responder} {'can not answer' if response.failed else 'answered'} {subject}: {content}"
+    return Owed(
+        to=question.from_,
+        message=body,
+        uid=f"answered-{question.id}~{responder}",
+        by=responder,
+        event="question-answered",
+    )
 
 
 def _is_recorded(question: Question, response: Answer) -> bool:
     """Return whether the answer *response* is recorded already. This happens if a command is repeated. For a skip, the
     result is always False.
     """
-    return not response.skipped and any(
+    if response.skipped:
+        return False
+    return any(
         earlier.responder == response.responder and earlier.content == response.content and earlier.skipped is None
         for earlier in question.answers
     )

@@ -139,9 +139,13 @@ def ask(
 def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
     """Refuse another question of *asker* if it already has as many open questions as the team allows."""
     most = int(settings.value(team, "max_broadcasts_per_agent"))
-    own = [one.id for one in questions.all_of(store, team.name, []) if one.open and one.from_ == asker]
-    if len(own) >= most:
-        raise errors.Conflict(f"{asker} has {len(own)} open questions: {', '.join(own)}", "Wait for their answers.")
+    open_ids = [
+        question.id for question in questions.all_of(store, team.name, []) if question.open and question.from_ == asker
+    ]
+    if len(open_ids) >= most:
+        raise errors.Conflict(
+            f"{asker} has {len(open_ids)} open questions: {', '.join(open_ids)}", "Wait for their answers."
+        )
 
 
 def _responders(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:

@@ -129,7 +129,7 @@ class Question(Record):
     @property
     def answered_by_human(self) -> Answer | None:
         """The human's answer; None if the human gave none, skipped the question, or answered late."""
-        return next((one for one in self.answers_in_time if one.is_human and not one.skipped), None)
+        return next((answer for answer in self.answers_in_time if answer.is_human and not answer.skipped), None)
 
 
 QUESTION: Kind[Question] = Kind("question", Question, prefix="ask", numbered=True, logins="question")

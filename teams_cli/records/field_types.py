@@ -37,7 +37,7 @@ def fits(kind: type[Record], document: object) -> bool:
     accepted = _accepted[kind]
     for key, value in document.items():
         if type(value) is str:
-            if accepted.get(key) == value:
+            if accepted.get(key) == value:  # it was checked in an earlier record
                 continue
             if check := checks.get(key):
                 if not check(value):
@@ -107,7 +107,6 @@ def _type_of(kind: type[Record], name: str) -> str:
 
 
 def _check_for(declared: str) -> Check:
-    """Return the check of a declared type, such as `Name`, `list[Name]` or `list[Name | None]`."""
     if declared.startswith("list["):
         check_item = _check_for(declared[5:-1].removesuffix(" | None"))
         if declared.endswith(" | None]"):

@@ -35,6 +35,7 @@ def field(*, default_factory: Callable[[], Any]) -> Any:
 
 
 MISSING = object()
+"""Stands for the default of a field that has none, so that a value must be given."""
 _DOCUMENT = "_document"
 """The attribute with the JSON object from which the record was made. A changed copy of the record does not have it."""
 _UNSHOWN = frozenset({"owed"})
@@ -138,7 +139,13 @@ class Record:
         """Return the record as a JSON object for users, without the keys that only the program needs. A field that is
         missing in a file written by hand has its default.
         """
-        return shown(self.having().to_json())
+        return shown(self.to_complete_json())
+
+    def to_complete_json(self) -> dict[str, Any]:
+        """Return the record as a JSON object with every field that has a value. If the file of the record lacks a
+        field, its default is included.
+        """
+        return self.having().to_json()  # a copy does not keep to the fields of the file
 
     def numbered(self, **numbers: Any) -> Self:
         """Return the record with the *numbers* that the store gave it: its id and number."""

@@ -78,7 +78,9 @@ class Leader:
         """Lead the run to its end, and return the outcome. An error ends all workers; the run can be resumed later."""
         try:
             record = self.run.record
-            self._define_roles()
+            for name, role in self.run.workflow.roles.items():
+                keys: dict[str, Any] = {"skills" if key == "skill" else key: value for key, value in role.items()}
+                role_definitions.define(self.store, self.team, self.caller, name, **keys)
             if not self.caller.is_human:
                 presence.register_process(self.store, self.team, self.caller.name, os.getpid())
             steps = orders.expand(self.run.workflow, record.variables, record.items)
@@ -88,15 +90,18 @@ class Leader:
             self.progress.begins(self.team)
             if self._has_doable_task(self._tasks(), workers):
                 self._work()
-            return self._report(self._answer())
+            turn = LeaderTurn(self.run)
+            if not turn.is_wanted:
+                return self._report(LeaderAnswer(None))
+            self.progress.say(f"{self.caller.name} synthesizes")
+            answer = turn.answer(self._tasks())
+            if answer.problem:
+                self.troubles.append(f"The synthesis failed: {answer.problem}")
+                self.progress.say(self.troubles[-1])
+            return self._report(answer)
         except BaseException:
             self._interrupt()
             raise
-
-    def _define_roles(self) -> None:
-        for name, role in self.run.workflow.roles.items():
-            keys: dict[str, Any] = {"skills" if key == "skill" else key: value for key, value in role.items()}
-            role_definitions.define(self.store, self.team, self.caller, name, **keys)
 
     def _work(self) -> None:
         """Have the workers do the tasks until no living worker can do any remaining task. Then stop all workers."""
@@ -105,7 +110,7 @@ class Leader:
             self._broadcast()
             pace.sleep_until(self.store, self.team, paced(self._advance), None)
             self.crew.wait(_LAST_WAIT)
-            self._note_deaths()  # also of workers that died while they left
+            self._note_deaths()  # a worker may have died while it left the team
         finally:
             self.crew.stop()
         self.progress.update(self._tasks(), [])
@@ -137,7 +142,7 @@ class Leader:
         all_tasks = self._tasks()
         living = self.crew.living()
         self.progress.update(all_tasks, living)
-        self.crew.agents.call_idle(all_tasks)
+        self.crew.call_idle(all_tasks)
         if self._give_up_tasks(all_tasks):
             return False  # look again, at the remaining tasks
         if any(task.status == "in_progress" for task in all_tasks):
@@ -152,7 +157,7 @@ class Leader:
             for task in self.crew.unclaimable(all_tasks)
         }
         for task in all_tasks:
-            limit = task.attempts or self.run.workflow.attempts  # older versions did not write it
+            limit = task.attempts or self.run.workflow.attempts  # older versions stored no limit in the task
             if task.status == "pending" and (reason := attempts.used_up(task, limit)):
                 reasons[task.id] = reason
         has_given_up = False
@@ -176,25 +181,13 @@ class Leader:
         ]
         pending = [task for task in all_tasks if task.status == "pending"]
         unskilled = {task.id for task in pending if not any(skills.issuperset(task.require) for skills in skill_sets)}
-        # A task for which nobody has the skills blocks others for good, as a cancelled one does.
+        # A task for which nobody has the skills blocks other tasks for good, as a cancelled task does.
         assumed = [task.having(status="cancelled") if task.id in unskilled else task for task in all_tasks]
         impossible = unskilled | dependencies.stuck_tasks(assumed)
         return any(task.id not in impossible for task in pending)
 
     def _tasks(self) -> list[Task]:
         return list(tasks.all_of(self.store, self.team, []))
-
-    def _answer(self) -> LeaderAnswer:
-        """Return the leader's answer, which has no text if the workflow wants none."""
-        turn = LeaderTurn(self.run)
-        if not turn.is_wanted:
-            return LeaderAnswer(None)
-        self.progress.say(f"{self.caller.name} synthesizes")
-        answer = turn.answer(self._tasks())
-        if answer.problem:
-            self.troubles.append(f"The synthesis failed: {answer.problem}")
-            self.progress.say(self.troubles[-1])
-        return answer
 
     def _report(self, answer: LeaderAnswer) -> Ended:
         """Write the report of the run, record how the run ended, and close the team if the run is completed."""
@@ -366,6 +359,13 @@ def resume(
     None stands for the leader. If *report* is "", the report is written to the same file as before.
     """
     run = runs.get(store, team)
+    all_tasks = list(tasks.all_of(store, team, []))
+    if run.status == COMPLETED and _status_by_tasks(all_tasks) == COMPLETED:
+        progress.say(f"the run of team {team} is completed already; this is its report")
+        written = reports.report_of(store, team)["markdown"]
+        if report:
+            reports.write(report, written)
+        return Ended(team, run.having(report=report or run.report), all_tasks, written)
     leader = Caller(run.leader, config=config)
     if teams.get(store, team).state == "closed":
         closing.restore(store, team, caller or leader)

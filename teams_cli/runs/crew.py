@@ -53,126 +53,6 @@ MAX_CALLS = 3
 _CALL = "Tasks are ready: teams claim-task --next"
 
 
-class AgentCrew:
-    """The agents of a run that have a model. Each is started with its harness."""
-
-    def __init__(self, run: LiveRun) -> None:
-        self.run = run
-        self.store = run.store
-        self.team = run.team
-        self.members = [assigned for assigned in run.record.agents if run.record.harness_of(assigned) != SHELL]
-        self._reported_dead: set[str] = set()
-        self._calls: Counter[tuple[str, str]] = Counter()
-        """How often each agent was called for each task, by the agent's name and the task's id."""
-
-    def start(self) -> None:
-        """Start all agents that have no session. Agents of an earlier attempt are resumed when there is work."""
-        for assigned in self.members:
-            if sessions.find(self.store, self.team, assigned.name) is None:
-                starting.run_agent(self.store, self.team, self.run.leader, self._start_request(assigned))
-
-    def _start_request(self, assigned: Assigned) -> StartRequest:
-        record = self.run.record
-        kind = assigned.type or assigned.role
-        prompt = _INSTRUCTIONS.format(
-            name=assigned.name,
-            kind=f" ({kind})",
-            team=self.team,
-            workflow=record.workflow,
-            description=self.run.about,
-            work=runs.directory(self.store.root, self.team, "work"),
-        )
-        return StartRequest(
-            prompt,
-            agent=assigned.name,
-            description=f"{record.workflow}: {kind}",
-            harness=record.harness_of(assigned),
-            model=assigned.model or record.model,
-            permissions=assigned.permissions or record.permissions,
-            type=kind,
-            worktree=bool(assigned.worktree),
-            answer=assigned.answer,
-            directory=os.path.join(record.variables[REPO], assigned.cwd or ""),
-            environ=self.run.surroundings.inherited,
-            variables={**record.variables, "PYTHON": self.run.surroundings.python},
-        )
-
-    def _sessions(self) -> dict[str, Session | None]:
-        return {agent.name: ending.current(self.store, self.team, agent.name) for agent in self.members}
-
-    def living(self) -> list[str]:
-        """Return the names of the agents that work or can be called."""
-        return [name for name, session in self._sessions().items() if session and not _is_lost(session)]
-
-    def report_deaths(self) -> list[str]:
-        """Return a line for each agent that failed or was lost since the last call of this method. The line has the
-        agent's name and the reason.
-        """
-        lines = []
-        for name, session in self._sessions().items():
-            if (session is None or _is_lost(session)) and name not in self._reported_dead:
-                self._reported_dead.add(name)
-                reason = session and (session.failure or session.outcome)
-                lines.append(f"{name} died ({reason or 'it was not started'})")
-        return lines
-
-    def call_idle(self, all_tasks: Iterable[Task]) -> None:
-        """Resume the idle agents for which a task is ready. An agent is called for the same task at most MAX_CALLS
-        times.
-        """
-        ready = self._ready(all_tasks)
-        team = self.run.load_team()
-        for name, session in self._sessions().items():
-            if session is None or not session.ended or _is_lost(session):
-                continue
-            task_ids = [task.id for task in ready if self._may_be_called(team, name, task)]
-            if task_ids:
-                self._calls.update((name, task_id) for task_id in task_ids)
-                messages.send(self.store, self.team, self.run.leader, name, _CALL)
-
-    def unclaimable(self, all_tasks: Iterable[Task]) -> list[Task]:
-        """Return the ready tasks that nobody will claim: all agents with the required skills are idle, and were called
-        as often as they may be. Tasks for which no living agent has the skills are left out.
-        """
-        team = self.run.load_team()
-        living = {name: session for name, session in self._sessions().items() if session and not _is_lost(session)}
-        unclaimable = []
-        for task in self._ready(all_tasks):
-            skilled = [name for name in living if self._has_skills(team, name, task)]
-            may_yet_claim = any(not living[name].ended or self._may_be_called(team, name, task) for name in skilled)
-            if skilled and not may_yet_claim:
-                unclaimable.append(task)
-        return unclaimable
-
-    def _ready(self, all_tasks: Iterable[Task]) -> list[Task]:
-        stored = dependencies.stored(self.store, self.team)
-        return [task for task in all_tasks if task.status == "pending" and not dependencies.open_blockers(task, stored)]
-
-    def _may_be_called(self, team: teams.Team, name: str, task: Task) -> bool:
-        return self._calls[name, task.id] < MAX_CALLS and self._has_skills(team, name, task)
-
-    def _has_skills(self, team: teams.Team, name: str, task: Task) -> bool:
-        member = team.member(name)
-        return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until all agents have ended their turns, but no longer than *seconds*. Return whether all have ended
-        them.
-        """
-
-        def have_ended() -> bool:
-            return all(session is None or session.ended for session in self._sessions().values())
-
-        return pace.sleep_until(self.store, self.team, have_ended, seconds)
-
-    def stop(self) -> None:
-        """Stop the agents that still work."""
-        for name, session in self._sessions().items():
-            if session and not session.ended:
-                with suppress(errors.TeamsError):  # the others are stopped all the same
-                    interrupting.stop(self.store, self.team, self.run.leader, name)
-
-
 def _is_lost(session: Session) -> bool:
     """Whether the agent of the session can't be called any more: its last turn failed, or it was stopped or lost."""
     return session.ended and session.outcome != "completed"
@@ -217,40 +97,139 @@ class WorkerProcess:
         return f"{end}: {last_line}" if last_line else end
 
 
-class WorkerCrew:
-    """The worker processes of a run."""
+class Crew:
+    """All members of a run: the worker processes, and the agents that have a model and are started with a harness."""
 
     def __init__(self, run: LiveRun) -> None:
         self.run = run
+        self.store = run.store
+        self.team = run.team
         self.workers: list[WorkerProcess] = []
+        self.agents = [assigned for assigned in run.record.agents if run.record.harness_of(assigned) != SHELL]
         self._reported_dead: set[str] = set()
+        self._calls: Counter[tuple[str, str]] = Counter()
+        """How often each agent was called for each task, by the agent's name and the task's id."""
 
     def start(self) -> None:
-        """Start all workers."""
-        record = self.run.record
-        for assigned in record.agents:
-            if record.harness_of(assigned) == SHELL:
+        """Start all workers, and all agents that have no session yet. An agent with a session, from an earlier attempt
+        at the run, is resumed when there is work.
+        """
+        for assigned in self.run.record.agents:
+            if assigned not in self.agents:
                 self.workers.append(WorkerProcess(self.run, assigned))
+        for assigned in self.agents:
+            if sessions.find(self.store, self.team, assigned.name) is None:
+                starting.run_agent(self.store, self.team, self.run.leader, self._start_request(assigned))
 
-    def living(self) -> list[str]:
+    def _start_request(self, assigned: Assigned) -> StartRequest:
+        record = self.run.record
+        kind = assigned.type or assigned.role
+        prompt = _INSTRUCTIONS.format(
+            name=assigned.name,
+            kind=f" ({kind})",
+            team=self.team,
+            workflow=record.workflow,
+            description=self.run.about,
+            work=runs.directory(self.store.root, self.team, "work"),
+        )
+        return StartRequest(
+            prompt,
+            agent=assigned.name,
+            description=f"{record.workflow}: {kind}",
+            harness=record.harness_of(assigned),
+            model=assigned.model or record.model,
+            permissions=assigned.permissions or record.permissions,
+            type=kind,
+            worktree=bool(assigned.worktree),
+            answer=assigned.answer,
+            directory=os.path.join(record.variables[REPO], assigned.cwd or ""),
+            environ=self.run.surroundings.inherited,
+            variables={**record.variables, "PYTHON": self.run.surroundings.python},
+        )
+
+    def _sessions(self) -> dict[str, Session | None]:
+        return {agent.name: ending.current(self.store, self.team, agent.name) for agent in self.agents}
+
+    def _callable_agents(self) -> dict[str, Session]:
+        """Return the agents that work, or that can be called to work, with their sessions."""
+        return {name: session for name, session in self._sessions().items() if session and not _is_lost(session)}
+
+    def living_workers(self) -> list[str]:
         """Return the names of the workers whose processes are running."""
         return [worker.name for worker in self.workers if worker.is_running]
 
+    def living(self) -> list[str]:
+        """Return the names of the workers that run, and of the agents that work or can be called."""
+        return [*self.living_workers(), *self._callable_agents()]
+
     def report_deaths(self) -> list[str]:
-        """Return a line for each worker that failed since the last call of this method, with the worker's name and the
-        reason. Processes that these workers left behind are ended.
+        """Return a line, with name and reason, for each worker or agent that failed or was lost since the last call of
+        this method. Processes that a failed worker left behind are ended.
         """
-        lines = []
+        reasons: dict[str, str] = {}
         for worker in self.workers:
             has_failed = not worker.is_running and worker.process.returncode != 0
             if has_failed and worker.name not in self._reported_dead:
-                self._reported_dead.add(worker.name)
                 processes.end_tagged(worker.tag, _KILL)
-                lines.append(f"{worker.name} died ({worker.cause_of_death()})")
-        return lines
+                reasons[worker.name] = worker.cause_of_death()
+        for name, session in self._sessions().items():
+            if (session is None or _is_lost(session)) and name not in self._reported_dead:
+                reason = (session.failure or session.outcome) if session else None
+                reasons[name] = reason or "it was not started"
+        self._reported_dead.update(reasons)
+        return [f"{name} died ({reason})" for name, reason in reasons.items()]
 
-    def wait(self, seconds: float) -> bool:
-        """Wait until all workers have ended, but no longer than *seconds*. Return whether all have ended."""
+    def call_idle(self, all_tasks: Iterable[Task]) -> None:
+        """Resume idle agents for which a task is ready, at most MAX_CALLS times for the same task."""
+        ready = self._ready(all_tasks)
+        team = self.run.load_team()
+        for name, session in self._callable_agents().items():
+            task_ids = [task.id for task in ready if self._may_be_called(team, name, task)] if session.ended else []
+            if task_ids:
+                self._calls.update((name, task_id) for task_id in task_ids)
+                messages.send(self.store, self.team, self.run.leader, name, _CALL)
+
+    def unclaimable(self, all_tasks: Iterable[Task]) -> list[Task]:
+        """Return the ready tasks that nobody will claim: all agents with the required skills are idle, and each was
+        called for the task MAX_CALLS times. A task is left out if no living agent has the skills. While a worker is
+        running, the list is empty, because workers claim tasks without being called.
+        """
+        if self.living_workers():
+            return []
+        team = self.run.load_team()
+        living = self._callable_agents()
+        unclaimable = []
+        for task in self._ready(all_tasks):
+            skilled = [name for name in living if self._has_skills(team, name, task)]
+            may_yet_claim = any(not living[name].ended or self._may_be_called(team, name, task) for name in skilled)
+            if skilled and not may_yet_claim:
+                unclaimable.append(task)
+        return unclaimable
+
+    def _ready(self, all_tasks: Iterable[Task]) -> list[Task]:
+        stored = dependencies.stored(self.store, self.team)
+        return [task for task in all_tasks if task.status == "pending" and not dependencies.open_blockers(task, stored)]
+
+    def _may_be_called(self, team: teams.Team, name: str, task: Task) -> bool:
+        return self._calls[name, task.id] < MAX_CALLS and self._has_skills(team, name, task)
+
+    def _has_skills(self, team: teams.Team, name: str, task: Task) -> bool:
+        member = team.member(name)
+        return member is not None and roles.skills_of(member, team, self.run.leader.config).issuperset(task.require)
+
+    def wait(self, seconds: float) -> None:
+        """Wait until all workers have ended, but at most *seconds*. Then wait until all agents have ended their turns,
+        again at most *seconds*.
+        """
+
+        def have_agents_ended() -> bool:
+            return all(session is None or session.ended for session in self._sessions().values())
+
+        if self._wait_for_workers(seconds):
+            pace.sleep_until(self.store, self.team, have_agents_ended, seconds)
+
+    def _wait_for_workers(self, seconds: float) -> bool:
+        """Wait until all workers have ended, but at most *seconds*. Return False if one still runs then."""
         deadline = time.monotonic() + seconds
         for worker in self.workers:
             try:
@@ -260,73 +239,32 @@ class WorkerCrew:
         return True
 
     def stop(self) -> None:
-        """End all workers and their processes. They are first asked to end, and killed after a grace period or a second
-        Ctrl-C.
+        """End all workers and their processes, and stop the agents that still work. The workers are first asked to end,
+        and are killed after a grace period or a second Ctrl-C.
         """
-        for worker in self.workers:
-            if worker.is_running:
-                worker.process.send_signal(signal.SIGTERM)
         try:
-            self.wait(_GRACE)
-        finally:
             for worker in self.workers:
                 if worker.is_running:
-                    worker.process.kill()
-                worker.process.wait()
-                processes.end_tagged(worker.tag, _KILL)
+                    worker.process.send_signal(signal.SIGTERM)
+            try:
+                self._wait_for_workers(_GRACE)
+            finally:
+                for worker in self.workers:
+                    if worker.is_running:
+                        worker.process.kill()
+                    worker.process.wait()
+                    processes.end_tagged(worker.tag, _KILL)
+        finally:
+            for name, session in self._sessions().items():
+                if session and not session.ended:
+                    with suppress(errors.TeamsError):  # the others are stopped all the same
+                        interrupting.stop(self.store, self.team, self.run.leader, name)
 
 
 def end_leftover_processes(run: Run) -> None:
     """End the processes of the run that are left from an earlier attempt, which was killed."""
     for name in [*(assigned.name for assigned in run.agents), run.leader]:
         processes.end_tagged(run.tag_of(name), _KILL)
-
-
-class Crew:
-    """All members of a run: the worker processes, and the agents that have a model and are started with a harness."""
-
-    def __init__(self, run: LiveRun) -> None:
-        self.workers = WorkerCrew(run)
-        self.agents = AgentCrew(run)
-
-    def start(self) -> None:
-        """Start all workers, and all agents that have no session yet. An agent with a session, from an earlier attempt
-        at the run, is resumed when there is work.
-        """
-        self.workers.start()
-        self.agents.start()
-
-    def living(self) -> list[str]:
-        """Return the names of the workers that run, and of the agents that work or can be called."""
-        return [*self.workers.living(), *self.agents.living()]
-
-    def unclaimable(self, all_tasks: list[Task]) -> list[Task]:
-        """Return the ready tasks that nobody will claim: all agents with the required skills are idle, and each was
-        called for the task MAX_CALLS times. A task is left out if no living agent has the skills. While a worker is
-        running, the list is empty, because workers claim tasks without being called.
-        """
-        return [] if self.workers.living() else self.agents.unclaimable(all_tasks)
-
-    def report_deaths(self) -> list[str]:
-        """Return a line, with name and reason, for each worker or agent that failed or was lost since the last call of
-        this method. Processes that a failed worker left behind are ended.
-        """
-        return [*self.workers.report_deaths(), *self.agents.report_deaths()]
-
-    def wait(self, seconds: float) -> bool:
-        """Wait until all workers have ended, but at most *seconds*. Then wait until all agents have ended their turns,
-        again at most *seconds*.
-        """
-        return self.workers.wait(seconds) and self.agents.wait(seconds)
-
-    def stop(self) -> None:
-        """End all workers and their processes, and stop the agents that still work. The workers are first asked to end,
-        and are killed after a grace period or a second Ctrl-C.
-        """
-        try:
-            self.workers.stop()
-        finally:
-            self.agents.stop()
 
 
 _VERSION_TIMEOUT = 60.0
@@ -357,7 +295,12 @@ def refuse_unfit(run: Run, config: Config | None) -> None:
     for agent in run.agents:
         profile = profiles.get(run.harness_of(agent), config)
         if profile.name == SHELL:
-            _refuse_keys_without_effect(agent)
+            keys = {"model": agent.model, "permissions": agent.permissions, "worktree": agent.worktree}
+            if key := next((key for key, value in keys.items() if value), None):
+                raise errors.InvalidValue(
+                    f"{agent.name} only runs commands, so its `{key}` changes nothing",
+                    f"Give it a `harness`, use --harness, or leave out `{key}`.",
+                )
         else:
             if model := agent.model or run.model:
                 profiles.refuse_model(profile, model)
@@ -367,16 +310,6 @@ def refuse_unfit(run: Run, config: Config | None) -> None:
         if not os.path.isdir(directory):
             raise errors.InvalidValue(
                 f"{agent.name} can't work in {directory}: there is no such directory", "Change its `cwd`."
-            )
-
-
-def _refuse_keys_without_effect(agent: Assigned) -> None:
-    """Refuse keys of the workflow that have no effect on the *agent*, which only runs commands."""
-    for key, value in (("model", agent.model), ("permissions", agent.permissions), ("worktree", agent.worktree)):
-        if value:
-            raise errors.InvalidValue(
-                f"{agent.name} only runs commands, so its `{key}` changes nothing",
-                f"Give it a `harness`, use --harness, or leave out `{key}`.",
             )
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 ITEM = "item"
-"""The variable that holds the item of a task that `each` made."""
+"""The name of the variable with the item, for a task that `each` made."""
 _REPO_HINT = "Give the directory: --var repo=PATH"
 _EACH_HINT = "Leave it out of the output of `each`."
 _MAX_TITLE = 500
@@ -208,14 +208,14 @@ def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> l
 def _named(kinds: list[AgentTemplate], leader: str) -> list[Assigned]:
     """Return a worker of each of the *kinds*. Their names differ from each other and from the *leader*."""
     stems = [_stem(kind) for kind in kinds]
-    taken = {leader.lower()}
+    taken_names = {leader.lower()}
     assigned = []
     for kind, stem in zip(kinds, stems, strict=True):
         name, number = stem, 0
-        while name.lower() in taken or (number == 0 and stems.count(stem) > 1):
+        while name.lower() in taken_names or (number == 0 and stems.count(stem) > 1):
             number += 1
             name = f"{stem}-{number}"
-        taken.add(name.lower())
+        taken_names.add(name.lower())
         assigned.append(
             Assigned(
                 name=name,
@@ -270,7 +270,7 @@ class Step(NamedTuple):
 
 def one_line(body: str) -> str:
     """Return the text as a title: on one line, printable, and cut to a limited length; "-" if it would be empty."""
-    line = "".join(c if c.isprintable() else " " for c in body).strip() or "-"
+    line = "".join(char if char.isprintable() else " " for char in body).strip() or "-"
     return text.clipped(line, _MAX_TITLE)
 
 

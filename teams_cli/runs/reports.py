@@ -17,9 +17,9 @@ from teams_cli.teams import teams
 from teams_cli.views import spending
 
 _SHOWN = 30
-"""Lines of a failed task's output that the report shows, at most."""
+"""How many lines of a failed task's output the report shows at most."""
 _MAX_REPORT = 1 << 20
-"""Characters of a stored report that are read; a longer file is no report of ours."""
+"""How many characters a stored report may have. A longer file is not read, because it is no report of ours."""
 _STATUS = {
     "completed": "completed",
     "failed": "FAILED",
@@ -55,22 +55,6 @@ def markdown(
         headline = ""  # the leader's text says it
     else:
         headline = _HEADLINES[run.status]
-    parts = [
-        f"# Report: {run.workflow}\n\n{headline}",
-        _bullet_list("Troubles", troubles),
-        synthesis if synthesis is not None else _results(all_tasks),
-        _failed_section(all_tasks, team),
-        _not_run_section(all_tasks),
-        "" if run.status == runs.COMPLETED else _hint_to_resume(team, lacks_answer_only),
-        _bullet_list("Worktrees", worktrees),
-        _run_section(run, team),
-        _task_table(all_tasks),
-        _usage_table(usage),
-    ]
-    return "\n".join(f"{printable(part).strip()}\n" for part in parts if part.strip())
-
-
-def _run_section(run: Run, team: str) -> str:
     agents = ", ".join(_agent(run, agent) for agent in run.agents)
     variables = [f"{name}: {code(value)}" for name, value in run.variables.items() if name != "repo" and value]
     lines = [
@@ -79,11 +63,30 @@ def _run_section(run: Run, team: str) -> str:
         f"started: {run.started_at}",
         *variables,
     ]
-    return _bullet_list("The run", lines)
+    if synthesis is None:
+        completed = [task for task in all_tasks if task.status == "completed"]
+        results = [f"## {escaped(task.title)}\n\n{fenced(task.result or 'no output')}\n" for task in completed]
+        synthesis = "\n".join(results)
+    resuming = ""
+    if run.status != runs.COMPLETED:
+        part = "the leader's answer" if lacks_answer_only else "the failed tasks unchanged"
+        resuming = f"To retry {part}: `teams run --resume --team {team}`. To change the workflow, start a new run.\n"
+    parts = [
+        f"# Report: {run.workflow}\n\n{headline}",
+        _bullet_list("Troubles", troubles),
+        synthesis,
+        _failed_section(all_tasks, team),
+        _not_run_section(all_tasks),
+        resuming,
+        _bullet_list("Worktrees", worktrees),
+        _bullet_list("The run", lines),
+        _task_table(all_tasks),
+        _usage_table(usage),
+    ]
+    return "\n".join(f"{printable(part).strip()}\n" for part in parts if part.strip())
 
 
 def _agent(run: Run, agent: Assigned) -> str:
-    """Return the name of the agent. If the agent has a model, the harness and the model are added."""
     harness = run.harness_of(agent)
     model = agent.model or run.model
     if harness == runs.SHELL:
@@ -93,16 +96,6 @@ def _agent(run: Run, agent: Assigned) -> str:
 
 def _bullet_list(title: str, lines: list[str]) -> str:
     return f"## {title}\n\n" + "".join(f"* {line}\n" for line in lines) if lines else ""
-
-
-def _results(tasks: list[Task]) -> str:
-    completed = [task for task in tasks if task.status == "completed"]
-    return "\n".join(f"## {escaped(task.title)}\n\n{fenced(task.result or 'no output')}\n" for task in completed)
-
-
-def _hint_to_resume(team: str, lacks_answer_only: bool) -> str:
-    part = "the leader's answer" if lacks_answer_only else "the failed tasks unchanged"
-    return f"To retry {part}: `teams run --resume --team {team}`. To change the workflow, start a new run.\n"
 
 
 def _failed_section(tasks: list[Task], team: str) -> str:
@@ -144,7 +137,6 @@ def _task_table(tasks: list[Task]) -> str:
 
 
 def _usage_table(usage: dict[str, Any]) -> str:
-    """Return a table of the usage by model; "" if no client reported tokens."""
     uncounted = usage["total"]["uncounted"]
     if usage["total"]["turns"] == uncounted:
         return ""
@@ -188,7 +180,7 @@ def code(text: str) -> str:
 
 def escaped(text: str) -> str:
     """Return the text with the special characters of Markdown escaped."""
-    return "".join(f"\\{c}" if c in "\\`*_[]<>|#~&" else c for c in text)
+    return "".join(f"\\{char}" if char in "\\`*_[]<>|#~&" else char for char in text)
 
 
 def cell(text: str) -> str:
@@ -202,7 +194,7 @@ def printable(text: str) -> str:
     """
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
+    return "".join(char if char.isprintable() or char in "\n\t" else f"\\u{ord(char):04x}" for char in text)
 
 
 def report_of(store: Store, team: str) -> dict[str, Any]:
@@ -222,7 +214,6 @@ def report_of(store: Store, team: str) -> dict[str, Any]:
 
 
 def _read(path: str) -> str | None:
-    """Return the content of the file at *path*; None if it is missing, too large, or not text."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(_MAX_REPORT + 1)

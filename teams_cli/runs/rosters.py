@@ -37,7 +37,7 @@ _DEFAULT_LEADER = "lead"
 _PROMPT = """\
 You are {name}{kind} in the team {team}. Work as a member of it: do what the line `next:` of `teams brief` says."""
 _SHELL_PROMPT = "teams brief"
-"""The prompt for an agent that is a shell."""
+"""The prompt for an agent whose harness is a shell."""
 _RESUMED = "The team is up again. Continue your work: teams brief"
 _LOCK_TIMEOUT = 60.0
 """Seconds to wait for another process that brings up the same team."""
@@ -85,7 +85,9 @@ def _locked(store: Store, team: str) -> Iterator[None]:
 
 
 Step = tuple[KeyPath, Callable[[], object]]
-"""A check that a later step makes: the keys of the part that it checks, and a function that refuses the part."""
+"""A check that is made in advance: the keys that lead to the checked part of the roster, and a function that refuses
+this part.
+"""
 
 
 def _refusals(steps: Iterable[Step]) -> Iterator[Problem]:
@@ -98,7 +100,8 @@ def _refusals(steps: Iterable[Step]) -> Iterator[Problem]:
         except (errors.InvalidValue, errors.AlreadyExists, errors.NotFound) as wrong:
             yield key_path, f"{wrong.message}. {wrong.hint}"
         except errors.NotAllowed as wrong:
-            if key_path[-1] not in ("for", "name"):  # the others say what the caller may not do
+            # Only a name may be refused because of the file. Other refusals say what the caller may not do.
+            if key_path[-1] not in ("for", "name"):
                 raise
             yield key_path, f"{wrong.message}. {wrong.hint}"
 
@@ -145,7 +148,7 @@ class _Launch:
     def _load_team(self) -> Team:
         return teams.get(self.store, self.team)
 
-    def _problems(self, of_form: list[Problem]) -> Iterator[Problem]:
+    def _problems(self, problems_of_form: list[Problem]) -> Iterator[Problem]:
         """Yield a problem for each part of the roster that a later step would refuse. *problems_of_form* were found
         when the roster was read. They are not repeated, and a problem that only follows from one of them is left out.
         """
@@ -159,14 +162,14 @@ class _Launch:
         else:
             leader = self._leader_of_new_team()
             defaults = settings.of_user(self.caller.config) if self.caller.config else {}
-            team = Team(name=self.team, leader=leader, created_at="", settings=defaults)
-            team = team.having(members=[Member(agent_id=leader, role=LEADER, joined_at="")])
+            members = [Member(agent_id=leader, role=LEADER, joined_at="")]
+            team = Team(name=self.team, leader=leader, created_at="", settings=defaults, members=members)
             self._refuse_denied(team)
         if (rules := self.roster.rules) is not None:
             yield from _refusals([(("rules",), lambda: settings.known(settings.RULES).parse(settings.RULES, rules))])
         for key, body in self.roster.pages.items():
             yield from _refusals(self._steps_of_page(exists, key, body))
-        yield from self._problems_of_tasks(team, exists, of_form)
+        yield from self._problems_of_tasks(team, exists, problems_of_form)
         for index, member in enumerate(self.roster.members):
             yield from _refusals(self._steps_of_member(team, member, ("members", index)))
 
@@ -195,29 +198,31 @@ class _Launch:
         if exists and names.is_name(key) and pages.find(self.store, self.team, key) is None:
             yield ("pages", key), lambda: pages.refuse_new_page(self.store, self.team, key)
 
-    def _problems_of_tasks(self, team: Team, exists: bool, of_form: list[Problem]) -> Iterator[Problem]:
+    def _problems_of_tasks(self, team: Team, exists: bool, problems_of_form: list[Problem]) -> Iterator[Problem]:
         """Yield the problems of the tasks: ids that are given twice, and new tasks that the team would refuse. *exists*
         says whether the team exists.
         """
-        above: KeyPath = ("tasks",) if self.roster.tasks else ("workflow", "tasks")
-        existing = {task.step for task in tasks.all_of(self.store, self.team, [])} if exists else set()
+        path_of_tasks: KeyPath = ("tasks",) if self.roster.tasks else ("workflow", "tasks")
+        created_before = {task.step for task in tasks.all_of(self.store, self.team, [])} if exists else set()
         standing = Standing(team, self.caller, HUMAN if self.caller.is_human else LEADER)
         ids = [template.id for template in self.templates]
-        are_some_left_out = any(key_path[:1] == ("tasks",) for key_path, _ in of_form)
+        # A task of the roster whose form is wrong is not in `self.templates`, so an unknown id may be the id of this
+        # task. A workflow with such a task was refused as a whole.
+        is_task_missing = any(key_path[:1] == ("tasks",) for key_path, _ in problems_of_form)
 
         def is_known(task_id: str) -> bool:
-            return are_some_left_out or task_id in (*ids, *existing) or self._has_task(task_id, exists)
+            return is_task_missing or task_id in (*ids, *created_before) or self._has_task(task_id, exists)
 
         for index, task_id in enumerate(ids):
             if task_id in ids[:index]:
-                yield (*above, index, "id"), f"{task_id} is given twice"
-        new = [(index, template) for index, template in enumerate(self.templates) if template.id not in existing]
-        for index, template in new:
-            yield from _refusals(self._steps_of_task(standing, template, (*above, index)))
-        yield from checks.dependencies(new, is_known, above)
+                yield (*path_of_tasks, index, "id"), f"{task_id} is given twice"
+        numbered = enumerate(self.templates)
+        new_tasks = [(index, template) for index, template in numbered if template.id not in created_before]
+        for index, template in new_tasks:
+            yield from _refusals(self._steps_of_task(standing, template, (*path_of_tasks, index)))
+        yield from checks.dependencies(new_tasks, is_known, path_of_tasks)
 
     def _has_task(self, ref: str, exists: bool) -> bool:
-        """Whether *ref* is the id of a task that the team has already."""
         try:
             return exists and bool(tasks.get(self.store, self.team, ref))
         except (errors.TaskNotFound, errors.InvalidValue):
@@ -240,7 +245,7 @@ class _Launch:
         else:
             yield (*key_path, "role"), lambda: roles.known_role(template.role, team, config)
         former = team.find(template.name)
-        if former and (former.active or self._has_session(template.name)):
+        if former and (former.active or ending.current(self.store, self.team, template.name)):
             return
         if former:
             yield (*key_path, "name"), lambda: shutdowns.refuse_return(former)
@@ -266,9 +271,6 @@ class _Launch:
         )
         if template.worktree:
             yield (*key_path, "worktree"), lambda: trees.repository(request.directory)
-
-    def _has_session(self, name: str) -> bool:
-        return ending.current(self.store, self.team, name) is not None
 
     def _define_roles(self) -> None:
         """Define each role of a member that is described only in a file for agents. Raise an error for a role that
@@ -304,13 +306,15 @@ class _Launch:
         existing = {task.step: task.id for task in tasks.all_of(self.store, self.team, []) if task.step}
         planned = []
         for template in self.templates:
-            if template.id not in existing:
-                task = creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)
-                blockers = [existing.get(key, key) for key in template.blocked_by]
-                keep_for, after = None, []
-                if isinstance(template, ListedTask):  # the tasks of a workflow are for nobody
-                    keep_for, after = template.keep_for, [existing.get(key, key) for key in template.after]
-                planned.append(Planned(template.id, task, blockers, keep_for, after))
+            if template.id in existing:
+                continue
+            task = creating.of_template(self.team, template, os.path.dirname(self.path)).having(step=template.id)
+            blockers = [existing.get(key, key) for key in template.blocked_by]
+            keep_for, after = None, []
+            if isinstance(template, ListedTask):  # the tasks of a workflow have neither
+                keep_for = template.keep_for
+                after = [existing.get(key, key) for key in template.after]
+            planned.append(Planned(template.id, task, blockers, keep_for, after))
         created = creating.create_all(self.store, self.team, self.caller, planned) if planned else []
         return [task.id for task in created]
 
@@ -419,7 +423,7 @@ def down(
             interrupting.stop(store, team.name, caller, session.agent)
             stopped.append(session.agent)
         claims.release_tasks_of(store, team, session.agent, caller.name, "the team was taken down")
-    closed = closing.close_with_clients(store, name, caller, True, environ)
+    closed = closing.close_with_clients(store, name, caller, True, environ, refuses_landings=False)
     answer = {"team": name, "state": "closed", "stopped": stopped + closed.ended}
     if closed.still_open:
         answer["leftClients"] = closed.still_open

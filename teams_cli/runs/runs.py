@@ -22,7 +22,7 @@ SHELL = "shell"
 """The harness of workers, which run the commands of tasks and have no model."""
 RUNNING, COMPLETED, FAILED, INTERRUPTED = "running", "completed", "failed", "interrupted"
 INCOMPLETE = "incomplete"
-"""Nothing failed, but tasks were left that no living worker could do."""
+"""The status of a run in which nothing failed, but some tasks were left because no living worker could do them."""
 
 
 class Assigned(Record):
@@ -127,7 +127,7 @@ def _last(store: Store, team: str) -> Run | None:
     return next((run for run, _ in reversed(list(store.scan(team, RUN, [])))), None)
 
 
-def unfinished(store: Store, workflow: str = "") -> list[str]:
+def unfinished(store: Store, workflow: str = "", led: bool = False) -> list[str]:
     """Return the teams whose last run is not completed, although no living process leads it. With *led*, return instead
     the teams whose unfinished run is led by a living process. If *workflow* is not empty, only runs of that workflow
     count.
@@ -135,7 +135,7 @@ def unfinished(store: Store, workflow: str = "") -> list[str]:
     teams_to_resume = []
     for team in store.teams():
         run = _last(store, team)
-        if run and run.status != COMPLETED and workflow in ("", run.workflow) and not is_led(store, team, run):
+        if run and run.status != COMPLETED and workflow in ("", run.workflow) and is_led(store, team, run) == led:
             teams_to_resume.append(team)
     return teams_to_resume
 

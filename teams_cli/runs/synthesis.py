@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from teams_cli.runs.conduct import LiveRun
 
 _NAME = "synthesis"
-"""The name of the agent that takes the leader's turn, with a number if it is taken."""
+"""The name of the agent that takes the leader's turn. If this name is taken, a number is added."""
 _MAX_TURNS = 2
 _TIMEOUT = 1800.0
 """Seconds that one turn of the leader may take."""
 _MAX_RESULT = 6000
-"""Characters of each result that the prompt holds; the rest is in the file."""
+"""How many characters of each result the prompt holds; the rest is in the file of the result."""
 _MAX_RESULTS = 60_000
-"""Characters of all results together that the prompt holds."""
+"""How many characters of all results together the prompt holds."""
 _INSTRUCTIONS = """\
 You take the last turn of {leader}, who leads the team {team}, which carried out the workflow "{workflow}": {about}
 All tasks are settled. You do not claim tasks, and change nothing in the repository. Your answer is the report.
@@ -79,21 +79,18 @@ class LeaderTurn:
             # If there was nothing to do, a script has nothing to misread, and a model nothing to report.
             if self.record.model_harness and (all_tasks or not self.synthesize.run):
                 return self._answer_of_model(results, all_tasks)
-            return self._answer_of_script(results)
+            environment = {
+                **self.run.environment_of(self.leader.name, "team-leader"),
+                **self.record.variables,
+                "TEAMS_RESULTS": results,
+                "TEAMS_WORK": runs.directory(self.store.root, self.team, "work"),
+            }
+            finished = shell.run(self.synthesize.run or "", self.record.variables[REPO], environment, "the synthesis")
+            if finished.status:
+                return LeaderAnswer(None, orders.one_line(finished.reason))
+            return LeaderAnswer(finished.output, "", self._verdict(finished.output))
         finally:
             runs.remove_results(self.store.root, self.team, self.leader.name)
-
-    def _answer_of_script(self, results: str) -> LeaderAnswer:
-        environment = {
-            **self.run.environment_of(self.leader.name, "team-leader"),
-            **self.record.variables,
-            "TEAMS_RESULTS": results,
-            "TEAMS_WORK": runs.directory(self.store.root, self.team, "work"),
-        }
-        finished = shell.run(self.synthesize.run or "", self.record.variables[REPO], environment, "the synthesis")
-        if finished.status:
-            return LeaderAnswer(None, orders.one_line(finished.reason))
-        return LeaderAnswer(finished.output, "", self._verdict(finished.output))
 
     def _answer_of_model(self, results: str, all_tasks: list[Task]) -> LeaderAnswer:
         """Return the answer of a turn with a model. A second turn is made if a wanted verdict is missing."""
@@ -138,9 +135,9 @@ class LeaderTurn:
         return LeaderAnswer(output) if output.strip() else LeaderAnswer(None, "the leader's turn said nothing")
 
     def _free_name(self) -> str:
-        taken = {member.agent_id.lower() for member in self.run.load_team().roster()}
+        taken_names = {member.agent_id.lower() for member in self.run.load_team().roster()}
         name, number = _NAME, 1
-        while name in taken:
+        while name in taken_names:
             number += 1
             name = f"{_NAME}-{number}"
         return name
@@ -183,5 +180,5 @@ def _outcome(task: Task) -> str:
     head = f"{runs.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
     notes = [note.reason for note in task.notes if note.what == "failed" and note.reason]
     outcome = task.result or (notes[-1] if notes else "no result")
-    more = "" if len(outcome) <= _MAX_RESULT else f"\n[…: all of it is in {runs.key_of(task)}.txt]"
-    return f"{head}\n{outcome[:_MAX_RESULT]}{more}"
+    remark = "" if len(outcome) <= _MAX_RESULT else f"\n[…: all of it is in {runs.key_of(task)}.txt]"
+    return f"{head}\n{outcome[:_MAX_RESULT]}{remark}"

@@ -34,13 +34,13 @@ from teams_cli.workflows.model import REPO
 _PARENT_DEATH_SIGNAL = 1
 """The operation of prctl(2) that has the kernel send this process a signal when its parent ends."""
 _SEEN_EVERY = 20.0
-"""Seconds after which a waiting worker again records that it is alive."""
+"""Seconds after which a waiting worker records again that it is alive."""
 _MAX_HEARTBEAT = 30.0
-"""Seconds after which a claim is renewed at the latest."""
+"""The most seconds between two renewals of a claim."""
 _KILL = (("KILL", 1.0),)
 """The signal for leftover processes, and the seconds to wait for their end."""
 _MAX_FILLED = 16 * 1024
-"""Characters of a description with the results of earlier tasks filled in."""
+"""How many characters a description may have after the results of earlier tasks were filled in."""
 _MAX_REASON = 4000
 
 
@@ -75,7 +75,7 @@ class Worker:
     def stop(self) -> None:
         """Release the worker's tasks, and leave the team. This is called after the running command has ended."""
         self._end_leftover_processes()
-        with suppress(errors.TeamsError):
+        with suppress(errors.TeamsError):  # the claims end anyway, because this process ends
             team = teams.get(self.store, self.team)
             claims.release_tasks_of(self.store, team, self.name, self.name, "the run was interrupted")
             joining.leave(self.store, self.team, self.caller)
@@ -146,10 +146,17 @@ class Worker:
                 f"its command can't be started: {error.strerror}", "Is the repository there?"
             ) from None
         try:
-            self._wait_for_end(task, command)
+            lease = teams.get(self.store, self.team).silence
+            heartbeat_every = min(lease / 4, _MAX_HEARTBEAT)
+            last_heartbeat = time.monotonic()
+            while not command.wait(min(heartbeat_every, 1.0)):
+                self._refuse_orphan()
+                if time.monotonic() - last_heartbeat >= heartbeat_every:
+                    last_heartbeat = time.monotonic()
+                    insist(lambda: claims.heartbeat(self.store, self.team, self.caller, task.id))
             return command.finish()
         except BaseException:
-            command.end()
+            command.finish(end=True)
             raise
         finally:
             self._end_leftover_processes()
@@ -168,17 +175,6 @@ class Worker:
                 task_changes.change_task(self.store, self.team, self.caller, task.id, edit)
         return runs.write_results(self.store.root, self.team, self.name, blockers)
 
-    def _wait_for_end(self, task: Task, command: shell.ShellCommand) -> None:
-        """Wait until the command has ended, and renew the claim of the task meanwhile."""
-        lease = teams.get(self.store, self.team).silence
-        heartbeat_every = min(lease / 4, _MAX_HEARTBEAT)
-        last_heartbeat = time.monotonic()
-        while not command.wait(min(heartbeat_every, 1.0)):
-            self._refuse_orphan()
-            if time.monotonic() - last_heartbeat >= heartbeat_every:
-                last_heartbeat = time.monotonic()
-                insist(lambda: claims.heartbeat(self.store, self.team, self.caller, task.id))
-
     def _complete(self, task: Task, result: str) -> None:
         """Mark the task as completed, and send the leader a message; or mark it as failed if its check fails."""
         try:
@@ -194,7 +190,6 @@ class Worker:
                 insist(lambda: messages.send(self.store, self.team, self.caller, self.run.leader, body, uid))
 
     def _fail(self, task: Task, result: str | None, reason: str) -> None:
-        """Mark the task as failed, which notifies the leader."""
         edit = task_changes.Edit(status="failed", result=result, reason=reason[:_MAX_REASON], claim=task.claim)
         self._change(task, edit)
 
@@ -209,7 +204,6 @@ class Worker:
         return True
 
     def _refuse_orphan(self) -> None:
-        """Raise _Stopped if the parent is gone."""
         if os.getppid() != self.parent:
             raise _Stopped
 
@@ -230,7 +224,7 @@ def main(words: list[str], environ: Mapping[str, str]) -> int:
     signal.signal(signal.SIGINT, _stop)
     worker = None
     try:
-        with suppress(OSError, AttributeError):  # on other systems the worker checks every second
+        with suppress(OSError, AttributeError):  # then the worker checks every second whether its parent lives
             ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGTERM)
         processes.adopt_orphans()
         worker = Worker(environ, words[0], int(words[1]))

@@ -64,8 +64,11 @@ def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
 
     def replacement(match: re.Match[str]) -> str:
         command, words = commands.get(match[1]), match[2]
-        arguments = _arguments(command, words) if _ENDS.match(text, match.end()) else None
-        return written(command, ()) + words if arguments is None else written(command, arguments)
+        is_complete = _ENDS.match(text, match.end())
+        arguments = _arguments(command, words) if is_complete else None
+        if arguments is None:
+            return written(command, ()) + words
+        return written(command, arguments)
 
     return _COMMAND.sub(replacement, text)
 
@@ -74,13 +77,14 @@ def _arguments(command: Command, words: str) -> Arguments | None:
     """Parse the *words* that follow a command. Return each parameter that they set, with its value. Return None if the
     words are not arguments of the command.
     """
-    positional, arguments, tokens = command.places, [], _WORD.findall(words)
+    unfilled_places, tokens = command.places, _WORD.findall(words)  # places are parameters without a `--`
+    arguments: list[tuple[Parameter, str]] = []
     while tokens:
         token = tokens.pop(0)
         if not token.startswith("--"):
-            if not positional:
+            if not unfilled_places:
                 return None
-            arguments.append((positional.pop(0), token))
+            arguments.append((unfilled_places.pop(0), token))
             continue
         option = command.options.get(token, _OF_ALL_COMMANDS.get(token))
         if option is None or (not option.flag and not tokens):
@@ -122,7 +126,7 @@ def _without_null(field: dict[str, Any]) -> None:
     """Remove null from the types of an optional field, and a default that is null, false or an empty list. Models read
     the schema with every call, so each word costs.
     """
-    if field.get("default", ...) in (None, False, []):
+    if field.get("default", ...) in (None, False, []):  # `...` stands for no default
         field.pop("default")
     options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) == 1:
@@ -136,7 +140,7 @@ def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
     Raises:
         InvalidValue: A field is missing, unknown, or not of its type; the message names it.
     """
-    if request == {} and not _needs_something(name):
+    if request == {} and not _needs_something(name):  # without pydantic, whose import takes long
         return dict(_defaults(name))
     from pydantic import ValidationError
 
@@ -159,29 +163,27 @@ def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
     """Return the request with camel-case names of the command's parameters, such as `blockedBy`, replaced by
     `blocked_by`. If the request has both names of a parameter, `blockedBy` stays, so that the request is refused later.
     """
-    names = _names_by_camel_case(name)
+    snake_case_names = _names_by_camel_case(name)
     renamed = {}
     for key, value in request.items():
-        snake_case_key = names.get(key, key)
-        renamed[key if snake_case_key in request else snake_case_key] = value
+        snake_case_key = snake_case_names.get(key, key)
+        has_both = snake_case_key != key and snake_case_key in request
+        renamed[key if has_both else snake_case_key] = value
     return renamed
 
 
 @cache
 def _names_by_camel_case(name: str) -> dict[str, str]:
-    """Return the names of the command's parameters, by the same names in camel case."""
     return {camel_case(key): key for parameter in parameters(commands.get(name)) for key in parameter.spellings}
 
 
 @cache
 def _needs_something(name: str) -> bool:
-    """Return whether a request of the command must give a value for any parameter."""
     return any(parameter.required or parameter.needed for parameter in parameters(commands.get(name)))
 
 
 @cache
 def _defaults(name: str) -> dict[str, Any]:
-    """Return the defaults of the command's own parameters."""
     return {parameter.name: parameter.default for parameter in commands.get(name).own}
 
 
@@ -205,7 +207,8 @@ def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
     if parameter.choices:
         kind = Literal[parameter.choices]
     if parameter.many:
-        kind = Annotated[list[kind], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+        as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+        kind = Annotated[list[kind], as_list]
     alias = AliasChoices(*map(spelling, parameter.spellings))
     is_required = parameter.required or parameter.needed
     # If a list may be left out and then means all, a program may have made an empty list without meaning all.
@@ -230,16 +233,10 @@ class Sender:
         self.team = ""
         if command.in_team and all(parameter.key != "team_name" for parameter in command.own):
             self.team = _checked_name("teamName", _take(self.rest, "team_name"))
-        info: dict[str, Any] = {}
-        if key := _KEY_OF_INFO.get(command.name):
-            value = _take(self.rest, key) or {}
-            rest = dict(value) if isinstance(value, dict) else {}
-            info = {camel_case(name): _take(rest, name) for name in _FIELDS_OF_INFO}
-            if not isinstance(value, dict) or rest:
-                hint = f"It has {', '.join(info)}."
-                raise errors.InvalidValue(f"{camel_case(key)} must be an object", hint)
+        info = _take_info(self.rest, _KEY_OF_INFO[command.name]) if command.name in _KEY_OF_INFO else {}
         self.agent = _checked_name("agentId", info.get("agentId"))
-        self.display, self.type = (_checked_text(name, info.get(name)) for name in ("agentName", "agentType"))
+        self.display = _checked_text("agentName", info.get("agentName"))
+        self.type = _checked_text("agentType", info.get("agentType"))
 
     def refuse_other_team(self, team: str) -> None:
         """Raise an error if the request names another team than *team*, the team in the request's address. *team* is ""
@@ -268,7 +265,27 @@ class Sender:
 
 
 _KEY_OF_INFO = {"spawn-team": "leader_info", "join-team": "member_info"}
+"""For each command whose request may describe the caller in an object: the key of this object."""
 _FIELDS_OF_INFO = ("agent_id", "agent_name", "agent_type")
+
+
+def _take_info(values: dict[str, Any], key: str) -> dict[str, Any]:
+    """Remove from *values* the object that describes the caller, which is under *key*. Return its fields by their names
+    in camel case. A field that is not given is None.
+
+    Raises:
+        InvalidValue: The value of *key* is no object, or the object has unknown fields.
+    """
+    info = _take(values, key) or {}
+    hint = f"It has {', '.join(map(camel_case, _FIELDS_OF_INFO))}."
+    refusal = errors.InvalidValue(f"{camel_case(key)} must be an object", hint)
+    if not isinstance(info, dict):
+        raise refusal
+    other_fields = dict(info)
+    fields = {camel_case(name): _take(other_fields, name) for name in _FIELDS_OF_INFO}
+    if other_fields:
+        raise refusal
+    return fields
 
 
 def _take(values: dict[str, Any], key: str) -> Any:
@@ -278,10 +295,10 @@ def _take(values: dict[str, Any], key: str) -> Any:
         InvalidValue: Both spellings have a value.
     """
     spellings = dict.fromkeys((key, camel_case(key)))
-    found = [value for spelled in spellings if (value := values.pop(spelled, None)) is not None]
-    if len(found) > 1:
+    given = [value for spelled in spellings if (value := values.pop(spelled, None)) is not None]
+    if len(given) > 1:
         raise errors.InvalidValue(f"{' and '.join(spellings)} mean the same", "Give one of them.")
-    return found[0] if found else None
+    return given[0] if given else None
 
 
 def _checked_name(key: str, value: Any) -> str:
@@ -308,7 +325,8 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
     caller = None
     if agent:
         caller = Caller(agent, token=token, config=base.config)
-        caller.display, caller.type = (sender.display, sender.type) if sender else ("", "")
+        if sender:
+            caller.display, caller.type = sender.display, sender.type
     sources = {**base.sources, "team": _source(base, "team", team), "agent": _source(base, "agent", agent)}
     call = Call(base.store, base.config, caller, team, sources, environ=base.environ, directory=base.current_directory)
     if caller:
@@ -320,8 +338,8 @@ def _source(base: Call, key: str, value: str) -> tuple[str, str]:
     """Return the *value* of a setting, and where it comes from. This is the request, except if the server was started
     with the same value for the *key*.
     """
-    of_server = base.sources.get(key, ("", "unset"))
-    return of_server if value == of_server[0] else (value, "request")
+    server_value, server_source = base.sources.get(key, ("", "unset"))
+    return value, server_source if value == server_value else "request"
 
 
 def answer(call: Call, name: str, request: Mapping[str, Any], spelling: Spelling = snake_case) -> Any:

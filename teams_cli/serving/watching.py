@@ -53,7 +53,7 @@ class Watchers:
         """End all threads, and wake all requests that wait."""
         self.closed = True
         for team in list(self._listeners):
-            self._tell(team, EVERY_TOPIC)
+            self._call_listeners(team, EVERY_TOPIC)
 
     def _watch(self, team: str) -> None:
         """Notify the listeners of a team of changes, until the team has had no listener for some time."""
@@ -62,7 +62,7 @@ class Watchers:
         try:
             while not self.closed:
                 watch, changed_topics = self._wait_for_change(team, watch)
-                has_listeners = self._tell(team, changed_topics)
+                has_listeners = self._call_listeners(team, changed_topics)
                 idle_rounds = 0 if has_listeners else idle_rounds + 1
                 if idle_rounds > _MOST_IDLE_ROUNDS and self._retire(team):
                     return
@@ -79,7 +79,7 @@ class Watchers:
         changed.
         """
         try:
-            if watch is None:
+            if watch is None:  # before there was a watch, anything may have changed
                 return self.store.watch(team), EVERY_TOPIC
             return watch, watch.heard if watch.wait(_ROUND) else frozenset()
         except errors.TeamsError:
@@ -88,8 +88,8 @@ class Watchers:
             time.sleep(_ROUND)
             return None, EVERY_TOPIC
 
-    def _tell(self, team: str, changed_topics: frozenset[str]) -> bool:
-        """Call the listeners that wait for one of *changed_topics*. Return whether the team has any listeners."""
+    def _call_listeners(self, team: str, changed_topics: frozenset[str]) -> bool:
+        """Call the listeners that the changed topics concern. Return whether the team has any listener."""
         with self._lock:
             listeners = list(self._listeners.get(team, {}).items())
         for listener, topics in listeners:
@@ -135,7 +135,7 @@ class Requester:
         Raises:
             Departed: The client is gone.
         """
-        self._wake.add(event)
+        self._wake.add(event)  # before the look at `is_gone`, so that `leave` in another thread is not missed
         happened = not self.is_gone and event.wait(timeout)
         self._wake.discard(event)
         if self.is_gone:

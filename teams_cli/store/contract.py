@@ -152,7 +152,7 @@ class Store:
         """Yield all records of a kind as JSON objects, with all fields that have a value. Callers may change these
         objects. The error of each damaged record is added to *problems*.
         """
-        return (record.having().to_json() for record, _ in self.scan(team, kind, problems))
+        return (record.to_complete_json() for record, _ in self.scan(team, kind, problems))
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         """Yield the keys of records that have one of these *labels*, lowest number first.

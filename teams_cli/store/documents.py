@@ -85,7 +85,7 @@ def _text_with_checksum(document: dict[str, Any], width: int = 1) -> bytes:
     *width* bytes.
     """
     try:
-        body = b"{".ljust(width) + indented(document).encode()[1:-2]
+        body = b"{".ljust(width) + indented(document).encode()[1:-2]  # without the line end and the brace at the end
     except UnicodeEncodeError:
         raise errors.InvalidValue("the text is not valid Unicode", "Give UTF-8 text.") from None
     except (ValueError, RecursionError):
@@ -132,33 +132,29 @@ def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
         DamagedRecord: The file is not a JSON object of that kind, or belongs under another key.
     """
     try:
-        return _decoded(data, kind, key, path)
+        record: R | None = None
+        document: Any = _unchanged_document(data, kind, key)
+        if document is not None:
+            try:
+                record = kind.record.from_json(document)
+            except TypeError:  # a field is missing that an older version did not have: the full check names it
+                record = None
+        if record is None:
+            document = strict_json(data, path)
+            if isinstance(document, dict):
+                document.pop("checksum", None)
+            from teams_cli.records.validation import check_record
+
+            check_record(kind.record, document, path)
+            record = kind.record.from_json(document)
+        if key and getattr(record, kind.key) != key:
+            raise errors.DamagedRecord(
+                f"{path}: {kind.key}: says {getattr(record, kind.key)!r}", "Correct the file or its name.", path
+            )
+        return record
     except errors.DamagedRecord as damage:
         damage.number = kind.number_in(key)
         raise
-
-
-def _decoded(data: bytes, kind: Kind[R], key: str, path: str) -> R:
-    record: R | None = None
-    document: Any = _unchanged_document(data, kind, key)
-    if document is not None:
-        try:
-            record = kind.record.from_json(document)
-        except TypeError:  # a field is missing that an older version did not have: the full check names it
-            record = None
-    if record is None:
-        document = strict_json(data, path)
-        if isinstance(document, dict):
-            document.pop("checksum", None)
-        from teams_cli.records.validation import check_record
-
-        check_record(kind.record, document, path)
-        record = kind.record.from_json(document)
-    if key and getattr(record, kind.key) != key:
-        raise errors.DamagedRecord(
-            f"{path}: {kind.key}: says {getattr(record, kind.key)!r}", "Correct the file or its name.", path
-        )
-    return record
 
 
 def _unchanged_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
@@ -175,7 +171,7 @@ def _unchanged_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any
     try:
         document = loads(data.decode())
         del document["checksum"]
-        if data.startswith(b"{ "):
+        if data.startswith(b"{ "):  # the heading is blank
             document = {"id": key, "number": kind.number_in(key), **document}
         return document if fits(kind.record, document) else None
     except (ValueError, RecursionError, TypeError, KeyError):
@@ -187,7 +183,8 @@ def _blanked(data: bytes, head: bytes) -> bytes:
     not begin with *head*, return *data* itself. Bytes of *head* that a power failure turned into blanks do not matter.
     """
     beginning = data[: len(head)]
-    if beginning != head and any(byte not in (wanted, _SPACE) for byte, wanted in zip(beginning, head, strict=False)):
+    pairs = zip(beginning, head, strict=False)
+    if beginning != head and not all(byte in (wanted, _SPACE) for byte, wanted in pairs):
         return data
     return b"{".ljust(len(head)) + data[len(head) :]
 
@@ -197,7 +194,8 @@ def with_heading(data: bytes, kind: Kind[R], number: int) -> bytes:
     returned file has the heading again.
     """
     head = heading(kind, number)
-    return data if _blanked(data, head) is data else head + data[len(head) :]
+    has_other_heading = _blanked(data, head) is data
+    return data if has_other_heading else head + data[len(head) :]
 
 
 def has_heading(data: bytes, kind: Kind[Any], key: str) -> bool:
@@ -267,17 +265,17 @@ def _is_too_deep(value: Any) -> bool:
     """Whether objects and lists are nested too deeply in the *value*. They are counted level by level, because
     recursion could itself go too deep.
     """
-    level = [value]
+    values_of_level = [value]
     for _ in range(_DEEPEST):
-        inner: list[Any] = []
-        for outer in level:
-            if isinstance(outer, dict):
-                inner += outer.values()
-            elif isinstance(outer, list):
-                inner += outer
-        if not inner:
+        values_below: list[Any] = []
+        for each in values_of_level:
+            if isinstance(each, dict):
+                values_below += each.values()
+            elif isinstance(each, list):
+                values_below += each
+        if not values_below:
             return False
-        level = inner
+        values_of_level = values_below
     return True
 
 

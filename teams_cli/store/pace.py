@@ -56,8 +56,8 @@ def insist(change: Callable[[], T]) -> T:
 
 
 NO_TEAM = 5.0
-"""The seconds after which a wait looks again for a team that does not exist. A watch may miss its creation, because
-even the directory above the team's may not exist yet.
+"""The seconds after which a wait looks again for a team that does not exist. A watch may miss the team's creation,
+because even the directory of all teams may not exist yet.
 """
 _LOOK_AGAIN = 1.0
 _MARGIN = 0.005
@@ -148,7 +148,8 @@ def sleep_until(
 
     if is_ready():  # asked before a watch is made, which takes longer
         return True
-    watch, is_warned = store.watch(team, topics() if callable(topics) else topics), False
+    topics_now = topics() if callable(topics) else topics
+    watch, is_warned = store.watch(team, topics_now), False
     try:
         while not is_ready():  # asked again first: something may have changed before there was a watch
             if time.monotonic() >= give_up:

@@ -45,7 +45,7 @@ def update(
             store waits for a lock, but at least 10.
     """
     patience = max(store.lock_timeout, _PATIENCE) if patience is None else patience
-    give_up = 0.0
+    give_up = 0.0  # not known before the first collision with another writer
     while True:
         record, revision = store.get(team, kind, key)
         changed = change(record)
@@ -64,14 +64,12 @@ def update(
             time.sleep(jitter(0.002))
 
 
-def upsert(
-    store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R], patience: float | None = None
-) -> tuple[R, R]:
+def upsert(store: Store, team: str, kind: Kind[R], key: str, fresh: R, change: Callable[[R], R]) -> tuple[R, R]:
     """Replace a record as `update` does. If there is no record yet, call *change* with the record *fresh*, and create
     the record that it returns.
     """
     try:
-        return update(store, team, kind, key, change, patience)
+        return update(store, team, kind, key, change)
     except errors.NotFound:
         pass
     changed = change(fresh)
@@ -81,7 +79,7 @@ def upsert(
         store.create(team, kind, key, changed)
         return fresh, changed
     except errors.AlreadyExists:  # another process was first
-        return update(store, team, kind, key, change, patience)
+        return update(store, team, kind, key, change)
 
 
 def update_all(

@@ -25,7 +25,8 @@ PREFIX = "agree-"
 def key_of(ids: Sequence[str]) -> str:
     """Return the key of the page for an agreement between the tasks with these *ids*, such as `agree-1-2`."""
     numbers = {task_id.removeprefix("task-") for task_id in ids}
-    return PREFIX + "-".join(sorted(numbers, key=lambda number: (len(number), number)))
+    in_order = sorted(numbers, key=lambda number: (len(number), number))  # as numbers, not as texts
+    return PREFIX + "-".join(in_order)
 
 
 def agree(
@@ -71,7 +72,8 @@ def agree(
 
 def owners(owned_tasks: Sequence[Task]) -> list[str]:
     """Return the owners of the tasks, each once. If a task has no owner, the member to whom it is assigned counts."""
-    return list(dict.fromkeys(name for task in owned_tasks if (name := task.owner or task.assignee)))
+    names = (task.owner or task.assignee for task in owned_tasks)
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _confirm(store: Store, team: str, name: str, key: str, version: int | None) -> Page:

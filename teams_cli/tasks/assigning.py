@@ -90,8 +90,8 @@ def set_alarm(store: Store, team: Team, assigned_tasks: Iterable[Task], alarm: A
         member = team.member(task.assignee or "")
         if member and not member.started_by:
             agent = presence.load(store, team.name, member.agent_id)
-            if since := max(filter(None, (agent.last_seen, task.updated_at)), default=""):
-                seconds_left = team.silence - seconds_since(since, store.now())
+            if silent_since := max(filter(None, (agent.last_seen, task.updated_at)), default=""):
+                seconds_left = team.silence - seconds_since(silent_since, store.now())
                 alarm.ring_after(seconds_left if seconds_left > 0 else _LOOK_AGAIN_AFTER)
             alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
 
@@ -150,9 +150,9 @@ def refuse_stranger(task: Task, name: str) -> None:
         return
     if task.was_claimed_by(name):
         last = task.notes[-1]
+        reason = f" ({last.what}: {last.reason})" if last.reason else ""
         raise errors.StaleClaim(
-            f"your claim on {task.id} has ended: it is {state_of(task)}"
-            + (f" ({last.what}: {last.reason})" if last.reason else ""),
+            f"your claim on {task.id} has ended: it is {state_of(task)}{reason}",
             f"Keep your result: {_advice_for_former_owner(task)}",
         )
     if task.status == "pending":
@@ -164,7 +164,6 @@ def refuse_stranger(task: Task, name: str) -> None:
 
 
 def _advice_for_former_owner(task: Task) -> str:
-    """Return in words what a former owner of the task can do with its result."""
     if task.status == "pending":
         return f"teams claim-task {task.id}, and complete it again"
     if not task.owner:
@@ -183,10 +182,14 @@ def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str
     owner = presence.load(store, team.name, task.owner or "")
     last_seen = max(filter(None, (owner.last_seen, task.claimed_at)), default="")
     silence = max(0.0, seconds_since(last_seen, store.now())) if last_seen else 0.0
-    works = "is" if silence < _AT_WORK_WITHIN else "may still be"
-    when = f": last seen {length(silence)} ago" if last_seen else ""
+    if silence < _AT_WORK_WITHIN:
+        refusal = f"{task.owner} is at work on {task.id}"
+    else:
+        refusal = f"{task.owner} may still be at work on {task.id}"
+    if last_seen:
+        refusal += f": last seen {length(silence)} ago"
     raise errors.Conflict(
-        f"{task.owner} {works} at work on {task.id}{when}; nothing was changed",
+        f"{refusal}; nothing was changed",
         f"To take it anyway, and notify {task.owner}: {command} --force",
     )
 
@@ -232,7 +235,7 @@ def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, 
     blockers = ", ".join(map(str, dependencies.open_blockers(task, status_of)))
     if not blockers:
         return " is assigned to you and ready: teams claim-task --next", events.TASK_ASSIGNED
-    words = f" is assigned to you, blocked by {blockers}; you will be notified when it is ready"
+    words = f" is assigned to you, blocked by {blockers}; you will be notified when it is ready (teams show-task ID)"
     if task.plan_required:
         words += ". It needs a plan, which you can propose before: teams propose-plan TEXT --task ID"
     return words, events.TASK_ASSIGNED_BLOCKED

@@ -5,6 +5,8 @@ allowed.
 from __future__ import annotations
 
 from teams_cli import errors, text
+from teams_cli.clock import length, seconds_since
+from teams_cli.messages import events
 from teams_cli.messages.notices import deliver
 from teams_cli.names import id_of
 from teams_cli.records.records import Owed, owing
@@ -20,10 +22,14 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import datetime
     from typing import Any
 
     from teams_cli.records.types import MessageType
     from teams_cli.teams.permission import Caller
+
+_ENDINGS = frozenset({IN_REVIEW, "accepted", *FINISHED})
+"""The events after which the owner of a task can't complete or fail it."""
 
 
 class Edit:
@@ -132,16 +138,16 @@ def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: s
     """
     standing = require(store, team_name, caller, "update-task", task_ref)
     edit.refuse_invalid()
-    seen = tasks.get(store, team_name, task_ref)
-    _refuse_owner_and_cycle(store, standing, seen.id, edit)
+    present_task = tasks.get(store, team_name, task_ref)
+    _refuse_owner_and_cycle(store, standing, present_task.id, edit)
 
     def change(task: Task) -> Task:
         return with_edit(store, standing, task, edit)
 
     if edit.owner:
-        change(seen)  # refuses what may not be changed, before anything is written
+        change(present_task)  # refuses what may not be changed, before anything is written
         presence.forget_ended_process(store, team_name, edit.owner)
-    before, task = update(store, team_name, TASK, seen.id, change)
+    before, task = update(store, team_name, TASK, present_task.id, change)
     return finish_change(store, standing, before, task, edit)
 
 
@@ -158,7 +164,7 @@ def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> Task:
     if changed is not task and task.status == changed.status == IN_REVIEW:
         from teams_cli.tasks import reviews
 
-        notices_of_edit = reviews.of_edit(team, changed, config, notices_of_edit)
+        notices_of_edit = reviews.of_edit(team, task, changed, config, notices_of_edit, standing.name)
         edit.hands_in_again = edit.status == "completed"
         if edit.hands_in_again:
             notices_of_newer_work = reviews.asked_again(team, task, changed, config)
@@ -179,7 +185,31 @@ def finish_change(store: Store, standing: Standing, before: Task, task: Task, ed
     team = standing.team
     if before is not task:
         dependencies.refuse_late_cycle(store, team.name, task, before)
-        _note(store, before, task, edit, standing)
+        is_handed_in = edit.status == "completed" and task.status == IN_REVIEW
+        has_new_status = task.status != before.status or is_handed_in
+        # The history names one change: of the conditions below, the last that holds.
+        what = f"task {task.status.replace('_', ' ')}" if has_new_status else "task edited"
+        if task.status == "pending" and before.status in FINISHED:
+            what = "task reopened"
+        new_owner = task.owner if edit.owner and task.owner != before.owner else None
+        if new_owner:
+            what = "task handed over"
+        if task.assignee != before.assignee:
+            what = f"task assigned to {task.assignee}" if task.assignee else "task unassigned"
+        if task.result != before.result and not has_new_status:
+            what = "result amended"
+        history.note(
+            store,
+            standing.team.name,
+            standing.name,
+            what,
+            task=task.id,
+            title=task.title,
+            to=new_owner,
+            changed=", ".join(task.notes[-1].changed or ()) if task.notes and what == "task edited" else None,
+            reason=edit.reason,
+            checked=True if what == "task completed" and edit.checked else None,
+        )
         leases.end_grace(store, team, before, task)
     all_sent = deliver(store, team.name, TASK, task)
     return task.having(owed=None) if all_sent else task
@@ -251,8 +281,26 @@ def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Ta
     if edit.status in ("completed", "failed"):
         return _finished(store, task, edit, standing)
     if edit.status == "cancelled":
-        return _cancelled(store, task, edit, standing)
-    return _reopened(store, task, edit, standing)
+        if not standing.manages:
+            raise errors.NotAllowed(
+                "only a task-manager or the human cancels tasks",
+                "Ask one of them, or release the task: teams release-task ID",
+            )
+        if task.status == "cancelled":
+            return task
+        if task.status != "pending":
+            raise errors.WrongState(
+                f"{task.id} is {task.status}; only pending tasks are cancelled", f"First: teams release-task {task.id}"
+            )
+        now = teams.now(store)
+        return task.having(status="cancelled", completed_at=now).noted(now, standing.name, "cancelled", edit.reason)
+    if not (standing.manages or task.owner == standing.name):
+        raise errors.NotAllowed(f"{task.id} is not yours to reopen", "Ask its owner, a task-manager or the human.")
+    if task.status == "pending":
+        return task
+    if task.status not in FINISHED and task.status != IN_REVIEW:
+        raise errors.WrongState(f"{task.id} is {state_of(task)}", f"Release it: teams release-task {task.id}")
+    return task.freed().noted(teams.now(store), standing.name, "reopened", edit.reason)
 
 
 def _whom_to_ask(task: Task, edit: Edit) -> str:
@@ -262,6 +310,15 @@ def _whom_to_ask(task: Task, edit: Edit) -> str:
     if task.owner:
         return f"Only its owner does: ask {task.owner}."
     return "Only its owner can do that: a member must claim it first."
+
+
+def _by_whom(task: Task, now: datetime) -> str:
+    """Return a phrase that says who ended the task, or handed it in for review, and how long ago; "" if unknown."""
+    note = next((note for note in reversed(task.notes) if note.what in _ENDINGS), None)
+    if note is None:
+        return ""
+    by_whom = f"by {note.by} {length(seconds_since(note.at, now))} ago"
+    return f", {by_whom}" if note.what == task.status else f", {note.what} {by_whom}"
 
 
 def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
@@ -280,12 +337,13 @@ def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
         return task
     is_handed_in_again = task.status == IN_REVIEW and status == IN_REVIEW
     if task.status != IN_PROGRESS and not is_handed_in_again:
-        hint = f"Ask a task-manager or the human to reopen it: teams update-task {task.id} --status pending"
         if task.status == IN_REVIEW:
             hint = f"Ask {task.review_by} to reject it first: teams send-message {task.review_by} WHY"
         elif task.status == edit.status:
             hint = f"Change only its result: teams update-task {task.id} --result TEXT"
-        raise errors.WrongState(f"{task.id} is {task.status} already", hint)
+        else:
+            hint = f"Ask a task-manager or the human to reopen it: teams update-task {task.id} --status pending"
+        raise errors.WrongState(f"{task.id} is {task.status} already{_by_whom(task, store.now())}", hint)
     is_new_work = task.status == IN_PROGRESS or has_newer_commit
     if edit.status == "completed" and is_new_work:
         refuse_unfinishable(store, standing.team, task)
@@ -308,10 +366,10 @@ def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
 
 def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -> None:
     """Before a task's check is run, refuse an edit that could not finish the task even if the check passed."""
-    checked = None if task.check is None else Check(command=task.check, status=0, by=standing.name, at="")
-    wanted = Edit(status=edit.status, result=edit.result, claim=edit.claim, checked=checked)
-    wanted.attaches_files = edit.attaches_files
-    _changed(store, task, wanted, standing)
+    passed = None if task.check is None else Check(command=task.check, status=0, by=standing.name, at="")
+    edit_after_check = Edit(status=edit.status, result=edit.result, claim=edit.claim, checked=passed)
+    edit_after_check.attaches_files = edit.attaches_files
+    _changed(store, task, edit_after_check, standing)
 
 
 def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
@@ -354,46 +412,17 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
         if why := agreements.lacking(store, team.name, task):
             numbers = f"{task.id.removeprefix('task-')},{task.agree_with[0].removeprefix('task-')}"
             raise errors.Conflict(why, f"Propose who changes what: teams agree {numbers} --text TEXT")
-    status_of = dependencies.stored(store, team.name)
+    status_of, command = dependencies.stored(store, team.name), f"teams update-task {task.id}"
+    if own := dependencies.own_open(store, team.name, task):
+        to_wait = f"{own} is assigned to you, so do it first: teams claim-task {own}"
+    else:
+        to_wait = f"To wait until it can be: {command} --status completed --result RESULT --next --wait 540"
     if blockers := dependencies.open_blockers(task, status_of):
-        first = tasks.get(store, team.name, blockers[0].id)
-        may_be_claimed = first.status == "pending" and first.assignee in (None, task.owner)
-        advice = f"Claim that first: teams claim-task {first.id}" if may_be_claimed else "Complete it after those tasks"
-        hint = f"{advice}; or release this one: teams release-task {task.id}"
-        raise errors.TaskBlocked(f"{task.id} is blocked by {', '.join(map(str, blockers))}", hint)
+        why = f"{task.id} is blocked by {', '.join(map(str, blockers))}"
+        raise errors.TaskBlocked(why, f"{to_wait}. Or release it: teams release-task {task.id}")
     if predecessors := dependencies.open_predecessors(task, status_of):
-        command = f"teams update-task {task.id}"
-        raise errors.TaskBlocked(
-            f"{task.id} is to be completed after {', '.join(map(str, predecessors))}",
-            f"To wait until it can be: {command} --status completed --result RESULT --next --wait 540. "
-            f"If it need not wait: {command} --unblock {predecessors[0].id}",
-        )
-
-
-def _cancelled(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    if not standing.manages:
-        raise errors.NotAllowed(
-            "only a task-manager or the human cancels tasks",
-            "Ask one of them, or release the task: teams release-task ID",
-        )
-    if task.status == "cancelled":
-        return task
-    if task.status != "pending":
-        raise errors.WrongState(
-            f"{task.id} is {task.status}; only pending tasks are cancelled", f"First: teams release-task {task.id}"
-        )
-    now = teams.now(store)
-    return task.having(status="cancelled", completed_at=now).noted(now, standing.name, "cancelled", edit.reason)
-
-
-def _reopened(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    if not (standing.manages or task.owner == standing.name):
-        raise errors.NotAllowed(f"{task.id} is not yours to reopen", "Ask its owner, a task-manager or the human.")
-    if task.status == "pending":
-        return task
-    if task.status not in FINISHED and task.status != IN_REVIEW:
-        raise errors.WrongState(f"{task.id} is {state_of(task)}", f"Release it: teams release-task {task.id}")
-    return task.freed().noted(teams.now(store), standing.name, "reopened", edit.reason)
+        why = f"{task.id} is to be completed after {', '.join(map(str, predecessors))}"
+        raise errors.TaskBlocked(why, f"{to_wait}. If it need not wait: {command} --unblock {predecessors[0].id}")
 
 
 def _with_owner(store: Store, task: Task, owner: str, standing: Standing, force: bool) -> Task:
@@ -464,38 +493,9 @@ def _notices_of_status_and_owner(store: Store, before: Task, task: Task, edit: E
             remark += f", who had not seen the last edit by {edit.unseen_editor}"
             kind = "notice"  # the leader may want other work, so the notice stays until it is handled
         body = f"{label} completed by {name}{remark}{tasks.after_colon(task, task.result)}"
-        notices.append(task.notice(team.leader, body, "task-completed", "completed", type=kind, by=name, about=task.id))
+        event = events.TASK_COMPLETED
+        notices.append(task.notice(team.leader, body, event, "completed", type=kind, by=name, about=task.id))
     return notices
-
-
-def _note(store: Store, before: Task, task: Task, edit: Edit, standing: Standing) -> None:
-    """Write one history entry for the change from *before* to *task*. If several things changed, the entry is named
-    after the last one below that applies.
-    """
-    is_handed_in = edit.status == "completed" and task.status == IN_REVIEW
-    has_new_status = task.status != before.status or is_handed_in
-    what = f"task {task.status.replace('_', ' ')}" if has_new_status else "task edited"
-    if task.status == "pending" and before.status in FINISHED:
-        what = "task reopened"
-    new_owner = task.owner if edit.owner and task.owner != before.owner else None
-    if new_owner:
-        what = "task handed over"
-    if task.assignee != before.assignee:
-        what = f"task assigned to {task.assignee}" if task.assignee else "task unassigned"
-    if task.result != before.result and not has_new_status:
-        what = "result amended"
-    history.note(
-        store,
-        standing.team.name,
-        standing.name,
-        what,
-        task=task.id,
-        title=task.title,
-        to=new_owner,
-        changed=", ".join(task.notes[-1].changed or ()) if task.notes and what == "task edited" else None,
-        reason=edit.reason,
-        checked=True if what == "task completed" and edit.checked else None,
-    )
 
 
 def change_each(store: Store, team_name: str, caller: Caller | None, task_refs: list[str], edit: Edit) -> list[Task]:

@@ -96,15 +96,14 @@ def _with_notice_to_former_owner(team: Team, task: Task) -> Task:
 def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> None:
     """Refuse a task that the caller can't claim now. The error says why, and what to do instead."""
     if task.status == IN_PROGRESS:
-        grace = ""
+        refusal = f"{task.id} is claimed by {task.owner}"
         if task.in_grace:
             time_left = length(max(1.0, leases.seconds_left(store, task)))
-            grace = f", who is silent; the task is released in {time_left} unless {task.owner} answers"
-        raise errors.TaskClaimed(f"{task.id} is claimed by {task.owner}{grace}", _CLAIM_ANOTHER)
+            refusal += f", who is silent; the task is released in {time_left} unless {task.owner} answers"
+        raise errors.TaskClaimed(refusal, _CLAIM_ANOTHER)
     if task.status != "pending":
-        hint = _CLAIM_ANOTHER
-        if task.status in ("failed", "cancelled"):
-            hint = f"Reopen it: teams update-task {task.id} --status pending"
+        can_be_reopened = task.status in ("failed", "cancelled")
+        hint = f"Reopen it: teams update-task {task.id} --status pending" if can_be_reopened else _CLAIM_ANOTHER
         raise errors.WrongState(f"{task.id} is {assigning.state_of(task)}", hint)
     if task.attempts is not None:
         from teams_cli.tasks import attempts  # only tasks of runs count them
@@ -193,7 +192,8 @@ def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed
     if not team.member(task.owner or ""):
         return None
     why = f"{by} released it{f' ({reason})' if reason else ''}"
-    return leases.loss_notice(task, why, by=by, event=events.TASK_RELEASED if reason else events.TASK_LOST)
+    event = events.TASK_RELEASED if reason else events.TASK_LOST
+    return leases.loss_notice(task, why, by=by, event=event)
 
 
 def tells_why(task: Task) -> bool:
@@ -247,10 +247,9 @@ def heartbeat(
 
     def renew(task: Task) -> Task:
         if task.status != IN_PROGRESS or task.owner != name:
+            state = f"{task.status} by {task.owner}" if task.owner else task.status
             raise errors.StaleClaim(
-                f"{task.id} is not in progress by {name}: it is {task.status}"
-                + (f" by {task.owner}" if task.owner else ""),
-                f"Claim it again: teams claim-task {task.id}",
+                f"{task.id} is not in progress by {name}: it is {state}", f"Claim it again: teams claim-task {task.id}"
             )
         if seconds is None and not task.in_grace and leases.seconds_left(store, task) > lease_length:
             return task  # an earlier `--for` gave it a longer lease
@@ -302,9 +301,10 @@ def claim_next(
             break
     from teams_cli.tasks import overviews
 
-    advice = "Wait for one: teams wait --claim; or see the blocked ones: teams get-tasks --blocked"
     if overviews.counts_if_ended(store, team.name):
         advice = f"{overviews.DONE[0].upper()}{overviews.DONE[1:]}."
+    else:
+        advice = "Wait for one: teams wait --claim; or see the blocked ones: teams get-tasks --blocked"
     raise errors.NothingReady(f"no task is ready for {caller.name}", advice)
 
 
@@ -341,13 +341,12 @@ def _claim_first(
                 return take(store, team, caller, task, refuse_own=True), has_skipped
             except (errors.TaskClaimed, errors.WrongState):  # another agent was faster
                 to_skip = int(jitter(_MAX_SKIPPED))
-            except errors.Conflict:
+            except errors.Conflict:  # the task can't be claimed for now, for another reason
                 continue
     return None, has_skipped
 
 
 def _is_ready(task: Task, skills: set[str], status_of: Callable[[str], str]) -> bool:
-    """Whether the task has no open blocker, has attempts left, and requires no skill that is not in *skills*."""
     if not skills.issuperset(task.require) or dependencies.open_blockers(task, status_of):
         return False
     if task.attempts is None:
@@ -389,13 +388,17 @@ def _seconds_reserved_for_others(store: Store, team: Team, task: Task, caller: C
     return 0.
     """
     last = task.notes[-1] if task.notes else None
-    if last is None or (last.what, last.by, last.owner) != ("released", caller.name, None) or not last.reason:
+    if last is None or last.what != "released" or not last.reason:
+        return 0.0
+    gave_back_itself = last.by == caller.name and last.owner is None  # the note names an owner who is another member
+    if not gave_back_itself:
         return 0.0
     elapsed, lease_length = seconds_since(last.at, store.now()), leases.lease_seconds(team)
     if task.of_a_run or not 0 <= elapsed < lease_length:
         return 0.0
     others = (Caller(name, config=caller.config) for name in team.active_names() if name != caller.name)
-    return lease_length - elapsed if any(may_claim(team, other) for other in others) else 0.0
+    may_others_claim = any(may_claim(team, other) for other in others)
+    return lease_length - elapsed if may_others_claim else 0.0
 
 
 def _candidates(

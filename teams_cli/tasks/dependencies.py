@@ -65,9 +65,30 @@ def open_predecessors(task: Task, status_of: Callable[[str], str]) -> list[Block
     return _open(task.after, status_of)
 
 
+def before_completion(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
+    """Return all tasks that still have to be completed before this task can be: its open blockers, and the open tasks
+    in its field `after`. *status_of* is a function that returns the status of a task by its id.
+    """
+    return [*open_blockers(task, status_of), *open_predecessors(task, status_of)]
+
+
 def _open(ids: list[str] | None, status_of: Callable[[str], str]) -> list[Blocker]:
     blockers = (Blocker(task_id, status_of(task_id)) for task_id in ids or ())
     return [blocker for blocker in blockers if blocker.status != "completed"]
+
+
+def own_open(store: Store, team: str, task: Task) -> str | None:
+    """Return the id of a pending task that must be completed before *task*, and that is assigned to the owner of
+    *task*. The owner must do it before, because nobody else will. Return None if there is no such task.
+    """
+    for key in (*task.blocked_by, *(task.after or ())):
+        try:
+            blocker = get(store, team, key)
+        except errors.TeamsError:  # a missing or damaged task is reported when *task* is completed
+            continue
+        if blocker.status == "pending" and blocker.assignee == task.owner:
+            return blocker.id
+    return None
 
 
 def stored(store: Store, team: str, known: Mapping[str, str] | None = None) -> Callable[[str], str]:

@@ -64,11 +64,11 @@ def with_fields(store: Store, task: Task, edit: Edit, name: str) -> Task:
     if changed == task:
         return task
     before = task.to_json()
-    keys = [key for key, value in changed.to_json().items() if before.get(key) != value]
+    changed_keys = [key for key, value in changed.to_json().items() if before.get(key) != value]
     if task.check is None and changed.check:
         changed = changed.having(check_from=edit.check_from)
     added = {"added": edit.append, "uid": edit.uid} if edit.append is not None else {}
-    return changed.noted(teams.now(store), name, "edited", edit.reason, changed=keys, **added)
+    return changed.noted(teams.now(store), name, "edited", edit.reason, changed=changed_keys, **added)
 
 
 def _description(task: Task, edit: Edit) -> str | None:
@@ -122,8 +122,9 @@ def _difference(before: str, after: str) -> str:
         del old[0], new[0]
     while old and new and old[-1] == new[-1]:
         del old[-1], new[-1]
-    changed = "\n".join([*(f"- {line}" for line in old), *(f"+ {line}" for line in new)])
-    return changed if before and len(changed) < len(after) else after
+    removed, added = [f"- {line}" for line in old], [f"+ {line}" for line in new]
+    difference = "\n".join([*removed, *added])
+    return difference if before and len(difference) < len(after) else after
 
 
 def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owed:
@@ -184,7 +185,26 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str, options: str
     if unseen := read_unseen(store, team.name, owner, _uid_prefix("edited", task)):
         again = f"teams update-task {task.id} --status completed --result TEXT{options}"
         hint = f"If your work lacks it, add it first; then: {again}"
-        raise errors.Conflict(f"you have not seen this change: {unseen}", hint)
+        raise errors.Conflict(f"you have not seen this change: {unseen}", _to_wait_for(store, task, unseen) + hint)
+
+
+def _to_wait_for(store: Store, task: Task, change: str) -> str:
+    """Return a sentence that names the unfinished tasks in the text *change*, and the command that waits for them.
+    *task* itself is left out. Return "" if the text names no other unfinished task.
+    """
+    import re  # only for a refused completion
+
+    named = dict.fromkeys(re.findall(r"\btask-\d+\b", change))
+    open_ids = {
+        task_id
+        for status, ids in store.by_label(task.team_name, TASK).items()
+        if status not in tasks.FINISHED
+        for task_id in ids
+    }
+    unfinished = [task_id for task_id in named if task_id in open_ids and task_id != task.id]
+    if not unfinished:
+        return ""
+    return f"Not finished: {text.listed(unfinished)}. To wait: teams wait --task {','.join(unfinished)}. "
 
 
 def read_unseen(store: Store, team: str, name: str, uid_prefix: str) -> str:

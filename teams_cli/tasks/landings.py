@@ -9,7 +9,7 @@ before it moves the branch. So a landing has happened as soon as the branch cont
 from __future__ import annotations
 
 from teams_cli import errors
-from teams_cli.names import id_of
+from teams_cli.names import id_of, number_of
 from teams_cli.records.records import Owed, Record
 from teams_cli.store.contract import Kind, Store
 from teams_cli.tasks.checks import Check
@@ -128,10 +128,20 @@ def get(store: Store, team: str, ref: str) -> Landing:
             return landing
         raise LandingNotFound(f"team {team} has no landing of {ref}", f"Land it: teams land {ref}")
     landing_id = id_of(ref, "landing")
+    is_number = not ref.startswith("landing-")
+    by_task = last_of(store, team, f"task-{number_of(ref, 'landing')}") if is_number else None
     try:
-        return store.get(team, LANDING, landing_id)[0]
+        by_id = store.get(team, LANDING, landing_id)[0]
     except errors.NotFound:
+        if by_task:
+            return by_task
         raise LandingNotFound(f"team {team} has no {landing_id}", "See: teams get-landings") from None
+    if by_task and by_task.task != by_id.task:
+        raise errors.InvalidValue(
+            f"{ref} can mean {by_id.id} (of {by_id.task}) or {by_task.id} (of {by_task.task})",
+            f"Write {by_id.id}, or {by_task.task}",
+        )
+    return by_id
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Landing]:

@@ -145,7 +145,7 @@ def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
 
     try:
         before, task = update(store, team.name, TASK, task_id, change)
-    except errors.NotAllowed:  # a login of PostgreSQL has to ask first, whatever else it knows of the owner
+    except errors.NotAllowed:  # a login of PostgreSQL must begin the grace period, whatever it knows of the owner
         reason = ""
         before, task = update(store, team.name, TASK, task_id, begin_grace)
     if before is not task and reason:
@@ -172,19 +172,19 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
     seconds = min(_GRACE, lease_seconds(team))
     in_grace = with_lease(store, task, seconds)
     in_grace = in_grace.having(grace_until=in_grace.lease_until)
-    owner, soon = task.owner or "", clock.length(seconds)
+    owner, time_left = task.owner or "", clock.length(seconds)
     last_seen = presence.load(store, team.name, owner).last_seen or task.claimed_at
     since = f" since {time_of_day(last_seen)} UTC" if last_seen else ""
-    label, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
+    id_and_title, about = f"{task.id} ({task.title})", f"{_LEASE}{task.id}"
     to_owner = (
-        f"{label}: are you at work on it? You were silent{since}; in {soon} others may take it. To keep it: teams "
-        "heartbeat"
+        f"{id_and_title}: are you at work on it? You were silent{since}; in {time_left} others may take it. "
+        "To keep it: teams heartbeat"
     )
     uid = f"{task.id}-{task.claim}-{in_grace.lease_until:.0f}"
     notices = [Owed(to=owner, message=to_owner, uid=f"asked-{uid}", about=about, event="lease-ending", task=task.id)]
     if team.leader != owner:
         to_leader = (
-            f"{label}: {owner} is silent{since}, and was asked; in {soon} others may take it "
+            f"{id_and_title}: {owner} is silent{since}, and was asked; in {time_left} others may take it "
             f"(now: teams release-task {task.id})"
         )
         uid = f"silent-{uid}"
@@ -207,16 +207,18 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
     does.
     """
     now_with = f"; {taker} has it now" if taker else ""
-    why, cause = reason, None
     was_silent = task.in_grace and seconds_left(store, task) < 0
-    if was_silent and (last_seen := presence.load(store, team.name, task.owner or "").last_seen):
-        why, cause = f"{reason}, and it was last heard of {time_of_day(last_seen)}", reason
-    body = f"{task.id} ({task.title}) is free again: {why}{now_with or _likely_taker(store, team, task)}."
+    last_seen = presence.load(store, team.name, task.owner or "").last_seen if was_silent else None
+    if last_seen:
+        full_reason, cause = f"{reason}, and it was last heard of {time_of_day(last_seen)}", reason
+    else:
+        full_reason, cause = reason, None
+    body = f"{task.id} ({task.title}) is free again: {full_reason}{now_with or _likely_taker(store, team, task)}."
     notices = [task.notice(team.leader, body, "task-expired", "expired")]
     if task.owner and team.member(task.owner) and task.owner != taker:
         notices.append(loss_notice(task, reason, now_with))
     silent = was_silent or None
-    noted = task.noted(teams.now(store), SYSTEM, "expired", why, owner=task.owner, silent=silent, cause=cause)
+    noted = task.noted(teams.now(store), SYSTEM, "expired", full_reason, owner=task.owner, silent=silent, cause=cause)
     return owing(noted.freed(), *notices)
 
 
@@ -256,7 +258,8 @@ def without_offers(notices: Sequence[Message]) -> list[str]:
     texts = []
     for notice in notices:
         task_id = events.of(notice)[1]
-        texts.append(notice.message.replace(_claim_offer(task_id), "") if task_id in taken else notice.message)
+        text = notice.message
+        texts.append(text.replace(_claim_offer(task_id), "") if task_id in taken else text)
     return texts
 
 
@@ -276,7 +279,7 @@ def release_all(store: Store, team: Team) -> list[Task]:
         try:
             if is_grace_due(store, task) or why_claim_ended(store, team, task):
                 task = release_if_expired(store, team, task.id)
-        except (errors.NotAllowed, errors.WrongState):
+        except (errors.NotAllowed, errors.WrongState):  # only another login may release it, or the team is closed
             pass
         if task.status == IN_PROGRESS:
             remaining.append(task)
@@ -322,7 +325,7 @@ def previous_loss(task: Task) -> Note | None:
 
 
 def renew(
-    store: Store, team: Team, agent: Agent, reading: bool = False, refused: bool = False
+    store: Store, team: Team, agent: Agent, reading: bool = False, only_if_due: bool = False
 ) -> tuple[Agent, list[Task]]:
     """Note that the agent is alive, and renew the leases of its tasks. Do nothing if this was done a short while ago.
 
@@ -335,7 +338,7 @@ def renew(
     own_tasks = [task for task in tasks.labelled(store, team.name, IN_PROGRESS) if task.owner == agent.agent]
     if reading and not own_tasks:
         return agent, []
-    if refused and not any(_is_renewal_due(store, team, task) for task in own_tasks):
+    if only_if_due and not any(_is_renewal_due(store, team, task) for task in own_tasks):
         return agent, []
     nearly_ended = []
     for task in own_tasks:
@@ -348,7 +351,8 @@ def renew(
         return agent.having(last_seen=now, renewed_at=now, host=store.host or None)
 
     fresh = Agent(agent=agent.agent)
-    return upsert(store, team.name, presence.AGENT.also_closed, agent.agent, fresh, note_renewal)[1], nearly_ended
+    _, renewed = upsert(store, team.name, presence.AGENT.also_closed, agent.agent, fresh, note_renewal)
+    return renewed, nearly_ended
 
 
 def _renew_lease(store: Store, team: Team, seen: Task) -> float | None:
@@ -367,5 +371,4 @@ def _renew_lease(store: Store, team: Team, seen: Task) -> float | None:
 
 
 def _is_renewal_due(store: Store, team: Team, task: Task) -> bool:
-    """Whether so much of the task's lease has passed that renewing it is worth a write."""
     return seconds_left(store, task) < lease_seconds(team) * (1 - presence.RENEWED_AFTER)

@@ -81,7 +81,8 @@ class Overview:
 def completed_in_brackets(store: Store, team: str) -> str:
     """Return how many tasks were completed, such as ` (3 of 4 tasks completed)`; empty if there are no tasks."""
     counts = overview(store, team).counts
-    return f" ({counts['completed']} of {sum(counts.values())} tasks completed)" if any(counts.values()) else ""
+    total = sum(counts.values())
+    return f" ({counts['completed']} of {total} tasks completed)" if total else ""
 
 
 def settled(
@@ -111,10 +112,13 @@ def counts_if_ended(store: Store, team: str, alarm: Alarm | None = None) -> dict
     never become ready has not ended, because the leader may still free it. *alarm* is set if the answer may change
     merely because time passes.
     """
-    if any(keys for label, keys in store.by_label(team, TASK).items() if label not in FINISHED):
+    has_open_task = any(keys for label, keys in store.by_label(team, TASK).items() if label not in FINISHED)
+    if has_open_task:  # labels are quick to read, so this comes first
         return None
     settlement = settled(store, team, alarm=alarm)
-    counts: dict[str, int] = settlement["taskCounts"] if settlement else {}
+    if settlement is None:
+        return None
+    counts: dict[str, int] = settlement["taskCounts"]
     return counts if any(counts.values()) and not counts["pending"] else None
 
 
@@ -143,6 +147,7 @@ def _is_about_to_land(store: Store, team: str, tasks_read: Sequence[Task]) -> bo
     if any(task.completed_at and not task.landing and _is_recent(store, task.completed_at) for task in tasks_read):
         return True
     queued = set()
+    # Newest first, so that a landing is found before the completion that it followed.
     for _, entry in store.history(team, backwards=True):
         if not _is_recent(store, str(entry.get("at"))):
             return False
@@ -175,13 +180,14 @@ def overview(store: Store, team: str) -> Overview:
     labels = dict(store.by_label(team, TASK))
     if tasks.are_few(labels):
         return Overview(list(tasks.all_of(store, team, [])), {})
-    # A label is a hint that a killed process may have left wrong. Unless one task with the label of free tasks is
-    # really free, all of them are read.
+    # A label is a hint that a killed process may have left wrong. So the labels of free tasks are trusted only if at
+    # least one task with such a label is really free.
     is_one_free = next(tasks.labelled(store, team, *_FREE_LABELS), None) is not None
     trusted_labels = _STATUS_OF_LABEL if is_one_free else FINISHED
     unread = {label: labels.pop(label) for label in trusted_labels if label in labels}
     label_of_id = {task_id: label for label, task_ids in labels.items() for task_id in task_ids}
     tasks_read = [task for task, _ in store.scan(team, TASK, [], label_of_id)]
-    if wrongly_labelled := [task.id for task in tasks_read if tasks.label_of(task) != label_of_id[task.id]]:
+    wrongly_labelled = [task.id for task in tasks_read if tasks.label_of(task) != label_of_id[task.id]]
+    if wrongly_labelled:
         store.correct_hints(team, TASK, wrongly_labelled)
     return Overview(tasks_read, unread)

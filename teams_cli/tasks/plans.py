@@ -99,7 +99,6 @@ def propose(
 
 
 def _open_equal(store: Store, draft: Plan) -> Plan | None:
-    """Return a plan that waits for its decision and is equal to the *draft*; None if there is none."""
     for plan in all_of(store, draft.team_name, [], only_open=True):
         if (plan.from_, plan.plan, plan.task, plan.revises) == (draft.from_, draft.plan, draft.task, draft.revises):
             return plan

@@ -105,7 +105,7 @@ def _refuse_reviewer(task: Task, standing: Standing) -> None:
     if standing.leads or standing.caller.is_human:
         return
     if not reviews(standing.team, task, standing.name, standing.caller.config):
-        raise errors.NotAllowed(f"{task.id} is reviewed by {task.review_by}", "Send them or the leader a message.")
+        raise errors.NotAllowed(f"{task.id} is reviewed by {task.review_by}", f"See: teams show-task {task.id}")
 
 
 def reviews(team: Team, task: Task, name: str, config: Config | None) -> bool:
@@ -137,14 +137,12 @@ def asked(team: Team, task: Task, config: Config | None) -> list[Owed]:
     head = f"{task.id} ({task.title}) by {task.owner} waits for your review{commit}"
     described = text.clipped(task.description or "", _DESCRIPTION, f" (all of it: teams show-task {task.id})")
     notice = task.notice("", "", events.REVIEW_ASKED, "review", by=task.owner or "", about=task.id)
-    return [
-        notice.having(
-            to=name,
-            message=head + (f"\ntask: {described}" if described and name != task.created_by else "") + _result(task),
-            uid=f"{notice.uid}~{name}",
-        )
-        for name in reviewers
-    ]
+    notices = []
+    for name in reviewers:
+        task_in_words = f"\ntask: {described}" if described and name != task.created_by else ""
+        body = f"{head}{task_in_words}{_result(task)}"
+        notices.append(notice.having(to=name, message=body, uid=f"{notice.uid}~{name}"))
+    return notices
 
 
 def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> list[Owed]:
@@ -157,7 +155,7 @@ def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> 
     ]
 
 
-def of_edit(team: Team, task: Task, config: Config | None, notices: list[Owed]) -> list[Owed]:
+def of_edit(team: Team, before: Task, task: Task, config: Config | None, notices: list[Owed], by: str) -> list[Owed]:
     """Return all notices that *by* edited a task in review. *notices* are those to the task's owner, which are among
     them.
 
@@ -165,16 +163,32 @@ def of_edit(team: Team, task: Task, config: Config | None, notices: list[Owed]) 
     changed work. If the task has a new reviewer, the new reviewer is asked for the review, and the former reviewer is
     notified.
     """
-    advice = f"If your work lacks it, change it, then: teams update-task {task.id} --status completed"
-    reviewers = [notice.to for notice in asked(team, task, config)]
-    to_owner, to_reviewers = [], []
+    requests = asked(team, task, config)
+    former_requests = asked(team, before, config)
+    reviewers = {request.to for request in requests}
+    former_reviewers = {request.to for request in former_requests}
+    all_notices = []
     for notice in notices:
-        to_owner.append(notice.having(message=f"{notice.message}\n{advice}"))
-        for name in reviewers:
-            if name not in (notice.by, notice.to):
-                body = f"{notice.message}; you review it"
-                to_reviewers.append(notice.having(to=name, message=body, uid=f"{notice.uid}~{name}"))
-    return to_owner + to_reviewers
+        advice = ""
+        if (task.title, task.description) != (before.title, before.description):
+            advice = f"\nIf your work lacks it, change it, then: teams update-task {task.id} --status completed"
+        all_notices.append(notice.having(message=notice.message + advice))
+        for name in sorted(reviewers & former_reviewers - {notice.by, notice.to}):
+            body = f"{notice.message}; you review it"
+            all_notices.append(notice.having(to=name, message=body, uid=f"{notice.uid}~{name}"))
+    for request in requests:
+        if request.to not in {*former_reviewers, by}:
+            all_notices.append(request.having(uid=f"{request.uid}-{len(task.notes)}"))
+    for request in former_requests:
+        if request.to not in {*reviewers, by}:
+            body = f"{task.id} ({task.title}) no longer waits for your review: {by} chose {task.review_by}"
+            uid = f"withdrawn-{request.uid}-{len(task.notes)}"
+            all_notices.append(_withdrawal(request, body, uid, by))
+    return all_notices
+
+
+def _withdrawal(request: Owed, body: str, uid: str, by: str) -> Owed:
+    return request.having(message=body, uid=uid, type="info", by=by, about=None, event="review-withdrawn")
 
 
 def _uid_of_newer_work(task: Task) -> str:
@@ -185,7 +199,6 @@ def _uid_of_newer_work(task: Task) -> str:
 
 
 def _result(task: Task) -> str:
-    """Return the line of a notice that has the task's result; empty without a result."""
     return f"\nresult{tasks.after_colon(task, task.result)}" if task.result else ""
 
 
@@ -204,9 +217,7 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
     for request in asked(team, before, config):
         if request.to not in (by, task.owner, before.owner):
             uid = f"withdrawn-{task.id}-{before.claim}~{request.to}"
-            notices.append(
-                request.having(message=body, uid=uid, type="info", by=by, about=None, event="review-withdrawn")
-            )
+            notices.append(_withdrawal(request, body, uid, by))
     return notices
 
 
@@ -221,7 +232,7 @@ def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list
         notices.append(task.notice(task.owner, body, events.REVIEW_ACCEPTED, "accepted", type="info", by=name))
     if team.leader not in (name, task.owner):
         body = f"{label} completed by {task.owner}, accepted by {name}{tasks.after_colon(task, task.result)}"
-        notices.append(task.notice(team.leader, body, "task-completed", "completed", type="info", about=task.id))
+        notices.append(task.notice(team.leader, body, events.TASK_COMPLETED, "completed", type="info", about=task.id))
     return notices
 
 

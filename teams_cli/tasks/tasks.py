@@ -140,8 +140,8 @@ class Task(Record):
     lease_epoch: Word | None = None
     lease_until: Seconds | None = None
     grace_until: Seconds | None = None
-    """The end of the lease that the grace period set. The grace period is over as soon as the lease has another end,
-    even if an older version set it.
+    """The end of the lease that the grace period set. The grace period ends as soon as the lease has another end, even
+    if an older version set it.
     """
     notes: list[Note] = field(default_factory=list)
     owed: list[Owed] | None = None

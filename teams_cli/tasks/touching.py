@@ -52,9 +52,8 @@ def _path_and_names(pattern: str) -> tuple[str, list[str]]:
     """
     path, _, after_colon = pattern.rpartition(":")
     names = after_colon.split(",")
-    if path and all(name.replace(".", "").replace("$", "").isidentifier() for name in names):
-        return path, names
-    return pattern, []
+    are_symbols = all(name.replace(".", "").replace("$", "").isidentifier() for name in names)
+    return (path, names) if path and are_symbols else (pattern, [])
 
 
 def _is_inside(name: str, other: str) -> bool:
@@ -102,8 +101,8 @@ def _characters(part: str) -> list[str]:
     characters: list[str] = []
     while part:
         # The bracket may be the first character of the choice. Without a closing bracket it stands for itself.
-        length = part.find("]", 2) + 1 if part[0] == "[" else 1
-        length = length or 1
+        closing_bracket = part.find("]", 2) if part[0] == "[" else -1
+        length = 1 if closing_bracket < 0 else closing_bracket + 1
         characters.append(part[:length])
         part = part[length:]
     return characters
@@ -190,7 +189,9 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
         return None
     if presence.is_in_turn(agent) and seconds_since(last_sign, store.now()) < _LONGEST_TURN:
         return 0.0
-    last_change = max([_committed_at(store, agent), *(changed_at for _, changed_at in _changed(store, task, agent))])
+    committed_at = _committed_at(store, agent)
+    changed_at = [time for _, time in _changed(store, task, agent)]
+    last_change = max([committed_at, *changed_at])
     if last_change <= parse_rfc3339(last_sign).timestamp():
         return None
     return max(0.0, store.now().timestamp() - last_change)
@@ -202,8 +203,9 @@ def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str
     """
     agent = presence.load(store, team, name)
     checkout, is_own = _checkout(store, agent)
+    newest_first = sorted(_changed(store, task, agent), key=lambda path_and_time: -path_and_time[1])
     rows = []
-    for path, changed_at in sorted(_changed(store, task, agent), key=lambda entry: -entry[1])[:_MAX_NAMED]:
+    for path, changed_at in newest_first[:_MAX_NAMED]:
         time = rfc3339(of_epoch(changed_at))
         author = name if is_own else _owner_at(task, time)
         rows.append({"path": f"{checkout}/{path}", "changedAt": time, "by": author})

@@ -39,7 +39,6 @@ class _ConfigKind:
 
     @staticmethod
     def number_in(key: str) -> int:
-        """Return 0: the configuration has no number."""
         return 0
 
 

@@ -60,7 +60,11 @@ def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
     """Yield the changes after that *time*, newest first. The search ends at older changes. But a few of them do not end
     it, because a machine whose clock is slow may have written them among newer ones.
     """
-    for _, entry in _newest_first(store, team, lambda entry: str(entry.get("at", "")) > time, _FEW_OLDER):
+
+    def is_later(entry: dict[str, Any]) -> bool:
+        return str(entry.get("at", "")) > time
+
+    for _, entry in _newest_first(store, team, is_later, _FEW_OLDER):
         yield entry
 
 
@@ -71,8 +75,12 @@ def newest(store: Store, team: str, moment: datetime | None, limit: int | None) 
     """
     if moment is None and limit is None:
         return list(store.history(team))
+
+    def is_wanted(entry: dict[str, Any]) -> bool:
+        return moment is None or is_since(entry, moment)
+
     newest_first: list[tuple[int, dict[str, Any]]] = []
-    for change in _newest_first(store, team, lambda entry: moment is None or is_since(entry, moment), _MANY_OLDER):
+    for change in _newest_first(store, team, is_wanted, _MANY_OLDER):
         newest_first.append(change)
         if len(newest_first) == limit:
             break
@@ -109,7 +117,8 @@ def moment(text: str, now: datetime) -> datetime:
     try:
         if unit in ("s", "m", "h", "d") and number.isascii() and number.isdigit() and len(number) < 10:
             return now - timedelta(seconds=seconds_in(text))
-        time = datetime.fromisoformat(f"{now.astimezone():%Y-%m-%d}" if text == "today" else text)
+        date_or_time = f"{now.astimezone():%Y-%m-%d}" if text == "today" else text
+        time = datetime.fromisoformat(date_or_time)
         return time if time.tzinfo else time.astimezone()
     except (ValueError, OverflowError):
         raise errors.InvalidValue(

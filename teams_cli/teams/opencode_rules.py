@@ -39,7 +39,8 @@ def read(directory: str) -> tuple[Rules, RoleTable]:
     agents: RoleTable = {}
     for name in OPENCODE_FILES:
         document = _document(f"{directory}/{name}") or {}
-        rules = laid_over(rules, {tool: rule for tool, rule in _tool_rules(document).items() if _is_valid(rule)})
+        valid_rules = {tool: rule for tool, rule in _tool_rules(document).items() if _is_valid(rule)}
+        rules = laid_over(rules, valid_rules)
         agents.update(_roles(document.get("agent")))
     return rules, agents
 
@@ -63,8 +64,8 @@ def passed_over(directory: str) -> Iterator[tuple[str, str]]:
             yield path, "it is not valid JSON"
         for tool, rule in _tool_rules(document or {}).items():
             if not _is_valid(rule):
-                words = f"a word of {', '.join(_VERDICTS)}, or a table of such words by role"
-                yield f"{path}: permission.tool.{tool}", f"it is not {words}"
+                expected = f"a word of {', '.join(_VERDICTS)}, or a table of such words by role"
+                yield f"{path}: permission.tool.{tool}", f"it is not {expected}"
 
 
 def refused_by_opencode(directory: str) -> Iterator[str]:
@@ -88,32 +89,26 @@ def _document(path: str) -> dict[str, Any] | None:
         return {}
     if not any(key in data for key in _KEYS_FOR_TEAMS):
         return {}
+    import re
+
     try:
-        document = loads(_without_comments(data.decode()))
+        text = data.decode()
+        for ignored in (_COMMENT, _TRAILING_COMMA):
+            # A string is matched first and kept, so that what looks like a comment in it stays.
+            text = re.sub(f"{_STRING}|{ignored}", lambda match: match[1] or " ", text, flags=re.DOTALL)
+        document = loads(text)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else {}
 
 
-def _without_comments(text: str) -> str:
-    """Return the text without comments and trailing commas, which JSON with comments allows."""
-    import re
-
-    for ignored in (_COMMENT, _TRAILING_COMMA):
-        # A string is matched first and kept, so that what looks like a comment in it stays.
-        text = re.sub(f"{_STRING}|{ignored}", lambda match: match[1] or " ", text, flags=re.DOTALL)
-    return text
-
-
 def _tool_rules(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the rules of the document by tool, unchecked."""
     permission = document.get("permission")
     table = permission.get("tool") if isinstance(permission, dict) else None
     return table if isinstance(table, dict) else {}
 
 
 def _is_valid(rule: Any) -> bool:
-    """Whether the rule is a verdict for all roles, or a table of verdicts by role."""
     verdicts = rule.values() if isinstance(rule, dict) else [rule]
     return all(isinstance(verdict, str) and verdict in _VERDICTS for verdict in verdicts)
 
@@ -127,9 +122,11 @@ def _roles(agents: Any) -> RoleTable:
         if isinstance(agent, dict) and isinstance(agent.get("extends"), str) and is_name(name):
             roles[name] = {"extends": agent["extends"]}
             for key in _LIST_KEYS:
-                if isinstance(agent.get(key), list) and all(isinstance(word, str) for word in agent[key]):
-                    roles[name][key] = agent[key]  # type: ignore[literal-required]
+                words = agent.get(key)
+                if isinstance(words, list) and all(isinstance(word, str) for word in words):
+                    roles[name][key] = words  # type: ignore[literal-required]
             for key in _TEXT_KEYS:
-                if isinstance(agent.get(key), str) and agent[key]:
-                    roles[name][key] = agent[key]  # type: ignore[literal-required]
+                text = agent.get(key)
+                if isinstance(text, str) and text:
+                    roles[name][key] = text  # type: ignore[literal-required]
     return roles

@@ -109,7 +109,8 @@ def unseen(store: Store, team: str, agent: str) -> list[Page]:
     neither read it nor was notified of it. The newest page is first.
     """
     seen = presence.load(store, team, agent).pages or {}
-    changed = [page for page in all_of(store, team, []) if page.author != agent and seen.get(page.key) != page.version]
+    by_others = (page for page in all_of(store, team, []) if page.author != agent)
+    changed = [page for page in by_others if seen.get(page.key) != page.version]
     return sorted(changed, key=lambda page: page.updated_at, reverse=True)
 
 
@@ -168,7 +169,21 @@ def share(
     fresh = Page(key=key, version=_highest_known(store, team_name, key), author=SYSTEM, created_at=now, updated_at=now)
 
     def change(page: Page) -> Page:
-        return _changed(page, name, body, if_version, now)
+        version = page.version if page.is_there else 0  # a removed page keeps its number
+        is_repeated = page.version > 0 and (page.text, page.author) == (body, name)
+        # A repeated command names the version before its own change.
+        is_expected = if_version in (None, version) or (is_repeated and if_version == page.version - 1)
+        if not is_expected:
+            raise StaleVersion(
+                f"page {page.key} has version {version}, not {if_version}"
+                + (f": {page.author} changed it" if version else ""),
+                f"Read it and try again: teams shared {page.key}" if version else "Share it with --if-version 0.",
+            )
+        if is_repeated or (page.is_there and page.text == body and if_version is None):
+            return page
+        if body is None and not page.is_there:
+            raise PageNotFound(f"there is no page {page.key}", "See: teams shared")
+        return page.having(text=body, version=page.version + 1, author=name, updated_at=now, agreed=None)
 
     before, page = upsert(store, team_name, PAGE, key, fresh, change)
     if before is not page:
@@ -188,8 +203,8 @@ def _highest_known(store: Store, team: str, key: str) -> int:
     """
     if find(store, team, key) is not None:
         return 0
-    versions_by_page = (agent.pages or {} for agent, _ in store.scan(team, presence.AGENT, []))
-    return max((version for pages in versions_by_page if isinstance(version := pages.get(key), int)), default=0)
+    known_versions = ((agent.pages or {}).get(key) for agent, _ in store.scan(team, presence.AGENT, []))
+    return max((version for version in known_versions if isinstance(version, int)), default=0)
 
 
 def check(store: Store, team_name: str, caller: Caller | None, key: str, body: str | None) -> str:
@@ -214,27 +229,6 @@ def check(store: Store, team_name: str, caller: Caller | None, key: str, body: s
 def check_text(body: str) -> str:
     """Return *body* if it can be the text of a page: neither blank nor too long."""
     return text.checked(body, "page", MAX_PAGE)
-
-
-def _changed(page: Page, name: str, body: str | None, if_version: int | None, now: str) -> Page:
-    """Return the next version of the page, with the text *body* by the member *name*. Return the same page if the text
-    is not new.
-    """
-    version = page.version if page.is_there else 0  # a removed page keeps its number
-    is_repeated = page.version > 0 and (page.text, page.author) == (body, name)
-    # A repeated command names the version before its own change.
-    is_expected = if_version in (None, version) or (is_repeated and if_version == page.version - 1)
-    if not is_expected:
-        raise StaleVersion(
-            f"page {page.key} has version {version}, not {if_version}"
-            + (f": {page.author} changed it" if version else ""),
-            f"Read it and try again: teams shared {page.key}" if version else "Share it with --if-version 0.",
-        )
-    if is_repeated or (page.is_there and page.text == body and if_version is None):
-        return page
-    if body is None and not page.is_there:
-        raise PageNotFound(f"there is no page {page.key}", "See: teams shared")
-    return page.having(text=body, version=page.version + 1, author=name, updated_at=now, agreed=None)
 
 
 def refuse_new_page(store: Store, team: str, key: str) -> None:

@@ -8,7 +8,7 @@ from teams_cli import errors
 from teams_cli.names import HUMAN
 from teams_cli.store.contract import Store
 from teams_cli.teams import roles, teams
-from teams_cli.teams.roles import LOST, lineage, verdict
+from teams_cli.teams.roles import lineage, undefined_role, verdict
 from teams_cli.teams.teams import LEADER, MANAGER, Team
 
 HOW_TO_SAY_WHO = (
@@ -100,7 +100,8 @@ def refuse_reading(team: Team, caller: Caller, operation: str) -> None:
     """
     member = team.member(caller.name)
     if member is not None:
-        judge(member.role, operation, verdict(member.role, operation, team, caller.config), caller, operation, team)
+        decision = verdict(member.role, operation, team, caller.config)
+        judge(member.role, operation, decision, caller, operation, team)
 
 
 def judge(role: str, operation: str, decision: str, caller: Caller, about: str = "", team: Team | None = None) -> None:
@@ -111,23 +112,26 @@ def judge(role: str, operation: str, decision: str, caller: Caller, about: str =
         NotAllowed: The decision is `deny`.
         NeedsHuman: The human did not allow it, or can't be asked.
     """
-    if decision == "allow" or (decision == "ask" and caller.approve and caller.approve(operation, about)):
+    if decision == "allow":
         return
     if decision == "ask":
-        way, what = "answer the permission question (`teams human`)", "the operation"
+        if caller.approve and caller.approve(operation, about):
+            return
         if HUMAN in _allowed_roles(operation, team, caller.config):
-            way, what = f"run it with --as {HUMAN}", "it"
-        raise errors.NeedsHuman(
-            f"{caller.name} may {operation} only if the human allows it",
-            f"Ask the human to {way}, or to allow {what} in config.json.",
-        )
-    line = lineage(role, team, caller.config)
-    if role != HUMAN and line[-1] == LOST:
+            hint = f"Ask the human to run it with --as {HUMAN}, or to allow it in config.json."
+        else:
+            question = "the permission question (`teams human`)"
+            hint = f"Ask the human to answer {question}, or to allow the operation in config.json."
+        raise errors.NeedsHuman(f"{caller.name} may {operation} only if the human allows it", hint)
+    if role == HUMAN:
+        who = "the human"
+    elif undefined := undefined_role(role, team, caller.config):
         raise errors.NotAllowed(
-            f"the role {line[-2]!r} is not defined, so it may change nothing",
+            f"the role {undefined!r} is not defined, so it may change nothing",
             "See: teams define-role; or teams leave-team",
         )
-    who = "the human" if role == HUMAN else f"a {role}"
+    else:
+        who = f"a {role}"
     hint = _hint_for_denied(role, operation, team, caller.config)
     raise errors.NotAllowed(f"{caller.name} is {who}, which may not {operation}", hint)
 
@@ -193,7 +197,6 @@ class Caller:
 
 
 def _refusal_of_stranger(team: Team, caller: Caller, operation: str) -> errors.NotAllowed:
-    """Return the error for a caller who is no active member."""
     member = team.find(caller.name)
     if member is None:
         return errors.NotAllowed(
@@ -216,7 +219,9 @@ def _hint_for_denied(role: str, operation: str, team: Team | None, config: Confi
     if role in (HUMAN, LEADER):
         advice = "" if role in roles.may(operation) else roles.instead(operation)
         return advice or hint
-    return f"{hint} A message to the leader may help." if allowed and operation != "send-message" else hint
+    if team is None or not allowed or operation == "send-message":
+        return hint
+    return f"{hint} Ask the leader for it: teams send-message {team.leader} TEXT"
 
 
 def _allowed_roles(operation: str, team: Team | None, config: Config | None) -> list[str]:

@@ -70,7 +70,9 @@ class Agent(Record):
     looked_to: Count | None = None
     renewed_at: Time | None = None
     told: list[Word] = field(default_factory=list)
-    """The keys of facts that still hold and of which the agent was notified, such as that a task is ready."""
+    """The keys of facts that still hold and of which the agent was notified, such as that a task is ready; and the ids
+    of the last messages that it was shown whole.
+    """
     waiting: bool | None = None
     """Whether the agent has no task and waits for anything that concerns it."""
     offered: Word | None = None
@@ -220,7 +222,8 @@ def note_sign_of_life(
         if note is not None:
             seen_as["note"] = note
         is_recent = agent.last_seen and seconds_since(agent.last_seen, store.now()) < every
-        if is_recent and note is None and all(getattr(agent, key) == value for key, value in seen_as.items()):
+        is_known = all(getattr(agent, key) == value for key, value in seen_as.items())
+        if is_recent and note is None and is_known:
             return agent
         return agent.having(last_seen=teams.now(store), **seen_as)
 
@@ -236,9 +239,11 @@ def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
     """
 
     def change(agent: Agent) -> Agent:
-        return agent if all(getattr(agent, key) == fact for key, fact in facts.items()) else agent.having(**facts)
+        is_noted = all(getattr(agent, key) == fact for key, fact in facts.items())
+        return agent if is_noted else agent.having(**facts)
 
-    if change(known := load(store, team, name)) is not known:
+    agent = load(store, team, name)
+    if change(agent) is not agent:
         upsert(store, team, AGENT.also_closed, name, Agent(agent=name), change)
 
 
@@ -315,14 +320,17 @@ def was_silent(store: Store, agent: Agent) -> bool:
 
 def renewed_lately(store: Store, team: Team, agent: Agent) -> bool:
     """Whether the leases of the agent's tasks were renewed so short a time ago that they are not due again."""
-    return bool(agent.renewed_at) and seconds_since(agent.renewed_at or "", store.now()) < seconds_between_signs(team)
+    if not agent.renewed_at:
+        return False
+    return seconds_since(agent.renewed_at, store.now()) < seconds_between_signs(team)
 
 
 def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> bool:
     """Whether the agent *name* has given no sign of life for the team's `staleAfterSeconds`. If the time *since* is
     later than the last sign of life, the seconds count from *since*. If neither is known, return False.
     """
-    return _is_long_ago(store, team, max(filter(None, (load(store, team.name, name).expected_at, since)), default=None))
+    expected_at = load(store, team.name, name).expected_at
+    return _is_long_ago(store, team, max(filter(None, (expected_at, since)), default=None))
 
 
 def is_around(store: Store, team: Team, agent: Agent) -> bool:

@@ -78,7 +78,7 @@ def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
     is not defined, that extends the leader's role, or that extends *name* itself.
     """
     parent = roles.known_role(extends, team, caller.config)
-    line = roles.lineage(parent, team, caller.config)
-    if line[-1] in (LEADER, roles.LOST) or name in line:
+    ancestry = roles.lineage(parent, team, caller.config)
+    if ancestry[-1] in (LEADER, roles.LOST) or name in ancestry:
         raise errors.InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or one of their roles.")
     return parent

@@ -18,7 +18,7 @@ BUILT_IN = (LEADER, MEMBER, MANAGER)
 ALIASES = {"leader": LEADER, "member": MEMBER, "manager": MANAGER}
 
 LOST = ""
-"""Stands at the end of a role's lineage if it extends a role that is not defined any more."""
+"""Stands at the end of a lineage, after a role that is not defined any more or extends itself."""
 _STRENGTH = ("allow", "ask", "deny")
 
 
@@ -33,19 +33,21 @@ def verdict(role: str, operation: str, team: Team | None, config: Config | None)
     roles_by_default = may(operation)
     if role == HUMAN:
         return "allow" if HUMAN in roles_by_default else "deny"
-    line = lineage(role, team, config)
-    if line[-1] == LOST and is_change(operation) and operation != "leave-team":
+    ancestry = lineage(role, team, config)
+    is_undefined = ancestry[-1] == LOST
+    if is_undefined and is_change(operation) and operation != "leave-team":
         return "deny"
-    by_team = _nearest_rule(line, operation, team.roles if team else {}, {})
+    by_team = _nearest_rule(ancestry, operation, team.roles if team else {}, {})
     by_user = ""
     if config:
         tools = config.permission.get("tool", {})
-        by_user = _nearest_rule(line, operation, config.agent, by_role(tools.get(operation, {})))
-        by_user = by_user or _nearest_rule(line, operation, {}, by_role(tools.get("*", {})))
+        by_user = _nearest_rule(ancestry, operation, config.agent, by_role(tools.get(operation, {})))
+        by_user = by_user or _nearest_rule(ancestry, operation, {}, by_role(tools.get("*", {})))
     decisions = [decision for decision in (by_team, by_user) if decision]
     if decisions:
         return max(decisions, key=_STRENGTH.index)
-    return "allow" if line[-1] in (LOST, *roles_by_default) else "deny"
+    # For a role that is not defined, only reading and leaving are left here.
+    return "allow" if is_undefined or ancestry[-1] in roles_by_default else "deny"
 
 
 def by_role(rule: Mapping[str, str] | str) -> dict[str, str]:
@@ -56,12 +58,12 @@ def by_role(rule: Mapping[str, str] | str) -> dict[str, str]:
 
 
 def _nearest_rule(
-    line: list[str], operation: str, definitions: Mapping[str, RoleDefinition], rules: Mapping[str, str]
+    ancestry: list[str], operation: str, definitions: Mapping[str, RoleDefinition], rules: Mapping[str, str]
 ) -> str:
     """Return the decision on the operation for the first role in *ancestry* that has a decision, in its definition or
     in *rules*. If no role has one, return the decision for `*`, or an empty text if there is none.
     """
-    for role in [*line, "*"]:
+    for role in [*ancestry, "*"]:
         decisions = [decision for name, decision in rules.items() if ALIASES.get(name, name) == role]
         if role in definitions:
             definition = definitions[role]
@@ -75,14 +77,24 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
     """Return the role, the role that it extends, the role that this one extends, and so on up to a built-in role. If
     one of the roles is not defined or extends itself, the last is `LOST` instead.
     """
-    line = [role]
-    while line[-1] not in BUILT_IN:
-        definition = definition_of(line[-1], team, config)
-        parent = ALIASES.get(definition["extends"], definition["extends"]) if definition else ""
-        if not parent or parent in line:
-            return [*line, LOST]
-        line.append(parent)
-    return line
+    ancestry = [role]
+    while ancestry[-1] not in BUILT_IN:
+        definition = definition_of(ancestry[-1], team, config)
+        if definition is None:
+            return [*ancestry, LOST]
+        parent = ALIASES.get(definition["extends"], definition["extends"])
+        if not parent or parent in ancestry:
+            return [*ancestry, LOST]
+        ancestry.append(parent)
+    return ancestry
+
+
+def undefined_role(role: str, team: Team | None, config: Config | None) -> str:
+    """Return the role at which the lineage of *role* breaks off: it is not defined any more, or extends itself. Return
+    "" if there is none.
+    """
+    ancestry = lineage(role, team, config)
+    return ancestry[-2] if ancestry[-1] == LOST else ""
 
 
 def definition_of(role: str, team: Team | None, config: Config | None) -> RoleDefinition | None:
@@ -94,7 +106,8 @@ def definition_of(role: str, team: Team | None, config: Config | None) -> RoleDe
 
 
 def _role_tables(team: Team | None, config: Config | None) -> list[dict[str, RoleDefinition]]:
-    return [table for table in (team.roles if team else None, config.agent if config else None) if table]
+    tables = (team.roles if team else None, config.agent if config else None)
+    return [table for table in tables if table]
 
 
 def skills_of(member: Member, team: Team, config: Config | None) -> set[str]:

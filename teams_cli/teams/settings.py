@@ -291,7 +291,8 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
         InvalidValue: There is no such setting, or it can't have this value.
     """
     caller = require(store, team_name, caller, "set", key).caller
-    value = known(key).default if is_default(word) else known(key).parse(key, word)
+    setting = known(key)
+    value = setting.default if is_default(word) else setting.parse(key, word)
     refuse_persons(key, caller)
 
     def edit(team: Team) -> Team:
@@ -333,13 +334,23 @@ def of_user(config: Config) -> dict[str, Value]:
     values = {}
     for key, value in config.settings.items():
         try:
-            setting = known(key)
-            if isinstance(value, float) and not setting.seconds:
-                value = int(value)  # versions up to 0.2 stored fractions of what counts something
-            values[key] = setting.parse(key, "false" if value is False else str(value))
+            values[key] = parse_stored(key, value)
         except errors.InvalidValue as wrong:
             raise errors.DamagedRecord(f"config.json: settings.{key}: {wrong.message}", wrong.hint) from None
     return values
+
+
+def parse_stored(key: str, value: Value) -> Value:
+    """Check the *value* that the user's configuration gives to the setting *key*. Return it in the form in which a team
+    stores it.
+
+    Raises:
+        InvalidValue: There is no such setting, or it can't have this value.
+    """
+    setting = known(key)
+    if isinstance(value, float) and not setting.seconds:
+        value = int(value)  # versions up to 0.2 stored fractions also for settings that are whole numbers
+    return setting.parse(key, "false" if value is False else str(value))
 
 
 def effective(team: Team | None, config: Config) -> list[dict[str, Any]]:

@@ -96,8 +96,8 @@ def agent_rows(
                 row["limitedUntil"] = session.limited_until
             if session.host:
                 row["host"] = session.host
-            shown = session.having(worktree=session.present_worktree(store.host)).to_document()
-            row["session"] = {key: value for key, value in shown.items() if key in _OF_SESSION}
+            session_document = session.having(worktree=session.present_worktree(store.host)).to_document()
+            row["session"] = {key: value for key, value in session_document.items() if key in _OF_SESSION}
         if terminal and (session is None or session.taken_by):
             terminals.describe(store, team, terminal, row)
         rows.append(row)

@@ -86,7 +86,6 @@ def _open_shutdowns(store: Store, team: Team, problems: Problems) -> list[shutdo
 
 
 def _newest_messages(store: Store, team: str, after: int, most: int, problems: Problems) -> list[Message]:
-    """Return the newest messages with numbers above *after*, at most *most* of them."""
     after = max(after, store.last(team, messages.MESSAGE) - most)
     return list(store.read(team, messages.MESSAGE, None, after, problems))
 
@@ -173,16 +172,16 @@ def _for_person(
     to_answer = sorted((q for q in open_questions if HUMAN in q.waiting_for), key=lambda q: q.is_abandoned)
     return [
         *(
-            _waiting("question", q.id, q.from_, q.question, expiresAt=q.expires_at, leftAlone=q.is_abandoned)
+            _waiting_row("question", q.id, q.from_, q.question, expiresAt=q.expires_at, leftAlone=q.is_abandoned)
             for q in to_answer
         ),
-        *(_waiting("plan", plan.id, plan.from_, plan.plan) for plan in proposed),
-        *(_waiting("review", t.id, t.owner or "", f"to review: {t.title}") for t in reviews.for_person(all_tasks)),
-        *(_waiting("message", message.id, message.from_, message.message) for message in letters),
+        *(_waiting_row("plan", plan.id, plan.from_, plan.plan) for plan in proposed),
+        *(_waiting_row("review", t.id, t.owner or "", f"to review: {t.title}") for t in reviews.for_person(all_tasks)),
+        *(_waiting_row("message", message.id, message.from_, message.message) for message in letters),
     ]
 
 
-def _waiting(kind: str, key: str, sender: str, text: str, **more: Any) -> dict[str, Any]:
+def _waiting_row(kind: str, key: str, sender: str, text: str, **more: Any) -> dict[str, Any]:
     return {"kind": kind, "id": key, "from": sender, "text": text, **more}
 
 
@@ -252,8 +251,8 @@ def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int
             cards[task.id] = _card(task, graph, waiting.get(task.id, 0), changes.moves(team, person, task))
             owner = agent_of.get(task.owner or "") if task.status == "in_progress" else None
             if owner:  # the files that it changes, and with whose work these conflict
-                fields = {"changing": owner.changing, "conflicts": owner.conflicts}
-                cards[task.id] |= {key: value for key, value in fields.items() if value}
+                files_of_owner = {"changing": owner.changing, "conflicts": owner.conflicts}
+                cards[task.id] |= {key: value for key, value in files_of_owner.items() if value}
     return cards
 
 

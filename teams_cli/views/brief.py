@@ -9,8 +9,7 @@ from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, SYSTEM
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
-from teams_cli.store.retrying import upsert
-from teams_cli.tasks import leases, overviews, plans, tasks
+from teams_cli.tasks import leases, overviews, plans
 from teams_cli.tasks.checks import CHECK_STALE
 from teams_cli.tasks.claims import may_claim
 from teams_cli.tasks.overviews import Overview
@@ -135,12 +134,12 @@ def _own_tasks(
     If the caller has not claimed a task since it joined, its first task was given to it, and it has not seen the
     description. Then the description is added.
     """
-    held = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
-    rows = work.rows_of(store, team, held, all_plans)
+    own_tasks = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
+    rows = work.rows_of(store, team, own_tasks, all_plans)
     has_claimed = bool(agent.explained)  # the rules are explained with the first claim
-    if held and not has_claimed:
-        if_cut = f" (all of it: teams show-task {held[0].id})"
-        rows[0]["description"] = text.clipped(held[0].description or "", _DESCRIPTION, if_cut)
+    if own_tasks and not has_claimed:
+        if_cut = f" (all of it: teams show-task {own_tasks[0].id})"
+        rows[0]["description"] = text.clipped(own_tasks[0].description or "", _DESCRIPTION, if_cut)
     ready, member = overview.ready, team.member(caller.name)
     for_caller = 0
     if member and may_claim(team, caller):
@@ -149,7 +148,7 @@ def _own_tasks(
         for_caller = overview.free + len(fitting)
     return {
         "myTasks": rows,
-        "myTaskCount": len(held),
+        "myTaskCount": len(own_tasks),
         "ready": overview.free + len(ready),
         "readyForMe": for_caller,
     }
@@ -163,22 +162,22 @@ def _waiting(
     notice about the rules is left out.
     """
     name, standing = caller.name, standing_of(team, caller)
-    to_decide: list[Plan] = []
+    plans_to_decide: list[Plan] = []
     if standing and (standing.leads or caller.is_human):
-        to_decide = [plan for plan in all_plans if plan.status == "proposed" and plan.from_ != name]
-    shown = {plan.id for plan in to_decide[:1]}
+        plans_to_decide = [plan for plan in all_plans if plan.status == "proposed" and plan.from_ != name]
+    subjects_shown = {plan.id for plan in plans_to_decide[:1]}
     if rules_shown:
-        shown.add(settings.RULES)
+        subjects_shown.add(settings.RULES)
     request = next(shutdowns.open_requests(store, team, name), None)
-    asked = [q.id for q in questions.all_of(store, team.name, []) if q.open and name in q.waiting_for]
-    mail_shown = _mail(store, team, name, shown, once_shown)
+    question_ids = [q.id for q in questions.all_of(store, team.name, []) if q.open and name in q.waiting_for]
+    mail_shown = _mail(store, team, name, subjects_shown, once_shown)
     return mail_shown | {
-        "toAnswer": mail_shown["toAnswer"] or next(iter(asked), None),
-        "questions": asked[:_WAITING],
-        "questionCount": len(asked),
-        "toReview": _to_review(store, team, caller),
-        "plans": [plan.id for plan in to_decide[:_WAITING]],
-        "planCount": len(to_decide),
+        "toAnswer": mail_shown["toAnswer"] or next(iter(question_ids), None),
+        "questions": question_ids[:_WAITING],
+        "questionCount": len(question_ids),
+        "toReview": work.to_review(store, team, caller)[:_WAITING],
+        "plans": [plan.id for plan in plans_to_decide[:_WAITING]],
+        "planCount": len(plans_to_decide),
         "proposed": [
             {
                 "id": plan.id,
@@ -187,7 +186,7 @@ def _waiting(
                 "plan": text.clipped_line(plan.plan, _PLAN),
                 "whole": len(plan.plan) <= _PLAN,
             }
-            for plan in to_decide[:1]
+            for plan in plans_to_decide[:1]
         ],
         "shutdown": request.id if request else None,
         "overdue": receipts.overdue(store, team.name, name)[:_WAITING],
@@ -209,21 +208,21 @@ def _mail(store: Store, team: Team, name: str, shown: set[str], once_shown: Once
             pass
     mailbox = inboxes.Mailbox(store, team.name, name)
     inbox, messages = mailbox.inbox, mailbox.open_messages()
-    # Other mail asks for something, or tells of the end of a task, which is shown elsewhere in the brief.
-    new = set(inbox.unread(quiet=True))
-    notices = [m for m in messages if m.from_ == SYSTEM and m.type in ("notice", "plan") and m.number in new]
+    # Other mail asks for something, or is about the end of a task, which the brief shows elsewhere.
+    new_numbers = set(inbox.unread(quiet=True))
+    notices = [m for m in messages if m.from_ == SYSTEM and m.type in ("notice", "plan") and m.number in new_numbers]
 
     def is_needless(notice: Message) -> bool:
         if notice.about in shown and (notice.about == settings.RULES or events.of(notice)[0] == events.PLAN_PROPOSED):
             return True
         return mail.is_outdated(store, team.name, name, notice)
 
-    needless = list(filter(is_needless, notices))
-    news = _fitting([notice for notice in notices if notice not in needless])
-    read = {message.number for message in [*news, *needless]}
-    unread = [number for number in inbox.unread() if number not in read]
-    if read and is_open:
-        once_shown(lambda: mailbox.mark_read(read))
+    left_out = list(filter(is_needless, notices))
+    news = _fitting([notice for notice in notices if notice not in left_out])
+    read_numbers = {message.number for message in [*news, *left_out]}
+    unread = [number for number in inbox.unread() if number not in read_numbers]
+    if read_numbers and is_open:
+        once_shown(lambda: mailbox.mark_read(read_numbers))
     asking = [message for message in messages if steps.expects_answer(message.to_document(), team.leader)]
     unhandled = inboxes.unanswered(inbox, asking, len(asking))
     return {
@@ -246,16 +245,6 @@ def _fitting(notices: list[Message]) -> list[Message]:
     return shown
 
 
-def _to_review(store: Store, team: Team, caller: Caller) -> list[str]:
-    """Return the ids of the first few tasks that wait for the caller's review."""
-    in_review = list(tasks.labelled(store, team.name, IN_REVIEW))
-    if not in_review:
-        return []
-    from teams_cli.tasks import reviews  # not needed by most briefs
-
-    return [task.id for task in in_review if reviews.reviews(team, task, caller.name, caller.config)][:_WAITING]
-
-
 def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: OnceShown) -> Document:
     """Return the tasks that others ended since the caller last looked, and the number of other changes. Once the answer
     was shown, all these changes are recorded as seen.
@@ -263,19 +252,19 @@ def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: O
     name = caller.name
     entries = list(store.history(team.name, agent.looked_to or 0))
     if entries and name != HUMAN and team.member(name):
-        once_shown(lambda: _note_looked(store, team.name, name, entries[-1][0]))
+        once_shown(lambda: presence.note_facts(store, team.name, name, looked_to=entries[-1][0]))
     entries_of_others = [entry for _, entry in entries if entry.get("actor") != name]
-    ended = [entry for entry in entries_of_others if entry.get("what") in _ENDS]
+    ends = [entry for entry in entries_of_others if entry.get("what") in _ENDS]
     document: Document = {
-        "finished": [_finished(entry) for entry in ended],
+        "finished": list(map(_finished, ends)),
         "stale": list(dict.fromkeys(str(e["task"]) for e in entries_of_others if e.get("what") == CHECK_STALE)),
         "changes": [],
-        "moreChanges": len(entries_of_others) - len(ended),
+        "moreChanges": len(entries_of_others) - len(ends),
     }
-    if ended or team.state == "closed":
+    if ends or team.state == "closed":
         from teams_cli.teams import history  # not needed by most briefs
 
-        document["changes"] = [text.clipped_line(history.line(entry), _TITLE) for entry in ended]
+        document["changes"] = [text.clipped_line(history.line(entry), _TITLE) for entry in ends]
         if team.state == "closed":
             document["closedBy"] = history.closed_by(store, team.name)
     if entries_of_others:
@@ -295,13 +284,3 @@ def _finished(entry: Document) -> Document:
     if entry.get("checked"):
         document["checked"] = True
     return document
-
-
-def _note_looked(store: Store, team: str, name: str, position: int) -> None:
-    """Record that the caller has seen the history up to *position*. If that can't be written, the caller will see the
-    same entries again.
-    """
-    try:
-        upsert(store, team, presence.AGENT.also_closed, name, Agent(agent=name), lambda a: a.having(looked_to=position))
-    except errors.TeamsError:
-        pass

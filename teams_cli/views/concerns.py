@@ -139,7 +139,7 @@ class Lookout:
         self.alarm = Alarm()
         self.offer_times: dict[str, float] = {}
         self._notes: list[Callable[[], object]] = []
-        """The functions that note the last look, called after its answer was shown."""
+        """Functions that record what the last look reported. They are called after its answer was shown."""
         self._must_announce_wait = waits
         self._has_announced_wait = False
         self._has_slept = False
@@ -154,7 +154,7 @@ class Lookout:
             return
         self._must_announce_wait = False
         try:
-            if facts.works and not facts.held():
+            if facts.may_claim and not facts.held():
                 self._note_agent(waiting=True)
                 self._has_announced_wait = True
         except errors.TeamsError:  # the others take it for an agent that does not wait
@@ -166,7 +166,7 @@ class Lookout:
             try:
                 self._note_agent(waiting=None)
                 self._has_announced_wait = False
-            except errors.TeamsError:
+            except errors.TeamsError:  # the others take it for an agent that waits, until it is next seen
                 pass
 
     def _note_agent(self, **fields: Any) -> None:
@@ -191,7 +191,7 @@ class Lookout:
         self._has_slept = True
         try:
             work.notify_of_blocked(self.store, self.team, self.caller.name)
-        except errors.TeamsError:
+        except errors.TeamsError:  # the wait does not depend on it
             pass
         if say and (hint := standing.hint_if_alone(self.store, self.team, self.caller)):
             say(f"teams: {hint}")
@@ -276,6 +276,8 @@ class Lookout:
             mailbox = self._mailbox()
         subjects = {each["id"] for each in happened if each["what"] != _HELD}
         messages = self._mail(team, mailbox, subjects, agent, bool(facts.held()))
+        if any(each["what"] == "settled" for each in happened):
+            messages = [{**each, "next": None} if _may_go_unanswered(each) else each for each in messages]
         if not (happened or messages):
             self._announce_wait(facts)
         return happened, messages
@@ -292,13 +294,18 @@ class Lookout:
         ran_out = errors.WaitRanOut(f"{what} happened within {length(waited)}")
         if not ((self.wanted.needed or self.wanted.for_work) and waited):
             raise ran_out
-        anything = Wanted(False, self.wanted.claims_ready, self.wanted.completed)
+        anything = Wanted(claims_ready=self.wanted.claims_ready, completed=self.wanted.completed)
         news = Lookout(self.store, self.team, self.caller, self.once_shown, anything).look()
         if not news:
             raise ran_out
+        from teams_cli.tasks import overviews
         from teams_cli.views import standing
 
-        return {**news, "standing": standing.in_words(self.store, self.team, self.caller)}
+        timed_out: Document = {"seconds": waited}
+        if self.wanted.completed is not None:
+            counts = overviews.overview(self.store, self.team).counts
+            timed_out["tasksMissing"] = max(0, self.wanted.completed - counts["completed"])
+        return {**news, "standing": standing.in_words(self.store, self.team, self.caller), "timedOut": timed_out}
 
     def _mailbox(self) -> inboxes.Mailbox:
         return inboxes.Mailbox(self.store, self.team, self.caller.name)
@@ -312,11 +319,12 @@ class Lookout:
         Three kinds of messages are left out: outdated notices; notices about one of the *subjects*, because a fact
         reports the news as well; and messages that ask for nothing and were shown in full before.
         """
-        name, numbers = self.caller.name, mailbox.unread(quiet=True)[:_MOST_MESSAGES]
+        name = self.caller.name
+        numbers = mailbox.unread(quiet=True)[:_MOST_MESSAGES]
         if not numbers:
             return []
         awaits_shutdowns = self.wanted.needed and work.awaits_shutdowns(self.store, self.team, name)
-        if self.wanted.needed and not awaits_shutdowns:  # the last may have ended after the mailbox was read
+        if self.wanted.needed and not awaits_shutdowns:  # the last answer may have come after the mailbox was read
             mailbox = self._mailbox()
             numbers = mailbox.unread(quiet=True)[:_MOST_MESSAGES]
         unread = mailbox.messages(numbers)
@@ -325,38 +333,29 @@ class Lookout:
         messages = fitting(unread)
         # The message of a plan may come after the wait that reported it.
         subjects = subjects | {key.removeprefix(PLAN) for key in agent.told if key.startswith(PLAN)}
-        shown = []
+        documents = []
         for message in messages:
-            step = self._step(team, message)
+            step = mail.step_after(self.store, team, message)
             if step == steps.reply(message.id) and mail.is_settled(self.store, self.team, message):
-                step = None
+                step = None  # nobody waits for a reply about tasks that have ended
             was_shown = step is None and mail.was_shown(agent, message)
             repeats_a_fact = message.from_ == SYSTEM and message.about in subjects
             if not (was_shown or repeats_a_fact or mail.is_outdated(self.store, self.team, name, message)):
-                shown.append({**message.to_document(), "next": step})
-        read = set(numbers) - {message.number for message in unread[len(messages) :]}
+                documents.append({**message.to_document(), "next": step})
+        without_room = {message.number for message in unread[len(messages) :]}
+        read = set(numbers) - without_room  # also those that were left out, and those that can't be read
         self._unshown = len(mailbox.unread(quiet=True)) - len(read)
         self._notes.append(lambda: mailbox.mark_read(read))
-        return shown
-
-    def _step(self, team: Team, message: Message) -> str | None:
-        subject = mail.subject_of(self.store, self.team, message.about or "")
-        return steps.after_message(message.to_document(), team.leader, subject)
+        return documents
 
     def _can_wait(self, team: Team, messages: list[Message], awaits_shutdowns: bool, is_busy: bool) -> bool:
         """Return whether none of the *messages* has to end the wait. A message need not end it if it is for later.
         Depending on what is wanted, this also holds for a message that asks for nothing now. *is_busy* says that the
         caller has a task.
         """
-
-        def may_ask(message: Message) -> bool:
-            if message.type == "broadcast":  # which may ask for something in any words
-                return not message.fyi
-            return self._step(team, message) is not None
-
         asking = [message for message in messages if not mail.is_for_later(self.store, self.team, message)]
         if self.wanted.for_work and not is_busy:
-            asking = list(filter(may_ask, asking))
+            asking = [message for message in asking if mail.asks_for_something(self.store, team, message)]
         return not asking or (self.wanted.needed and work.can_wait(asking, awaits_shutdowns))
 
     def _unreported(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Document]:
@@ -372,14 +371,13 @@ class Lookout:
                 facts.offer = None
                 self._note_agent(offered=None, offered_at=None)
                 left_to_another = {key for key in present if key.startswith(work.READY)} - reported
-                present = {key: shown for key, shown in present.items() if key not in left_to_another}
-        unreported = [shown for key, shown in present.items() if shown and key not in reported]
+                present = {key: one_fact for key, one_fact in present.items() if key not in left_to_another}
+        unreported = [one_fact for key, one_fact in present.items() if one_fact and key not in reported]
         if unreported or {key for key in agent.told if not mail.is_message(key)} != set(present):
             self._notes.append(lambda: self._note_shown(sorted(present), facts.offer))
-        return list({shown["id"]: shown for shown in unreported}.values())
+        return list({one_fact["id"]: one_fact for one_fact in unreported}.values())
 
     def _present(self, facts: Facts, reported: set[str], agent: presence.Agent) -> FactsByKey:
-        """Return the facts that hold now, in the order of the answer."""
         if not (facts.leads or self.caller.is_human or self.wanted.completed):
             return facts.overdue(agent) | facts.ready(reported) | facts.done(reported)
         from teams_cli.views.leading import Leading  # loads modules that other members do not need
@@ -395,7 +393,7 @@ class Lookout:
         to a caller that has mail, because the caller may have waited for this mail.
         """
         reported_held: FactsByKey = {key: None for key in reported if key.startswith(work.HELD)}
-        if not self.wanted.claims_ready or has_mail or not (facts.works and facts.held()):
+        if not self.wanted.claims_ready or has_mail or not (facts.may_claim and facts.held()):
             return reported_held
         held = work.held_task(self.store, facts.team, self.caller.name)
         return reported_held if held is None else {held.key: fact(_HELD, held.task.id, held.text, held.step)}
@@ -424,6 +422,13 @@ class Lookout:
         if len(changed) > _MOST_PAGES:
             happened.append(fact("page", "", f"{len(changed) - _MOST_PAGES} more pages changed", "teams shared"))
         return happened
+
+
+def _may_go_unanswered(message: Document) -> bool:
+    """Return whether nobody needs an answer to the message once all tasks are settled: its next command is a reply, but
+    the message asks no question and no acknowledgement.
+    """
+    return steps.is_reply(message["next"] or "") and "ackBy" not in message and not steps.asks(message["message"])
 
 
 def _with_next(happened: list[Document], messages: list[Document], default_step: Callable[[], str]) -> Document:

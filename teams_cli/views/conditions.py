@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from teams_cli import errors, extensions
 from teams_cli.clock import length
-from teams_cli.messages import inboxes, notices
+from teams_cli.messages import events, inboxes, notices
 from teams_cli.store.contract import Kind, Store
 from teams_cli.store.pace import NO_TEAM, Alarm, sleep_until
 from teams_cli.store.retrying import Ended, upsert
@@ -15,7 +15,7 @@ from teams_cli.tasks.plans import PLAN
 from teams_cli.tasks.tasks import FINISHED, IN_PROGRESS, TASK
 from teams_cli.teams import presence, teams
 from teams_cli.teams.permission import standing_of
-from teams_cli.views import standing, steps, work
+from teams_cli.views import mail, standing, steps, work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _NEXT_LOOK = 2.0
-"""Seconds until the lander of a landing is looked at again."""
+"""Seconds until a landing, or a task that no topic announces, is looked at again."""
 _NEXT_LOOK_AT_REQUEST = 30.0
 """Seconds until a pull request is looked at again."""
 
@@ -123,7 +123,7 @@ def _hint_after_timeout(conditions: Sequence[Condition]) -> str:
         try:
             if state := condition.state():
                 sentences.append(f"{state}.")
-        except errors.TeamsError:
+        except errors.TeamsError:  # the advice helps even without the state
             pass
     return " ".join([*sentences, conditions[0].advice])
 
@@ -143,11 +143,11 @@ def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
     try:
         owing = store.owing(team) if subjects else []
         for kind, key in subjects:
-            if (kind.name, key) in owing:
+            if (kind.name, key) in owing:  # a notice that was sent later would be news again
                 notices.send_owed_by(store, team, kind, key)
             mailbox = inboxes.Mailbox(store, team, agent)
             mailbox.mark_read({m.number for m in mailbox.open_messages() if m.about == key and m.only_informs})
-    except errors.TeamsError:
+    except errors.TeamsError:  # the answer is given already
         pass
 
 
@@ -191,18 +191,23 @@ def completable(store: Store, team: str, key: str) -> Condition:
     that has become useless, the condition also holds if the task is no longer in progress, or has another owner.
     """
     task = tasks.get(store, team, key)
+    awaited_ids = {*(task.after or ()), *task.blocked_by}
 
     def look(alarm: Alarm) -> Document | None:
-        task_now = tasks.get(store, team, task.id)
-        predecessors = dependencies.open_predecessors(task_now, dependencies.stored(store, team))
-        is_open = any(predecessor.status not in FINISHED for predecessor in predecessors)
-        return None if is_open and task_now.status == IN_PROGRESS else {"task": task_now.to_document()}
+        task_now, status_of = tasks.get(store, team, task.id), dependencies.stored(store, team)
+        if not awaited_ids.issuperset([*(task_now.after or ()), *task_now.blocked_by]):
+            alarm.ring_in(_NEXT_LOOK)  # the leader added a task, and no topic wakes this wait at its end
+        is_open = any(each.status not in FINISHED for each in dependencies.before_completion(task_now, status_of))
+        is_held = task_now.status == IN_PROGRESS and task_now.owner == task.owner
+        return None if is_open and is_held else {"task": task_now.to_document()}
 
-    topics = [f"task/{task_id}" for task_id in (task.id, *(task.after or ()))]
+    topics = [f"task/{task_id}" for task_id in (task.id, *awaited_ids)]
     return Condition("task", f"the tasks before {task.id}", topics, look)
 
 
-def landing_over(store: Store, team: str, key: str, start_lander: Callable[[], object]) -> Condition:
+def landing_over(
+    store: Store, team: str, key: str, start_lander: Callable[[], object], until_requested: bool = False
+) -> Condition:
     """Return the condition that the landing has ended and its outcome is recorded in the task. With *until_requested*,
     the condition also holds once a pull request is opened for the landing.
 
@@ -220,7 +225,7 @@ def landing_over(store: Store, team: str, key: str, start_lander: Callable[[], o
         if not landing.returned:
             start_lander()
             alarm.ring_in(_NEXT_LOOK_AT_REQUEST if landing.url else _NEXT_LOOK)
-        is_news = landing.returned or (landing.url and not at_begin.url)
+        is_news = landing.returned or (until_requested and landing.url and not at_begin.url)
         return {"landing": landings.to_document(landing)} if is_news else None
 
     def state() -> str:
@@ -266,6 +271,25 @@ def message_there(store: Store, team: str, agent: str) -> Condition:
     return Condition("message", "a message", [f"message/{agent}"], look)
 
 
+def news_there(store: Store, team: str, agent: str) -> Condition:
+    """Return the condition that the agent has an unread message that concerns its present work. This is a message that
+    was not shown yet and may ask for something, or a notice that the agent's own task was edited.
+    """
+
+    def look(alarm: Alarm) -> Document | None:
+        mailbox, team_now = inboxes.Mailbox(store, team, agent), teams.get(store, team)
+        record = presence.load(store, team, agent)
+        news = [
+            message.id
+            for message in mailbox.messages(mailbox.unread())
+            if not (mail.was_shown(record, message) or mail.is_outdated(store, team, agent, message))
+            if events.of(message)[0] == events.OWN_TASK_EDITED or mail.asks_for_something(store, team_now, message)
+        ]
+        return {"unread": news} if news else None
+
+    return Condition("message", "a message", [f"message/{agent}"], look)
+
+
 def task_ready(store: Store, team: str, caller: Caller) -> Condition:
     """Return the condition that a task is ready for the caller to claim."""
 
@@ -290,10 +314,17 @@ def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown)
         if standing is None or standing.leads or caller.is_human:
             return None
         counts = overviews.counts_if_ended(store, team, alarm)
-        if not counts or (key := settled_key(counts)) in presence.load(store, team, caller.name).told:
+        if not counts:
             return None
-        fresh, kind = presence.Agent(agent=caller.name), presence.AGENT.also_closed
-        once_shown(lambda: upsert(store, team, kind, caller.name, fresh, lambda a: a.having(told=[*a.told, key])))
+        key = settled_key(counts)
+        if key in presence.load(store, team, caller.name).told:
+            return None
+
+        def note_shown() -> None:
+            fresh, kind = presence.Agent(agent=caller.name), presence.AGENT.also_closed
+            upsert(store, team, kind, caller.name, fresh, lambda agent: agent.having(told=[*agent.told, key]))
+
+        once_shown(note_shown)
         return {"settled": overviews.DONE}
 
     return Condition("settled", "", tasks.FREED, look, while_open=False)
@@ -303,7 +334,7 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
     """Return the condition that the agent has no task in progress and, if `teams` started it, its session has ended."""
     from teams_cli.agents import ending, sessions
 
-    if sessions.find(store, team, name) is None:
+    if sessions.find(store, team, name) is None:  # refuse a name that nobody has
         teams.get_recipient(teams.get(store, team), name)
 
     def look(alarm: Alarm) -> Document | None:

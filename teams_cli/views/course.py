@@ -53,9 +53,9 @@ class Graph:
         reached: set[str] = set()
         to_visit = list(keys)
         while to_visit:
-            new = [waiting for waiting in self.waiting.get(to_visit.pop(), ()) if waiting not in reached]
-            reached.update(new)
-            to_visit += new
+            newly_reached = [waiting for waiting in self.waiting.get(to_visit.pop(), ()) if waiting not in reached]
+            reached.update(newly_reached)
+            to_visit += newly_reached
         return reached
 
     def waiting_counts(self) -> dict[str, int]:
@@ -65,15 +65,15 @@ class Graph:
         hundredth of the time that Python's sets would take.
         """
         order = self._in_order({*self.open_blockers, *self.dead_ends})
-        bits = {key: 1 << place for place, key in enumerate(reversed(order))}
-        in_cycles = [key for key in self.open_blockers if key not in bits]
-        bits.update({key: 1 << place for place, key in enumerate(in_cycles, len(bits))})
-        sets = {key: sum(bits[waiting] for waiting in self.behind(key)) for key in in_cycles}
+        bit_of = {key: 1 << place for place, key in enumerate(reversed(order))}
+        in_cycles = [key for key in self.open_blockers if key not in bit_of]
+        bit_of.update({key: 1 << place for place, key in enumerate(in_cycles, len(bit_of))})
+        behind = {key: sum(bit_of[waiting] for waiting in self.behind(key)) for key in in_cycles}
         for key in reversed(order):
-            sets[key] = 0
+            behind[key] = 0
             for waiting in self.waiting.get(key, ()):
-                sets[key] |= sets[waiting] | bits[waiting]
-        return {key: sets[key].bit_count() for key in self.waiting}
+                behind[key] |= behind[waiting] | bit_of[waiting]
+        return {key: behind[key].bit_count() for key in self.waiting}
 
     def is_ready(self, task: Task) -> bool:
         """Return whether the task is pending and all its blockers are completed."""
@@ -88,14 +88,14 @@ class Graph:
         """Return the ids of the longest chain of unfinished tasks that wait for each other, first to last. However many
         agents there are, the work takes as long as this chain. The result is empty if no task waits for another.
         """
-        longest: dict[str, int] = {}
+        chain_length: dict[str, int] = {}
         following: dict[str, str] = {}
         for key in reversed(self._in_order(self.achievable)):
-            after = [waiting for waiting in self.waiting.get(key, ()) if waiting in longest]
-            if after:
-                following[key] = max(after, key=lambda waiting: longest[waiting])
-            longest[key] = 1 + longest.get(following.get(key, ""), 0)
-        key = max(longest, key=lambda each: longest[each], default="")
+            candidates = [waiting for waiting in self.waiting.get(key, ()) if waiting in chain_length]
+            if candidates:
+                following[key] = max(candidates, key=lambda waiting: chain_length[waiting])
+            chain_length[key] = 1 + chain_length.get(following.get(key, ""), 0)
+        key = max(chain_length, key=lambda each: chain_length[each], default="")
         path = []
         while key:
             path.append(key)
@@ -106,15 +106,15 @@ class Graph:
         """Return the ids *keys* in an order in which each task comes after its blockers. If tasks block each other in a
         cycle, these tasks are left out, and also the tasks that wait for them.
         """
-        missing = {key: 0 for key in keys}
+        open_counts = {key: 0 for key in keys}
         for key in keys:
-            missing[key] = sum(blocker in missing for blocker in self.open_blockers.get(key, ()))
-        order = [key for key, number in missing.items() if not number]
+            open_counts[key] = sum(blocker in open_counts for blocker in self.open_blockers.get(key, ()))
+        order = [key for key, open_count in open_counts.items() if not open_count]
         for key in order:
             for waiting in self.waiting.get(key, ()):
-                if waiting in missing:
-                    missing[waiting] -= 1
-                    if not missing[waiting]:
+                if waiting in open_counts:
+                    open_counts[waiting] -= 1
+                    if not open_counts[waiting]:
                         order.append(waiting)
         return order
 
@@ -153,8 +153,14 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
     """Return how fast tasks were completed lately, and an estimate of the end. If no estimate is possible, return the
     reason instead.
     """
-    ends = sorted(_ages_of_completions(graph, now))[:_RECENT]
-    pace = _pace(ends)
+    completion_times = [t.completed_at for t in graph.tasks.values() if t.status == "completed" and t.completed_at]
+    ages = [max(0.0, (now - parse_rfc3339(completed_at)).total_seconds()) for completed_at in completion_times]
+    latest_ages = sorted(age for age in ages if age <= _ONE_DAY)[:_RECENT]  # seconds since the completions
+    pace = None
+    if len(latest_ages) >= _LEAST:
+        within = max(latest_ages[-1], 1.0)
+        per_hour = round(3600 * len(latest_ages) / within, 1)
+        pace = {"perHour": per_hour, "completed": len(latest_ages), "withinSeconds": round(within)}
     document: dict[str, Any] = {"pace": pace, "estimate": None, "noEstimate": None}
     achievable = graph.achievable
     if not graph.open_blockers:
@@ -166,29 +172,12 @@ def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
     elif pace is None:
         document["noEstimate"] = f"fewer than {_LEAST} tasks were completed lately"
     else:
-        usual_interval = (ends[-1] - ends[0]) / (len(ends) - 1)
-        if ends[0] > max(_PATIENCE, _SILENCE * usual_interval, 3 * _usual_length(graph)):
+        usual_interval = (latest_ages[-1] - latest_ages[0]) / (len(latest_ages) - 1)
+        if latest_ages[0] > max(_PATIENCE, _SILENCE * usual_interval, 3 * _usual_length(graph)):
             document["noEstimate"] = "nothing was completed for a long time"
         else:
             document["estimate"] = _estimate(graph, pace, len(achievable), path)
     return document
-
-
-def _ages_of_completions(graph: Graph, now: datetime) -> list[float]:
-    """Return for each task that was completed within the last day the seconds since its completion."""
-    moments = (t.completed_at for t in graph.tasks.values() if t.status == "completed" and t.completed_at)
-    ages = (max(0.0, (now - parse_rfc3339(moment)).total_seconds()) for moment in moments)
-    return [age for age in ages if age <= _ONE_DAY]
-
-
-def _pace(ends: list[float]) -> dict[str, Any] | None:
-    """Return the pace of the recent completions, or None if they are too few. *ends* has the seconds since each, the
-    latest first.
-    """
-    if len(ends) < _LEAST:
-        return None
-    within = max(ends[-1], 1.0)
-    return {"perHour": round(3600 * len(ends) / within, 1), "completed": len(ends), "withinSeconds": round(within)}
 
 
 def _estimate(graph: Graph, pace: dict[str, Any], task_count: int, path: list[str]) -> dict[str, Any]:

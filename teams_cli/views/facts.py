@@ -36,15 +36,15 @@ PLAN = "plan:"
 """The beginning of the key of a fact about a plan."""
 _TITLE = 60
 _FEW = 10
-"""Ready tasks that are looked at. More are only if all new ones among them are left to others."""
+"""Ready tasks that are looked at. If all new tasks among them are left to other agents, more are looked at."""
 _MORE = f"{work.READY}more:"
-"""The beginning of the key of the fact that more tasks are ready; the position of the last one looked at follows."""
+"""The beginning of the key of the fact that more tasks are ready. The position of the last task looked at follows."""
 _MANY_CHANGES = 100
 """Changes after which ready tasks are reported again, instead of searching all of them for a claim of the agent."""
 _TURN = 0.1
 """The seconds between the looks of agents that wait for work, so that each is offered another task."""
 _TO_LEAVE = 1.0
-"""Seconds that an agent waits for another that was offered the same task to leave it."""
+"""If two agents were offered the same task, the seconds for which one waits until the other gives up the task."""
 
 
 def fact(what: str, about: str, text: str, step: str) -> Document:
@@ -85,7 +85,7 @@ class Facts:
         self.kinds = kinds
         standing = standing_of(team, caller)
         self.leads = standing is not None and standing.leads
-        self.works = claims.may_claim(team, caller)
+        self.may_claim = claims.may_claim(team, caller)
         self.offer: str | None = None
         """The key of the ready task that the caller is offered."""
         self._unread_ready: Iterator[Task] | None = None
@@ -112,7 +112,6 @@ class Facts:
         return facts
 
     def held(self) -> list[str]:
-        """Return the ids of the tasks that the caller has in progress."""
         return [task.id for task in work.held_by(self.store, self.team.name, self.caller.name)]
 
     def still_reported(self, agent: Agent, ready_again: bool = False) -> set[str]:
@@ -174,7 +173,7 @@ class Facts:
         value for each task that was not reported before. All other keys, such as those in *reported*, have the value
         None.
         """
-        if not self.works or not self._best_ready(_FEW):
+        if not self.may_claim or not self._best_ready(_FEW):
             return {}
         if SHUTDOWN in self.kinds:
             from teams_cli.membership import shutdowns
@@ -184,7 +183,7 @@ class Facts:
         facts, are_all_left_to_others = self._facts_of_best(_FEW, reported)
         if not are_all_left_to_others:
             return facts
-        # Each other member may wait for work or have just been offered a task, and each such task is left to it.
+        # A task may be left to each member that waits for work, and one to each that was just offered a task.
         members = len(self.team.members)
         return self._facts_of_best(max(_FEW + members, 2 * members), reported)[0]
 
@@ -202,14 +201,14 @@ class Facts:
             facts[min(more_key, self._more_key(ready[-1]), key=_position)] = None
         new_keys = {work.ready_key(task) for task in unreported}
         claimable = self._to_offer(ready) if new_keys else []
-        new = [task for task in claimable if work.ready_key(task) in new_keys]
-        if new:
-            self.offer = work.ready_key(new[0])
-            new_fact = self._ready_fact(new[0], len(claimable) - 1, has_more)
-            facts |= {work.ready_key(task): new_fact for task in new}
-        if has_more and not more_key and (new or not new_keys):
+        new_tasks = [task for task in claimable if work.ready_key(task) in new_keys]
+        if new_tasks:
+            self.offer = work.ready_key(new_tasks[0])
+            new_fact = self._ready_fact(new_tasks[0], len(claimable) - 1, has_more)
+            facts |= {work.ready_key(task): new_fact for task in new_tasks}
+        if has_more and not more_key and (new_tasks or not new_keys):
             facts[self._more_key(ready[-1])] = None
-        return facts, has_more and bool(new_keys) and not new
+        return facts, has_more and bool(new_keys) and not new_tasks
 
     def done(self, reported: set[str]) -> FactsByKey:
         """Return the fact that no work is left. The result is empty if work is left. It is also empty for a leader and
@@ -284,28 +283,23 @@ class Facts:
         the task, too.
         """
         give_up, has_waited = time.monotonic() + _TO_LEAVE, False
-        while rivals := self._others_offered_it():
+        while self._waiting:
+            others = work.idle(self.store, self.team, self.caller.name)
+            rivals = [a.agent for a in others if a.offered == self.offer and work.offer_left(self.store, a)]
+            if not rivals:
+                break
             if min(rivals) < self.caller.name or time.monotonic() > give_up:
                 self.alarm.ring_in(2 * _TO_LEAVE)  # the other may have left it as well
                 return True
             has_waited = True
             time.sleep(_TURN / 2)
-        return has_waited and not self._is_offer_claimable()
-
-    def _is_offer_claimable(self) -> bool:
-        """Whether the offered task is still pending and unchanged."""
-        try:
+        if not has_waited:
+            return False
+        try:  # meanwhile somebody may have claimed it
             task = tasks.get(self.store, self.team.name, work.task_of_key(self.offer or ""))
         except errors.TeamsError:
-            return False
-        return task.status == "pending" and work.ready_key(task) == self.offer
-
-    def _others_offered_it(self) -> list[str]:
-        """Return the names of the other idle agents that are offered the same task as the caller."""
-        if not self._waiting:
-            return []
-        others = work.idle(self.store, self.team, self.caller.name)
-        return [agent.agent for agent in others if agent.offered == self.offer and work.offer_left(self.store, agent)]
+            return True
+        return task.status != "pending" or work.ready_key(task) != self.offer
 
 
 def _position(more_key: str) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from teams_cli.names import HUMAN
 from teams_cli.questions import questions
 from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
-from teams_cli.tasks import dependencies, leases, overviews, plans, tasks
+from teams_cli.tasks import dependencies, leases, overviews, plans, tasks, touching
 from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence
@@ -43,6 +43,10 @@ _ABSENT = 60.0
 """Seconds after which the leader is notified that all ready tasks are assigned to members that have not joined."""
 _IDLE = 300.0
 """Seconds for which a member has had nothing to do when the leader is notified."""
+_IDLE_KEY = "idle:"
+"""The beginning of the key of the fact that members are idle. The ids of the tasks in progress follow."""
+_IDLE_FOR_ONE_TASK = 120.0
+"""Seconds instead of `_IDLE` if all that is left waits for one task, because the leader may unblock or hand it over."""
 
 
 class Leading:
@@ -59,7 +63,7 @@ class Leading:
         self.caller = facts.caller
         self.leads = facts.leads
         self.alarm = alarm
-        self.wanted = completed
+        self.completed_wanted = completed
 
     def present(self, reported: set[str]) -> FactsByKey:
         """Return the facts that hold now, by key, except for the fact that `completed` returns. *reported* has the keys
@@ -81,12 +85,12 @@ class Leading:
         """If the caller waits until a number of tasks is completed, and they are, return the fact that says so.
         Otherwise the result is empty.
         """
-        if self.wanted is None:
+        if self.completed_wanted is None:
             return {}
         counts = overviews.overview(self.store, self.team.name).counts
-        if counts["completed"] < self.wanted:
+        if counts["completed"] < self.completed_wanted:
             return {}
-        key = f"completed:{self.wanted}"
+        key = f"completed:{self.completed_wanted}"
         if key in reported:
             return {key: None}
         text = f"the number of tasks that you waited for is completed: {counts['completed']} of {sum(counts.values())}"
@@ -162,7 +166,9 @@ class Leading:
         """Return a fact for each owner that is silent while others wait for its task. If the leader waits until a
         number of tasks is completed, only owners whose claim expires soon are reported.
         """
-        silences = _Silences(self.store, self.team, self.caller, self.alarm, is_patient=self.wanted is not None)
+        silences = _Silences(
+            self.store, self.team, self.caller, self.alarm, is_patient=self.completed_wanted is not None
+        )
         return {
             key: fact("silent", key.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
             for key, text in silences.to_report(reported).items()
@@ -207,35 +213,52 @@ class Leading:
         again.
         """
         in_progress = self._in_progress()
-        if not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
-            return {}
+        open_ids = {task.id for task in in_progress}
+        still_reported: FactsByKey = {key: None for key in reported if open_ids.intersection(_ids_of_idle(key))}
+        if still_reported or not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
+            return still_reported
         idle = self._idle_members(in_progress)
         if not idle:
             return {}
         names = {member.agent_id for member in idle}
-        ended = [task.updated_at for task in overview.tasks_read if task.owner in names and task.status != "pending"]
-        claimed = [task.claimed_at for task in in_progress]
-        since = max(filter(None, [*claimed, *ended, *(member.joined_at for member in idle)]))
-        if (remaining := _IDLE - seconds_since(since, self.store.now())) > 0:
+        end_times = [
+            task.updated_at for task in overview.tasks_read if task.owner in names and task.status != "pending"
+        ]
+        claim_times = [task.claimed_at for task in in_progress]
+        since = max(filter(None, [*claim_times, *end_times, *(member.joined_at for member in idle)]))
+        blocker_of_all = self._blocker_of_all(in_progress, overview)
+        patience = _IDLE_FOR_ONE_TASK if blocker_of_all else _IDLE
+        if (remaining := patience - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(remaining)
             return {}
-        pending = overview.counts["pending"] - len(overview.stuck)
-        block_all = [t.id for t in in_progress if len(dependencies.waiting_for([t.id], overview.tasks_read)) == pending]
-        key = f"idle:{'-'.join(block_all[:1] or [task.id for task in in_progress])}"
-        if key in reported:
-            return {key: None}
-        cause = f"everything waits for {block_all[0]}" if block_all else "nothing is ready"
+        if blocker_of_all:
+            cause = f"everything waits for {_with_predecessors(blocker_of_all, overview)}"
+            tasks_in_key = [blocker_of_all]
+        else:
+            cause = "nothing is ready"
+            tasks_in_key = in_progress
         state = standing.in_words(self.store, self.team.name, self.caller)
         text = f"{cause}; only a new task would occupy idle members. {state}"
+        key = f"{_IDLE_KEY}{','.join(sorted(task.id for task in tasks_in_key))}"
         return {key: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}
+
+    def _blocker_of_all(self, in_progress: list[Task], overview: Overview) -> Task | None:
+        """Return the first task in progress for which all pending tasks wait; None if there is no such task. Pending
+        tasks that can no longer be done do not count.
+        """
+        pending = overview.counts["pending"] - len(overview.stuck)
+        for task in in_progress:
+            if len(dependencies.waiting_for([task.id], overview.tasks_read)) == pending:
+                return task
+        return None
 
     def _questions(self) -> FactsByKey:
         """Return a fact for each question that the person has not answered yet."""
         facts: FactsByKey = {}
-        for asked in questions.all_of(self.store, self.team.name, []):
-            if asked.open and HUMAN in asked.waiting_for:
-                text = f"{asked.id} from {asked.from_}: {asked.question}"
-                facts[f"question:{asked.id}"] = fact("question", asked.id, text, steps.answer(asked.id))
+        for question in questions.all_of(self.store, self.team.name, []):
+            if question.open and HUMAN in question.waiting_for:
+                text = f"{question.id} from {question.from_}: {question.question}"
+                facts[f"question:{question.id}"] = fact("question", question.id, text, steps.answer(question.id))
         return facts
 
     def _plans(self) -> FactsByKey:
@@ -247,6 +270,19 @@ class Leading:
                 text = f"{plan.id} from {plan.from_}{about}:\n{plan.plan}"
                 facts[f"{PLAN}{plan.id}"] = fact("plan", plan.id, text, steps.decide(plan.id))
         return facts
+
+
+def _ids_of_idle(key: str) -> list[str]:
+    """If *key* is the key of the fact that members are idle, return the ids of the tasks that it names, else an empty
+    list.
+    """
+    return key.removeprefix(_IDLE_KEY).split(",") if key.startswith(_IDLE_KEY) else []
+
+
+def _with_predecessors(task: Task, overview: Overview) -> str:
+    """Return the id of the task. If other unfinished tasks must be completed before it, their ids follow."""
+    open_tasks = dependencies.open_predecessors(task, overview.status_of)
+    return f"{task.id}, which completes after {listed(list(map(str, open_tasks)), _FEW)}" if open_tasks else task.id
 
 
 class _Silences:
@@ -266,10 +302,15 @@ class _Silences:
         """The seconds of silence after which a silence is reported the first time, at most *late*."""
         self.in_progress = list(tasks.labelled(store, team.name, tasks.IN_PROGRESS))
         self.seconds = {}
-        """For each task how many seconds its owner is silent, without the time for which it announced its silence."""
+        """For each task the seconds for which its owner has been silent. A silence that the owner announced does not
+        count, and a change of the task's files ends the silence."""
         for task in self.in_progress:
             since_renewal = leases.lease_seconds(team) - leases.seconds_left(store, task)
-            self.seconds[task.id] = min(standing.silence(store, team, task), since_renewal)
+            silence = min(standing.silence(store, team, task), since_renewal)
+            if silence >= self.first:  # the owner may be writing files, without a command
+                since_work = touching.seconds_since_work(store, team.name, task)
+                silence = silence if since_work is None else min(silence, since_work)
+            self.seconds[task.id] = silence
         for seconds in self.seconds.values():
             if seconds < self.late:
                 next_report = self.first if seconds < self.first else self.late
@@ -281,12 +322,12 @@ class _Silences:
         """
         keys_of = {task.id: self._keys(task) for task in self.in_progress}
         report: dict[str, str | None] = {key: None for keys in keys_of.values() for key in keys if key in reported}
-        due = [t for t in self.in_progress if self.seconds[t.id] >= self.first and keys_of[t.id][-1] not in reported]
-        if not due:
+        silent = [t for t in self.in_progress if self.seconds[t.id] >= self.first and keys_of[t.id][-1] not in reported]
+        if not silent:
             return report
         overview = overviews.overview(self.store, self.team.name)
         idle = [agent.agent for agent in work.idle(self.store, self.team, self.caller.name)]
-        texts = {task.id: self._text(task, overview, idle) for task in due}
+        texts = {task.id: self._text(task, overview, idle) for task in silent}
         if any(texts.values()):
             for task in self.in_progress:
                 if self.seconds[task.id] >= _TOGETHER * self.first and not reported.intersection(keys_of[task.id]):

@@ -25,9 +25,13 @@ _MOST_SHOWN = 3
 _LOSS_UIDS = (f"{SYSTEM}~lost-", f"{SYSTEM}~taken-")
 """The beginnings of the uids of notices about a task that their reader no longer has."""
 _FEW_NEW = 32
-"""Messages whose envelopes are read. If more have come, the inbox is read, and its position is noted."""
+"""The most new messages of which only the envelopes are read: number, uid and recipients. If more have come, the inbox
+is read, and its position is noted.
+"""
 _LONGEST = 180
 """Characters of a notice that are shown whole. A notice that is cut is shown again by the next wait."""
+_LONGEST_RESULT = 90
+"""Characters that are shown of a notice of a completed task if it is not shown whole."""
 _LONGEST_TO_ACT_ON = 600
 """Characters of a notice of an edit of the agent's own task that are shown whole: it has to act on it."""
 _LONGEST_MAIL = 200
@@ -71,7 +75,7 @@ def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown
     if not 0 < last - shown_to <= _FEW_NEW:
         return ""
     envelopes = store.envelopes(team, MESSAGE, shown_to)
-    numbers = sorted(number for number, uid, to in envelopes if name in to and uid.startswith(_LOSS_UIDS))
+    numbers = sorted(number for number, uid, names in envelopes if name in names and uid.startswith(_LOSS_UIDS))
     notices = [
         notice
         for notice in store.fetch(team, MESSAGE, numbers, [])
@@ -87,18 +91,20 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: On
     agent was shown everything before.
     """
     name, shown_to = agent.agent, agent.told_to or 0
-    is_near = last - shown_to <= _FEW_NEW
     if last <= shown_to:
         return Reminder("")
+    are_few_new = last - shown_to <= _FEW_NEW
     # Most new messages are for others, or from the agent itself: then its inbox is neither read nor imported.
-    if is_near and not any(name in recipients for _, _, recipients in store.envelopes(team.name, MESSAGE, shown_to)):
+    if are_few_new and not any(
+        name in recipients for _, _, recipients in store.envelopes(team.name, MESSAGE, shown_to)
+    ):
         return Reminder("")
     from teams_cli.messages import inboxes
 
     mailbox = inboxes.Mailbox(store, team.name, name)
     unread = mailbox.unread(quiet=True)
     if not unread or unread[-1] <= shown_to:
-        if not is_near:
+        if not are_few_new:  # the next reminder begins here, so that it finds few
             _note_shown(store, team.name, name, last, set())
         return Reminder("")
     messages = mailbox.messages(unread)
@@ -158,6 +164,21 @@ def was_shown(agent: presence.Agent, message: Message) -> bool:
     return message.id in agent.told
 
 
+def asks_for_something(store: Store, team: Team, message: Message) -> bool:
+    """Return whether the message may ask its reader for something. Then it should be shown without delay."""
+    if message.type == "broadcast":  # which may ask for something in any words
+        return not message.fyi
+    return step_after(store, team, message) is not None
+
+
+def step_after(store: Store, team: Team, message: Message) -> str | None:
+    """Return the command with which the reader should react to the message; None if reading is enough."""
+    from teams_cli.views import steps
+
+    subject = subject_of(store, team.name, message.about or "")
+    return steps.after_message(message.to_document(), team.leader, subject)
+
+
 def is_message(key: str) -> bool:
     """Return whether *key* is the id of a message. The record of what an agent was shown has keys of messages and of
     facts, such as that a task is ready.
@@ -174,14 +195,12 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     if message.from_ != SYSTEM:
         return False
     event, about = events.of(message)
-    if event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_TAKEN):
+    if event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_TAKEN, events.TASK_COMPLETABLE):
         task = _task(store, team, about)
-        if task is None or task.status != "in_progress" or task.owner != agent:
-            return False
-        return event != events.TASK_RELEASED  # a notice of a release also says why
-    if event == events.TASK_COMPLETABLE:
-        task = _task(store, team, about)
-        return task is None or task.status != "in_progress" or task.owner != agent
+        has_task = task is not None and task.status == "in_progress" and task.owner == agent
+        if event == events.TASK_COMPLETABLE:
+            return not has_task
+        return has_task and event != events.TASK_RELEASED  # a notice of a release also says why
     if (message.about or "").startswith("msg-"):  # somebody waits for an answer
         from teams_cli.messages import inboxes
 
@@ -190,6 +209,9 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     task = _task_of_notice(store, team, message)
     if task is None:
         return False
+    if event == events.REVIEW_ASKED:  # reviewers that were named since were asked by notices of their own
+        edits = [note for note in task.notes if note.what == "edited" and note.at > message.timestamp]
+        return any("reviewBy" in (edit.changed or ()) for edit in edits)
     if event == events.TASK_EDITED:
         return task.owner == agent and (task.claimed_at or "") >= message.timestamp
     if task.assignee != agent and event in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY):
@@ -232,7 +254,6 @@ def _is_blocked(store: Store, team: str, task: Task) -> bool:
 
 
 def _task_of_notice(store: Store, team: str, message: Message) -> Task | None:
-    """Return the task that a notice is about; None for other messages, and if the task can't be read."""
     event, edited = events.of(message)
     about = edited if event == events.TASK_EDITED else message.about or ""
     if message.from_ != SYSTEM or message.type != "notice" or not about.startswith("task-"):
@@ -263,11 +284,7 @@ def _mail_line(store: Store, team: Team, message: Message) -> str:
 
 
 def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
-    """Return the line about the message, with the command that follows the message, unless the line has it already."""
-    from teams_cli.views import steps
-
-    subject = subject_of(store, team.name, message.about or "")
-    step = steps.after_message(message.to_document(), team.leader, subject)
+    step = step_after(store, team, message)
     return f"{line} ({step})" if step and step not in line else line
 
 
@@ -275,7 +292,10 @@ def _shortened(notice: Message, body: str) -> str:
     """Return the text *body* of the notice on one line. If the text is too long, it is cut, and the command that shows
     all of it follows. A long result of a task is cut earlier, because the leader's next wait shows it in full.
     """
-    return text.clipped(_on_one_line(body), _longest(notice), f" (teams show-message {notice.id})")
+    line = _on_one_line(body)
+    if events.of(notice)[0] == events.TASK_COMPLETED and len(line) > _LONGEST:
+        return text.clipped(line, _LONGEST_RESULT)
+    return text.clipped(line, _longest(notice), f" (teams show-message {notice.id})")
 
 
 def _longest(notice: Message) -> int:
@@ -326,13 +346,15 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
         if kind == "task":
             return tasks.get(store, team, about).to_document()
         plan = plans.get(store, team, about)
-        state = None
-        if plan.task is not None:
-            task = tasks.get(store, team, plan.task)
-            if task.status == "pending":
-                state = "blocked" if _is_blocked(store, team, task) else "ready"
-            else:
-                state = "in_progress" if (task.status, task.owner) == ("in_progress", plan.from_) else "over"
+        if plan.task is None:
+            return {**plan.to_document(), "taskState": None}
+        task = tasks.get(store, team, plan.task)
+        if task.status == "pending":
+            state = "blocked" if _is_blocked(store, team, task) else "ready"
+        elif task.status == "in_progress" and task.owner == plan.from_:
+            state = "in_progress"
+        else:
+            state = "over"
         return {**plan.to_document(), "taskState": state}
     except errors.TeamsError:
         return None
@@ -373,7 +395,9 @@ def _close_read(store: Store, team: str, agent: str, is_done: Callable[[Message]
 
     inbox = inboxes.load(store, team, agent)
     read = [entry for entry in inbox.open if entry.read_at]
-    messages = inboxes.open_messages(store, team, inbox.having(open=read), []) if read else []
+    if not read:
+        return
+    messages = inboxes.open_messages(store, team, inbox.having(open=read), [])
     if numbers := {message.number for message in messages if is_done(message)}:
         from teams_cli.messages import reading
 

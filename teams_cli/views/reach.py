@@ -22,7 +22,7 @@ NO_MORE = "will_not_be_read"
 _BLOCK = 250
 """Messages that are read at a time."""
 _MOST_SEARCHED = 10_000
-"""The newest messages of the team, which are searched for those of one sender."""
+"""How many of the team's newest messages are searched for those of one sender."""
 
 
 def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str, Any]:
@@ -108,19 +108,17 @@ def _state_for(store: Store, team: Team, message: Message, name: str, inboxes_re
         turn = {"turn": entry.turn} if entry.turn else {}
         return {"name": name, "state": "shown", "shownAt": entry.read_at, **turn}
     times: dict[str, Any] = {key: document[key] for key in ("readAt", "handledAt") if key in document}
-    return {"name": name, "state": _state(store, team, message, name, times), **times}
-
-
-def _state(store: Store, team: Team, message: Message, name: str, times: dict[str, Any]) -> str:
     if "handledAt" in times:
-        return "handled"
-    if "readAt" in times:
-        return "read"
-    if _is_gone(store, team, name):
-        return NO_MORE
-    terminal = terminals.find(store, team.name, name)
-    is_woken = terminal and terminal.woken_to >= message.number and not terminal.unheard
-    return "woken" if is_woken else "queued"
+        state = "handled"
+    elif "readAt" in times:
+        state = "read"
+    elif _is_gone(store, team, name):
+        state = NO_MORE
+    else:
+        terminal = terminals.find(store, team.name, name)
+        is_woken = terminal and terminal.woken_to >= message.number and not terminal.unheard
+        state = "woken" if is_woken else "queued"
+    return {"name": name, "state": state, **times}
 
 
 def _is_gone(store: Store, team: Team, name: str) -> bool:

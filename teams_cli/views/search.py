@@ -8,7 +8,7 @@ from teams_cli import errors
 from teams_cli.clock import parse_rfc3339
 from teams_cli.messages.messages import MESSAGE
 from teams_cli.store.contract import Store
-from teams_cli.tasks.tasks import TASK, Task
+from teams_cli.tasks.tasks import TASK
 from teams_cli.teams import history
 from teams_cli.teams.pages import PAGE
 
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 PLACES = ("tasks", "messages", "results", "notes", "pages", "history")
 _BY_DEFAULT = PLACES[:-1]
-"""The history repeats the others."""
+"""The places that are searched unless others are named. The history repeats what they have."""
 _AROUND = 70
+"""Characters of a text that are shown before the match; twice as many follow."""
 
 
 class Wanted:
@@ -105,21 +106,17 @@ def _in_tasks(
     (`results`) and its notes (`notes`). Only those of these places that are in *chosen* are searched.
     """
     for task in store.search(team, TASK, wanted.words, problems):
-        yield from (hit for hit in _in_task(task, wanted) if hit["in"] in chosen)
-
-
-def _in_task(task: Task, wanted: Wanted) -> Iterator[Hit]:
-    body = "\n".join(filter(None, [task.title, task.description, task.prompt, task.run, *task.require]))
-    if wanted.excerpt(body) is None:  # the query may be its id, which the answer shows beside the text
-        body = f"{body}\n{task.id}"
-    parts: list[tuple[str, str | None, str | None, str]] = [
-        ("tasks", task.updated_at or task.created_at, task.created_by, body),
-        ("results", task.completed_at or task.updated_at, task.owner, task.result or ""),
-        *(("notes", note.at, note.by, note.added or note.reason or "") for note in task.notes),
-    ]
-    for place, at, sender, text in parts:
-        if wanted.admits(sender, at) and text and (excerpt := wanted.excerpt(text)):
-            yield _hit(place, task.id, at, sender, excerpt, title=task.title, status=task.status)
+        body = "\n".join(filter(None, [task.title, task.description, task.prompt, task.run, *task.require]))
+        if wanted.excerpt(body) is None:  # the query may be its id, which the answer shows beside the text
+            body = f"{body}\n{task.id}"
+        parts: list[tuple[str, str | None, str | None, str]] = [
+            ("tasks", task.updated_at or task.created_at, task.created_by, body),
+            ("results", task.completed_at or task.updated_at, task.owner, task.result or ""),
+            *(("notes", note.at, note.by, note.added or note.reason or "") for note in task.notes),
+        ]
+        for place, written_at, sender, text in parts:
+            if place in chosen and wanted.admits(sender, written_at) and text and (excerpt := wanted.excerpt(text)):
+                yield _hit(place, task.id, written_at, sender, excerpt, title=task.title, status=task.status)
 
 
 def _in_pages(store: Store, team: str, wanted: Wanted, problems: list[errors.TeamsError]) -> Iterator[Hit]:

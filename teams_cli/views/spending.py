@@ -41,7 +41,9 @@ def spent(store: Store, team: Team, by: str, problems: list[errors.TeamsError]) 
     counted = budgets.total_tokens(turns)
     return {
         "by": by,
-        "rows": [{by: name, **row.to_document()} for name, row in sorted(rows.items(), key=_most_first)],
+        "rows": [
+            {by: name, **rows[name].to_document()} for name in sorted(rows, key=lambda name: (-rows[name].size, name))
+        ],
         "total": total.to_document(),
         "coordination": round(budgets.total_tokens(t for t in turns if not t.tasks) / counted, 3) if counted else None,
         "budgets": [budget.to_document() for budget in budgets.of_team(store, team)],
@@ -66,8 +68,13 @@ class _Row:
             for kind in _COUNTS:
                 self.counts[kind] += share * getattr(tokens, kind)
 
+    @property
+    def size(self) -> float:
+        """The number of all tokens. Those from a cache are counted with the input."""
+        return self.counts["input"] + self.counts["output"]
+
     def to_document(self) -> dict[str, Any]:
-        counts = {**self.counts, "total": self.counts["input"] + self.counts["output"]}
+        counts = {**self.counts, "total": self.size}
         is_counted = self.turns > self.uncounted
         shown = {kind: round(count) if is_counted else None for kind, count in counts.items()}
         return {"turns": self.turns, "uncounted": self.uncounted, **shown, "seconds": round(self.seconds, 1)}
@@ -85,15 +92,5 @@ def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[Part]:
             yield name, 1.0 / len(names), turn
     else:
         for model in dict.fromkeys(tokens.model or "unknown" for tokens in turn.tokens or ()) or ["unknown"]:
-            yield model, 1.0, _of_model(turn, model)
-
-
-def _of_model(turn: TurnUsage, model: str) -> TurnUsage:
-    if turn.tokens is None:
-        return turn
-    return turn.having(tokens=[each for each in turn.tokens if (each.model or "unknown") == model])
-
-
-def _most_first(named: tuple[str, _Row]) -> tuple[float, str]:
-    name, row = named
-    return -(row.counts["input"] + row.counts["output"]), name
+            tokens = turn.tokens and [each for each in turn.tokens if (each.model or "unknown") == model]
+            yield model, 1.0, turn.having(tokens=tokens)

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 _MOST_NAMED = 3
-"""Tasks that are named: those whose owners are silent longest."""
+"""The most tasks or members that a phrase names."""
 _SILENT = 60.0
-"""Seconds of silence that are worth a word."""
+"""The fewest seconds of silence that are mentioned."""
 _NOBODY_JOINED = "no member has joined yet (teams join-team, or teams run-agent)"
 
 
@@ -155,10 +155,11 @@ def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Tas
     if not overview.counts["pending"]:
         return ""
     counts = list(filter(None, (ready_in_words, f"{blocked} blocked" if blocked else "")))
-    last_heard = _NOBODY_JOINED
     if others := _others(team, reader):
         seen_at, name = max((_last_heard_of(store, team, member), member.agent_id) for member in others)
         last_heard = f"last seen: {name}, {length(seconds_since(seen_at, store.now()))} ago"
+    else:
+        last_heard = _NOBODY_JOINED
     return f"Nobody has a task: {', '.join(counts)}; {last_heard}"
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 CLAIM = "teams claim-task --next"
 WAIT = "teams wait"
 _PATIENCE = 540
-"""Seconds, somewhat less than the tools of agents let a command run. A command that waits longer would be given a task
-of which its agent never hears.
+"""Seconds for which a command waits: somewhat less than the tools of agents let a command run. A command that is ended
+by its tool may have claimed a task of which its agent never hears.
 """
 WAIT_A_WHILE = f"{WAIT} --timeout {_PATIENCE}"
 WAIT_TO_WORK = f"teams wait --claim --timeout {_PATIENCE}"
@@ -25,11 +25,12 @@ _EXAMPLE = """- id: a
   title: TITLE
   description: |
     TEXT
-  check: COMMAND  # must pass before it is completed
+  check: "COMMAND"  # must pass before it is completed
   planRequired: true  # you approve its owner's plan first
   reviewBy: NAME  # accepts it when it is done
 - {title: TITLE, blockedBy: [a], for: NAME}
-# all other keys: after: [a], priority: high, touches: [FILE], require: [SKILL], checkIn: DIRECTORY, run: COMMAND
+# all other keys: priority: high, touches: [FILE, DIRECTORY/], require: [SKILL], checkIn: DIRECTORY, run: COMMAND,
+# after: [a] (it may start at once, but is completed after a)
 """
 _PATIENTLY = f"--wait {_PATIENCE}"
 _SIGNS_OF_ASKING = ("?", "\N{FULLWIDTH QUESTION MARK}", "please", "tell me", "let me know")
@@ -113,33 +114,27 @@ def after_reading(
 
 
 def reply(message: str) -> str:
-    """Return the command that answers the message."""
     return f"teams reply {message} TEXT"
 
 
 def is_reply(step: str) -> bool:
-    """Whether the command answers a message."""
     return step.startswith("teams reply ")
 
 
 def answer(question: str) -> str:
-    """Return the command that answers the question."""
     return f"teams answer {question} TEXT"
 
 
 def decide(plan: str) -> str:
-    """Return the commands that decide the plan."""
     approve = f"teams approve-plan {plan}"
     return f"{approve}, or {approve} --note TEXT, or teams reject-plan {plan} --feedback WHY"
 
 
 def propose(task: str) -> str:
-    """Return the command that proposes a plan for the task."""
     return f"teams propose-plan TEXT --task {task} {_PATIENTLY}"
 
 
 def revise(plan: str, task: str | None) -> str:
-    """Return the command that proposes a better plan in place of the rejected one."""
     return f"teams propose-plan TEXT{f' --task {task}' if task else ''} --revises {plan} {_PATIENTLY}"
 
 
@@ -157,12 +152,10 @@ def after_decision(plan: Document) -> str | None:
 
 
 def end(shutdown: str) -> str:
-    """Return the commands that answer a request to shut down."""
     return f"teams approve-shutdown {shutdown}, or teams reject-shutdown {shutdown} WHY"
 
 
 def after_shutdown(agent: str) -> str:
-    """Return the text for an agent that agreed to shut down."""
     return f"{agent} was shut down: you are done"
 
 
@@ -170,12 +163,12 @@ def read_page(key: str) -> str:
     return f"teams shared {key}"
 
 
-def review(task: str, works: bool = False) -> str:
+def review(task: str, claims_next: bool = False) -> str:
     """Return the commands with which a reviewer accepts or rejects the task. With *claims_next*, they also claim the
     next task.
     """
-    then = f" --next {_PATIENTLY}" if works else ""
-    return f"teams review-task {task} --accept{then}, or teams review-task {task} --reject WHY{then}"
+    options = f" --next {_PATIENTLY}" if claims_next else ""
+    return f"teams review-task {task} --accept{options}, or teams review-task {task} --reject WHY{options}"
 
 
 def after_landing(landing: Document, agent: str, lands_by_itself: bool) -> str:
@@ -193,15 +186,11 @@ def after_landing(landing: Document, agent: str, lands_by_itself: bool) -> str:
 
 
 def complete(task: str) -> str:
-    """Return the command that completes the task and claims the next one as soon as there is one."""
     return f"teams update-task {task} --status completed --result RESULT --next {_PATIENTLY}"
 
 
-def when_idle(works: bool) -> str:
-    """Return the command with which a member waits for work. If *works* is set, the command also claims the next
-    task.
-    """
-    return WAIT_TO_WORK if works else WAIT
+def when_idle(claims_next: bool) -> str:
+    return WAIT_TO_WORK if claims_next else WAIT
 
 
 def after_all(stuck: list[str]) -> str:
@@ -212,7 +201,6 @@ def after_all(stuck: list[str]) -> str:
 
 
 def join(team: str, name: str, claim: bool = True) -> str:
-    """Return the command that joins the team, and claims a task if *claim* is set."""
     parts = ["teams join-team", team, f"--as {name}" if name else "", "--claim" if claim else "", _PATIENTLY]
     return " ".join(filter(None, parts))
 
@@ -228,7 +216,7 @@ def outside(team: str, teams: list[str], name: str, own_teams: Sequence[str] = (
         return f"teams brief --team NAME --as {name}"
     if team or not teams:
         named = team or "NAME"
-        return f"{join(named, name, name != HUMAN)}, or teams spawn-team {named}"
+        return f"{join(named, name, claim=name != HUMAN)}, or teams spawn-team {named}"
     return join(teams[0] if len(teams) == 1 else "NAME", name)
 
 
@@ -273,10 +261,10 @@ def work(brief: Document) -> str | None:
     """Return the next command for the first task in `myTasks` that waits for no other task. If all tasks wait, return
     the command that waits for the first blocker. If there are no tasks, return None.
     """
-    held = brief["myTasks"]
-    task = next((task for task in held if not task["waitsFor"]), None)
+    own_tasks = brief["myTasks"]
+    task = next((task for task in own_tasks if not task["waitsFor"]), None)
     if task is None:
-        return f"teams wait --task {held[0]['waitsFor'][0]}" if held else None
+        return f"teams wait --task {own_tasks[0]['waitsFor'][0]}" if own_tasks else None
     if task["plan"] == "proposed":
         return WAIT_A_WHILE
     if task["plan"] == "rejected":
@@ -285,5 +273,4 @@ def work(brief: Document) -> str | None:
 
 
 def is_wait(step: str) -> bool:
-    """Whether the command only waits."""
     return step == WAIT or step.startswith(f"{WAIT} ")

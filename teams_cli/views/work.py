@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SHOWN = 4
 READY = "ready:"
-"""The beginning of the key of the fact that a task is ready."""
+"""The beginning of the key of the fact that a task is ready. `facts` explains facts and their keys."""
 HELD = "held:"
 """The beginning of the key of the fact that an agent has a task."""
 _TITLE = 48
@@ -117,13 +117,27 @@ def plan_of(task: Task, all_plans: list[Plan]) -> tuple[str | None, str | None]:
     return (approved.status, approved.id) if approved else ("required", None)
 
 
+def to_review(store: Store, team: Team, caller: Caller) -> list[str]:
+    """Return the ids of the tasks that wait for the caller's review."""
+    in_review = list(tasks.labelled(store, team.name, tasks.IN_REVIEW))
+    if not in_review:
+        return []
+    from teams_cli.tasks import reviews  # most teams have no reviews
+
+    return [task.id for task in in_review if reviews.reviews(team, task, caller.name, caller.config)]
+
+
 def next_step(store: Store, team: Team, caller: Caller) -> str:
     """Return the next command for a caller that has just finished something. The first of these that exists: to review
     a task, because its owner waits for that; to continue the caller's own task; or the command of `when_idle`.
     """
-    held = held_by(store, team.name, caller.name)
-    step = steps.work({"myTasks": _rows_with_plans(store, team, held)}) if held else ""
-    return step or when_idle(store, team, caller)
+    if waiting := to_review(store, team, caller):
+        return steps.review(waiting[0], may_claim(team, caller))
+    if own_tasks := held_by(store, team.name, caller.name):
+        step = steps.work({"myTasks": _rows_with_plans(store, team, own_tasks)})
+        if step:
+            return step
+    return when_idle(store, team, caller)
 
 
 def _rows_with_plans(store: Store, team: Team, held: list[Task]) -> list[Document]:
@@ -144,7 +158,8 @@ def when_idle(store: Store, team: Team, caller: Caller) -> str:
     if standing is None or not standing.leads:
         return "" if overviews.counts_if_ended(store, team.name) else steps.when_idle(may_claim(team, caller))
     settled = overviews.settled(store, team.name)
-    if not (settled and any(settled["taskCounts"].values())) or awaits_shutdowns(store, team.name, caller.name):
+    has_tasks = settled is not None and any(settled["taskCounts"].values())
+    if settled is None or not has_tasks or awaits_shutdowns(store, team.name, caller.name):
         return steps.WAIT_TO_LEAD
     return steps.after_all(settled["stuck"])
 
@@ -172,7 +187,9 @@ def offer_left(store: Store, agent: Agent) -> float:
     """A task that is offered to an agent is reserved for it for a while. Return the seconds that are left of this time.
     Return 0 if there is no offer, or if its time is in the future, because a clock was wrong.
     """
-    seconds = _OFFER_LASTS - seconds_since(agent.offered_at, store.now()) if agent.offered_at else 0.0
+    if not agent.offered_at:
+        return 0.0
+    seconds = _OFFER_LASTS - seconds_since(agent.offered_at, store.now())
     return seconds if 0 < seconds <= _OFFER_LASTS else 0.0
 
 
@@ -196,23 +213,24 @@ def held_task(store: Store, team: Team, name: str) -> Held | None:
     The agent can't continue if it was asked to shut down. Neither can it if it waits for another task, for the decision
     on a plan, or for the answer to a question that it asked since the claim.
     """
-    held = held_by(store, team.name, name)[:1]
-    if not held:
+    own_tasks = held_by(store, team.name, name)
+    if not own_tasks:
         return None
-    if held[0].after and dependencies.open_predecessors(held[0], dependencies.stored(store, team.name)):
+    task = own_tasks[0]
+    if task.after and dependencies.open_predecessors(task, dependencies.stored(store, team.name)):
         return None
     from teams_cli.membership import shutdowns
     from teams_cli.questions import questions
 
-    rows = _rows_with_plans(store, team, held)
+    rows = _rows_with_plans(store, team, [task])
     step = steps.work({"myTasks": rows})
     if not step or steps.is_wait(step) or shutdowns.is_asked_to_end(store, team, name):
         return None
-    if any(asked.from_ == name and asked.open for asked in questions.all_of(store, team.name, [])):
+    if any(question.from_ == name and question.open for question in questions.all_of(store, team.name, [])):
         return None
-    if unanswered(store, team.name, name, held[0].claimed_at or ""):
+    if unanswered(store, team.name, name, task.claimed_at or ""):
         return None
-    return Held(held[0], rows[0], step)
+    return Held(task, rows[0], step)
 
 
 def unanswered(store: Store, team: str, name: str, since: str) -> Message | None:
@@ -220,15 +238,15 @@ def unanswered(store: Store, team: str, name: str, since: str) -> Message | None
     agent asked for nothing, or if somebody wrote to the agent after that message.
     """
     last = store.last(team, MESSAGE)
-    asked: Message | None = None
+    question: Message | None = None
     for message in store.read(team, MESSAGE, None, max(0, last - _MOST_SEARCHED), []):
         if message.from_ == name:
             needs_answer = message.type == "plain" and not message.is_closed_by_reading and message.timestamp >= since
             if needs_answer and (message.ack_by or steps.asks(message.message)):
-                asked = message
+                question = message
         elif message.from_ != SYSTEM and name in (message.recipients or [message.to]):
-            asked = None
-    return asked
+            question = None
+    return question
 
 
 def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool = True) -> None:
@@ -237,17 +255,17 @@ def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool =
 
     With *only_with_task*, nobody is notified unless the agent *name* has a task in progress.
     """
-    held = held_by(store, team, name)
-    if only_with_task and not held:
+    own_tasks = held_by(store, team, name)
+    if only_with_task and not own_tasks:
         return
-    since = held[0].claimed_at or "" if held else ""
-    asked = unanswered(store, team, name, since)
-    if asked is None:
+    since = (own_tasks[0].claimed_at or "") if own_tasks else ""
+    question = unanswered(store, team, name, since)
+    if question is None:
         return
-    for to in asked.recipients or [asked.to]:
-        body = f"{name} is BLOCKED waiting for your answer to {asked.id}"
+    for to in question.recipients or [question.to]:
+        body = f"{name} is BLOCKED waiting for your answer to {question.id}"
         messages.notify(
-            store, team, to, body, f"blocked-{asked.number}~{to}", by=name, about=asked.id, event="peer-blocked"
+            store, team, to, body, f"blocked-{question.number}~{to}", by=name, about=question.id, event="peer-blocked"
         )
 
 

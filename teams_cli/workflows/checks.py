@@ -71,23 +71,25 @@ def _ids(workflow: Workflow) -> Iterator[Problem]:
 
 
 def dependencies(
-    numbered: list[tuple[int, TaskTemplate]], is_known: Callable[[str], bool], above: KeyPath = ("tasks",)
+    numbered: list[tuple[int, TaskTemplate]],
+    is_known: Callable[[str], bool],
+    path_of_tasks: KeyPath = ("tasks",),
 ) -> Iterator[Problem]:
     """Yield a problem for each unknown id that a task waits for, and for a cycle of tasks that wait for each other.
     *numbered* has each task with its number in the list of tasks. *is_known* returns whether there is a task with an
     id. *path_of_tasks* has the keys that lead to the list in the file.
     """
-    waits: dict[str, list[str]] = {}  # of all tasks with an id, if it is given twice
+    waits: dict[str, list[str]] = {}  # tasks that have the same id, by mistake, count as one
     for index, task in numbered:
         for key, ids in task.waits_for.items():
             waits.setdefault(task.id, []).extend(ids)
             for number, task_id in enumerate(ids):
                 if not is_known(task_id):
-                    yield (*above, index, key, number), f"there is no task {task_id!r}"
+                    yield (*path_of_tasks, index, key, number), f"there is no task {task_id!r}"
     circle = ordering.circle(waits)
     for index, task in numbered:
         if circle and task.id == circle[0]:
-            yield (*above, index, "blockedBy"), f"it would wait for itself: {' waits for '.join(circle)}"
+            yield (*path_of_tasks, index, "blockedBy"), f"it would wait for itself: {' waits for '.join(circle)}"
             return
 
 
@@ -133,7 +135,6 @@ def _agents(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def _directories(workflow: Workflow) -> Iterator[Problem]:
-    """Yield a problem for each directory of an agent that is not below the repository."""
     for index, agent in enumerate(workflow.agents):
         directory = os.path.normpath(agent.cwd or "")
         if os.path.isabs(directory) or directory.split(os.sep)[0] == os.pardir:
@@ -190,7 +191,6 @@ def _scripts(workflow: Workflow) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _placeholders(workflow: Workflow) -> Iterator[Problem]:
-    """Yield a problem for each placeholder whose name stands for nothing."""
     variables = {REPO, *workflow.variables}
     for key_path, text, names_of_item in _texts(workflow):
         fillable = variables | names_of_item

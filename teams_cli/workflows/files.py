@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from teams_cli import errors
 from teams_cli.names import is_name
 from teams_cli.store.files import disk
-from teams_cli.workflows import checks, massgen
+from teams_cli.teams import settings
+from teams_cli.workflows import checks
 from teams_cli.workflows.checks import KeyPath, Problem, Roles
 from teams_cli.workflows.model import Form, Workflow
 from teams_cli.workflows.places import LOCAL, directories, paths
@@ -29,6 +30,21 @@ _OUR_WORDS = {
     "Input should": "must",
 }
 """Beginnings of the messages of pydantic, each with our words for it."""
+_HARNESSES = {"openai": "codex", "gemini": "gemini", "claude": "claude", "claude_code": "claude", "qwen": "qwen"}
+_COMMANDS = "agents have the commands of their client, and `permissions` says which"
+_NO_COUNTERPART = "has no counterpart here"
+_IN_AGENTS: dict[KeyPath, str] = {
+    ("id",): "write `name: {}`",
+    ("backend", "model"): "write `model: {}` at the agent",
+    ("backend", "cwd"): "write `cwd: {}` at the agent",
+    ("backend", "enable_mcp_command_line"): f"leave it out: {_COMMANDS}",
+    ("backend", "command_line_execution_mode"): "leave it out: to have agents in a container, start teams in one",
+}
+_IN_ORCHESTRATOR: dict[KeyPath, str] = {
+    ("snapshot_storage",): "write `worktree: true` at an agent to keep what it makes apart",
+    ("coordination", "enable_planning_mode"): "write `planRequired: true` at the tasks",
+    ("agent_temporary_workspace",): "leave it out: agents read each other's branches, and `teams shared`",
+}
 
 
 class WorkflowNotFound(errors.NotFound):
@@ -240,10 +256,52 @@ def refuse_massgen(path: str, text: str) -> None:
         lines, _ = _located(node)
     except (yaml.YAMLError, ValueError, RecursionError):
         return
-    if massgen.is_configuration(document):
-        keys = _list_of(massgen.problems(document), path, lines)
+    if _is_of_massgen(document):
+        keys = _list_of(_problems_of_massgen(document), path, lines)
         hint = "Write it as a workflow, with tasks that say what is to be done: see docs/workflow-files.md."
         raise errors.InvalidValue(f"{path} is a configuration of MassGen:\n{keys}", hint)
+
+
+def _is_of_massgen(document: Any) -> bool:
+    """Return whether the document is a configuration of MassGen."""
+    if not isinstance(document, dict):
+        return False
+    return "orchestrator" in document or any(
+        isinstance(row, dict) and "backend" in row for row in _agents_of_massgen(document)
+    )
+
+
+def _problems_of_massgen(document: dict[str, Any]) -> Iterator[Problem]:
+    """Yield a problem for each key of a MassGen configuration. It says what to write in a workflow instead."""
+    for index, row in enumerate(_agents_of_massgen(document)):
+        for key_path, value in _leaves(row, ()):
+            harness = _HARNESSES.get(str(value).lower(), "NAME")
+            counterparts = {**_IN_AGENTS, ("backend", "type"): f"write `harness: {harness}` at the agent"}
+            yield ("agents", index, *key_path), counterparts.get(key_path, _NO_COUNTERPART).format(value)
+    for key_path, value in _leaves(document.get("orchestrator"), ()):
+        counterpart = _IN_ORCHESTRATOR.get(key_path, _NO_COUNTERPART)
+        if key_path[:-1] == ("coordination",) and settings.find(str(key_path[-1])):
+            written = str(value).lower() if isinstance(value, bool) else value
+            counterpart = f"write `settings: {{{key_path[-1]}: {written}}}`"
+        yield ("orchestrator", *key_path), counterpart
+    for key in document.keys() - {"agents", "orchestrator"}:
+        yield (key,), _NO_COUNTERPART
+
+
+def _agents_of_massgen(document: dict[str, Any]) -> list[Any]:
+    agents = document.get("agents")
+    return agents if isinstance(agents, list) else []
+
+
+def _leaves(part: Any, key_path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    """Yield the values inside *part* that contain no other values, each with the keys that lead to it. *key_path* has
+    the keys that lead to *part* itself.
+    """
+    if isinstance(part, dict):
+        for key, value in part.items():
+            yield from _leaves(value, (*key_path, str(key)))
+    elif key_path:
+        yield key_path, part
 
 
 def _list_of(problems: Iterable[Problem], path: str, lines: dict[KeyPath, int]) -> str:
@@ -251,7 +309,7 @@ def _list_of(problems: Iterable[Problem], path: str, lines: dict[KeyPath, int]) 
     rows = []
     for key_path, what in problems:
         keys = ".".join(str(key) for key in key_path if key != "[key]")
-        while key_path not in lines and key_path:  # a key that is missing has the line of what it is missing in
+        while key_path not in lines and key_path:  # a missing key has the line of the part that lacks it
             key_path = key_path[:-1]
         rows.append((lines.get(key_path, 1), f"{keys}: {what}" if keys else what))
     return "\n".join(f"{path}:{line}: {row}" for line, row in sorted(rows))
@@ -296,7 +354,8 @@ def validated(document: Any, form: type[F]) -> tuple[F | None, list[Problem]]:
         try:
             record = form.model_validate(document)
         except ValidationError as error:
-            wrong = [(tuple(e["loc"]), in_words(e)) for e in error.errors(include_url=False, include_context=False)]
+            details = error.errors(include_url=False, include_context=False)
+            wrong = [(tuple(detail["loc"]), in_words(detail)) for detail in details]
             if attempt == 0:  # later problems only follow from what was left out
                 problems = wrong
             document = _without(document, [key_path for key_path, _ in wrong])
@@ -315,7 +374,8 @@ def _without(document: Any, key_paths: list[KeyPath]) -> Any:
 
     def copy(part: Any, key_path: KeyPath) -> Any:
         if isinstance(part, dict):
-            return {k: copy(v, (*key_path, k)) for k, v in part.items() if (*key_path, k) not in left_out}
+            kept = {key: value for key, value in part.items() if (*key_path, key) not in left_out}
+            return {key: copy(value, (*key_path, key)) for key, value in kept.items()}
         if not isinstance(part, list):
             return part
         copied = []

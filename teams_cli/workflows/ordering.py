@@ -15,7 +15,7 @@ def in_order(waits: Mapping[str, Collection[str]]) -> list[str]:
     """
     keys = list(waits)
     number_of = {key: number for number, key in enumerate(keys)}
-    sorter = TopologicalSorter({key: [each for each in waits[key] if each in number_of] for key in keys})
+    sorter = TopologicalSorter({key: [blocker for blocker in waits[key] if blocker in number_of] for key in keys})
     sorter.prepare()
     ordered, ready = list[str](), list[int]()
     while sorter.is_active():

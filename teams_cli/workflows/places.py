@@ -20,8 +20,8 @@ def directories(directory: str) -> list[str]:
     """Return the directories with workflows. The directory of the shipped workflows is first, so that a workflow in a
     checkout can't take the place of a shipped one.
     """
-    here = os.path.dirname(os.path.abspath(__file__))
-    shipped, local = os.path.join(here, "shipped"), os.path.join(directory, LOCAL)
+    package = os.path.dirname(os.path.abspath(__file__))
+    shipped, local = os.path.join(package, "shipped"), os.path.join(directory, LOCAL)
     if not os.path.isdir(shipped):  # the program runs from a checkout
-        shipped = os.path.join(os.path.dirname(os.path.dirname(here)), LOCAL)
+        shipped = os.path.join(os.path.dirname(os.path.dirname(package)), LOCAL)
     return [shipped] if os.path.realpath(shipped) == os.path.realpath(local) else [shipped, local]

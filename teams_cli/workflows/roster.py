@@ -49,7 +49,7 @@ class ListedTask(TaskTemplate):
 
 
 _KEYS = [field.alias or name for name, field in ListedTask.model_fields.items() if name not in _ONLY_IN_RUNS]
-_LIST_HINT = f"Give a list of {{{', '.join(_KEYS)}}}, as the `tasks` of a workflow."
+_LIST_HINT = f"Nothing was created. Give a list of {{{', '.join(_KEYS)}}}, as the `tasks` of a workflow."
 
 
 def read_task_list(content: str, form: type[T]) -> list[T]:
@@ -74,7 +74,15 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
     if not isinstance(rows, list) or not rows:
         raise errors.InvalidValue("the list of tasks is missing", _LIST_HINT)
     try:
-        return TypeAdapter(list[form]).validate_python(_with_ids(rows))  # type: ignore[valid-type]  # a form is a value here
+        tasks = []
+        for number, row in enumerate(rows, 1):
+            task = {"title": row} if isinstance(row, str) else row
+            if isinstance(task, dict):  # anything else is refused by the check of its form
+                task = {key: value for key, value in task.items() if value is not None}
+                refs = {key: _numbers_as_text(task[key]) for key in ("id", "blockedBy", "after") if key in task}
+                task = {"id": str(number), **task, **refs}
+            tasks.append(task)
+        return TypeAdapter(list[form]).validate_python(tasks)  # type: ignore[valid-type]  # a form is a value here
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_context=False)
         problems = []
@@ -86,23 +94,9 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
         raise errors.InvalidValue("; ".join(problems), _LIST_HINT) from None
 
 
-def _with_ids(rows: list[Any]) -> list[Any]:
-    """Return the tasks as mappings with ids. A task without an id gets its number in the list. A text stands for a task
-    with that title.
-    """
-    tasks = []
-    for number, row in enumerate(rows, 1):
-        task = {"title": row} if isinstance(row, str) else row
-        if isinstance(task, dict):
-            refs = {key: _numbers_as_text(task[key]) for key in ("id", "blockedBy", "after") if key in task}
-            task = {"id": str(number), **task, **refs}
-        tasks.append(task)
-    return tasks
-
-
 def _numbers_as_text(value: Any) -> Any:
     if isinstance(value, list):
-        return [_numbers_as_text(each) for each in value]
+        return [_numbers_as_text(element) for element in value]
     return str(value) if type(value) is int else value  # not a bool
 
 
@@ -124,16 +118,16 @@ def _with_ids_of_titles(rows: object) -> object:
     """
     if not isinstance(rows, list):
         return rows
-    taken = {task.get("id") for task in rows if isinstance(task, dict)}
+    taken_ids = {task.get("id") for task in rows if isinstance(task, dict)}
     tasks: list[object] = []
     for task in rows:
         if isinstance(task, dict) and "id" not in task and isinstance(task.get("title"), str):
             from_title = re.sub("[^a-z0-9]+", "-", task["title"].lower()).strip("-")[:_LONGEST_ID] or "task"
             task_id, number = from_title, 1
-            while task_id in taken:
+            while task_id in taken_ids:
                 number += 1
                 task_id = f"{from_title}-{number}"
-            taken.add(task_id)
+            taken_ids.add(task_id)
             task = {**task, "id": task_id}
         tasks.append(task)
     return tasks

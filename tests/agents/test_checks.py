@@ -15,8 +15,7 @@ from tests.support.waits import until
 __all__ = ["shop"]
 
 
-def test_completed_only_by_its_check(shop: Shop) -> None:
-    """A claim is no completion, whatever is said: the check is run, and what came of it stays on the task."""
+def test_a_task_with_a_check_is_completed_only_if_that_passes(shop: Shop) -> None:
     shop.create("t", "--check", CHECK)
     shop.ok("bob", "claim-task", "1")
     assert shop.at("bob", "update-task", "1", "--check", "true").returncode == 13
@@ -55,6 +54,17 @@ def test_a_check_leaves_no_process_and_ends_no_command(shop: Shop, tmp_path: Pat
     until(lambda: not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists())
 
 
+def test_a_check_whose_command_was_killed_ends_before_the_next_check(shop: Shop, tmp_path: Path) -> None:
+    first = f"echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec sleep 600"
+    has_ended = f"! grep -q sleep /proc/$(cat {tmp_path}/pid)/cmdline"
+    shop.create("t", "--check", f"if [ -e {tmp_path}/pid ]; then {has_ended}; else {first}; fi")
+    shop.ok("bob", "claim-task", "1")
+    with shop.cli.start("update-task", "1", "--status", "completed", agent="bob", cwd=shop.trees["bob"]) as killed:
+        until(lambda: (tmp_path / "pid").exists())
+        killed.kill()
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+
+
 def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> None:
     """In a checkout the check runs on the commit; a directory given by `--check-in` is checked as it is."""
     shop.create("t", "--check", "test -e new")
@@ -78,8 +88,7 @@ HIDINGS = {
 
 
 @pytest.mark.parametrize("how", HIDINGS)
-def test_what_git_is_told_not_to_see_does_not_count(shop: Shop, how: str) -> None:
-    """The commit is checked alone then; what it ignored all along, as what was built, is there as before."""
+def test_a_file_that_git_is_told_to_ignore_does_not_count(shop: Shop, how: str) -> None:
     shop.create("t", "--check", "test -e new || grep 2 file")
     shop.ok("bob", "claim-task", "1")
     identity = {f"GIT_{who}_{what}": "e@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -90,7 +99,7 @@ def test_what_git_is_told_not_to_see_does_not_count(shop: Shop, how: str) -> Non
 
 
 @pytest.mark.slow
-def test_a_result_that_was_kept_is_that_of_who_said_it(shop: Shop) -> None:
+def test_a_kept_result_is_that_of_the_same_claim(shop: Shop) -> None:
     shop.create("t", "--check", "test -e new")
     completing = ("update-task", "1", "--status", "completed")
     shop.ok("bob", "claim-task", "1")
@@ -136,7 +145,7 @@ def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Pa
     (tmp_path / "go").touch()
     done = shop.at("bob", "update-task", "1", "--status", "completed")
     assert done.returncode == 11 and "left out, because not committed: half" in done.stderr
-    for name in ("also", "new"):  # what the check speaks of comes first
+    for name in ("also", "new"):  # the answer lists first the files that the check names
         (shop.main / name).write_text("what bob is at")
     done = shop.at("bob", "update-task", "1", "--status", "completed")
     assert "left out, because not committed: half, new, also; " in done.stderr

@@ -61,8 +61,7 @@ def slow_checkout(directory: Path) -> Path:
     return repository
 
 
-def test_what_clears_its_environment_is_ended_too(cli: Cli) -> None:
-    """A daemon without our variable, in a session of its own, whose parents have ended."""
+def test_a_process_without_its_environment_is_ended_too(cli: Cli) -> None:
     word = str(40_000_000 + os.getpid())
     began = f"until tr '\\0' ' ' </proc/$!/cmdline | grep -q '^sleep {word}'; do sleep 0.02; done"
     assert cli("run-agent", f"env -i setsid sleep {word} & {began}; echo done", agent="lea").status == 0
@@ -82,8 +81,8 @@ def test_mail_of_a_turn_that_was_killed_is_given_again(cli: Cli) -> None:
     assert lines(cli, "got") == ["one", "one", "two"]
 
 
-def test_one_that_is_being_started_is_known_by_its_launcher(cli: Cli, tmp_path: Path) -> None:
-    """As long as that lives, nobody takes its agent away; once it was killed, the name can be used again at once."""
+def test_an_agent_that_is_being_started_is_kept_while_its_launcher_lives(cli: Cli, tmp_path: Path) -> None:
+    """When the launcher is killed, the name of its agent can be used again at once."""
     words = ("run-agent", "echo hi", "--agent-id", "slow", "--worktree", "--cwd", str(slow_checkout(tmp_path)))
     with cli.start(*words, "--detach", agent="lea", start_new_session=True) as launcher:
         until(lambda: (tmp_path / "waits").exists())
@@ -116,7 +115,7 @@ def test_an_agent_that_can_not_be_looked_at_is_not_lost(cli: Cli) -> None:
         assert session(cli, "kid").state == "running", f"errors from look {nth} on"
 
 
-def test_a_keeper_on_its_way_is_waited_for(cli: Cli) -> None:
+def test_a_keeper_that_is_being_started_is_waited_for(cli: Cli) -> None:
     idle(cli.store())
     with subprocess.Popen(["true"]) as launcher:
         launcher.wait()
@@ -159,7 +158,7 @@ def test_a_keeper_that_is_killed(cli: Cli) -> None:
     assert (session(cli, "zoe").state, session(cli, "zoe").outcome) == ("done", "lost")
     assert marked(cli.root) == {}
     assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: the process that ran it was killed: so far")]
-    cli.ok("send-message", "zoe", "again", agent="bob")  # it is resumed like any other
+    cli.ok("send-message", "zoe", "again", agent="bob")  # a lost agent is resumed like any other
     until(lambda: session(cli, "zoe").generation == 2 and session(cli, "zoe").turns == 2, lambda: session(cli, "zoe"))
 
 
@@ -180,7 +179,7 @@ def test_a_launcher_that_is_killed(cli: Cli) -> None:
     assert agent_row(cli, "zoe")["session"]["outcome"] == "lost"
     assert outputs_to(cli, "lea") == [("zoe", "Agent zoe failed: the process that ran it was killed")]
     stray, _ = joining.join(store, ALPHA, Caller("yan"), started_by="lea")
-    assert agent_row(cli, "yan")["state"] == "idle"  # it may yet be started
+    assert agent_row(cli, "yan")["state"] == "idle"  # the agent may yet be started
     early = stray.having(joined_at="2020-01-01T00:00:00Z")
     update(store, ALPHA, TEAM, ALPHA, lambda team: team.with_member(early))
     assert "yan" not in [row["name"] for row in cli.ok("list-agents")["agents"]]

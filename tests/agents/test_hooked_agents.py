@@ -50,7 +50,7 @@ def office(tmp_path: Path) -> Office:
     return Office(tmp_path)
 
 
-def test_it_is_told_who_is_there_and_its_mail_after_a_tool_call(office: Office) -> None:
+def test_an_agent_is_told_its_name_at_its_start_and_its_mail_after_a_tool_call(office: Office) -> None:
     process = office.start("$ teams wait --ready --json --timeout 60", "$ true", "say done")
     begun = office.cli.root / "teams/alpha/sessions/ann.json"
     until(lambda: begun.exists() and bool(office.shown("ann", "user")))
@@ -63,8 +63,7 @@ def test_it_is_told_who_is_there_and_its_mail_after_a_tool_call(office: Office) 
     assert [role for role in ("hook", "user") if "build is red" in "".join(office.shown("ann", role))] == ["hook"]
 
 
-def test_it_is_introduced_once(office: Office) -> None:
-    """By its prompt where its client may have no hooks, and then not by a hook as well."""
+def test_an_agent_is_introduced_once(office: Office) -> None:
     profile = {**hooked_client.PROFILE, "introduced": True}
     (office.cli.root / "config.json").write_text(json.dumps({"harness": {"scripted": profile}}))
     assert office.end(office.start("say done"))["output"] == "done"
@@ -85,8 +84,7 @@ def test_an_interjection_is_the_next_turn_once(office: Office) -> None:
     assert (done["outcome"], done["output"]) == ("completed", "as you wish")
 
 
-def test_who_sees_other_processes_takes_no_agent_for_lost(office: Office) -> None:
-    """Clients run tools in sandboxes, where the ids of processes are others, and a keeper is not to be seen."""
+def test_a_sandbox_without_the_keeper_does_not_lose_the_agent(office: Office) -> None:
     if subprocess.run(["unshare", "-rpf", "--mount-proc", "true"], capture_output=True).returncode:
         pytest.skip("there are no namespaces of processes here")
     process = office.start("$ touch $TEAMS_HOME/begun; teams read-messages --wait 60", "say not lost")

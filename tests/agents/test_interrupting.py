@@ -51,8 +51,7 @@ def test_interject_ends_the_turn_and_all_it_left(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_a_second_interjection_queues(cli: Cli) -> None:
-    """While the first is under way (the client takes its time to end), the second neither gets lost nor cuts in."""
+def test_a_second_interjection_is_given_after_the_first(cli: Cli) -> None:
     at_work(
         cli, "zoe", f"trap 'sleep 0.7; exit 130' INT; test $TEAMS_RESUME && {{ cat; echo; }} >>$D/given || {{ {BUSY} }}"
     )
@@ -113,7 +112,7 @@ def test_a_team_is_not_closed_while_an_agent_runs(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_one_that_begins_again_has_its_prompt_and_tasks_in_a_new_session(cli: Cli) -> None:
+def test_a_restarted_agent_has_its_prompt_and_tasks_in_a_new_session(cli: Cli) -> None:
     with_client(cli)
     add_tasks(cli, "one")
     prompt = "run $T claim-task 1\nsay done"
@@ -135,8 +134,8 @@ def test_one_that_begins_again_has_its_prompt_and_tasks_in_a_new_session(cli: Cl
     assert cli.refused("restart-agent", "ann", agent="lea") == (11, "wrong_state")
 
 
-def test_one_that_is_about_to_begin_again_is_told_once(cli: Cli) -> None:
-    """However often it is asked for; also where who asked was killed behind the change."""
+def test_an_agent_is_restarted_once(cli: Cli) -> None:
+    """A restart happens even if the command that asked for it was killed; asking twice is as asking once."""
     detach(cli, "zoe", "cat >>$D/given; echo >>$D/given")
     ended(cli, "zoe")
     owed = Owed(to="zoe", message="anew", uid="zoe~begin-again-1-1", by="lea", about=BEGIN_AGAIN)

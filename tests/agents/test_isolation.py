@@ -64,7 +64,7 @@ def as_session(top: Path, name: str, **more: Any) -> Session:
     return Session(**said, worktree=str(top / name), branch=f"teams/alpha/{name}", **more)
 
 
-def test_files_are_written_in_ones_own_tree(session: Session, tmp_path: Path) -> None:
+def test_an_agent_writes_files_in_its_own_worktree_only(session: Session, tmp_path: Path) -> None:
     (tmp_path / "ann/link").symlink_to(tmp_path / "repository/a.py")
     for place, may in [
         ("ann/a.py", True),
@@ -108,14 +108,14 @@ MAY_NOT = [
 ]
 
 
-def test_git_changes_what_is_ones_own_and_nothing_of_others(session: Session, tmp_path: Path) -> None:
+def test_git_changes_only_what_belongs_to_the_agent(session: Session, tmp_path: Path) -> None:
     for command in MAY:
         assert isolation.of_command(session, command, str(tmp_path / "ann")) == ""
     for command in MAY_NOT:
         assert str(tmp_path / "ann") in isolation.of_command(session, command, str(tmp_path / "ann"))
 
 
-def test_the_hook_refuses_what_leads_out(cli: Cli, repository: Path) -> None:
+def test_the_hook_refuses_changes_outside_the_worktree(cli: Cli, repository: Path) -> None:
     words = ["run-agent", "sleep 600", "--worktree", "--agent-id", "ann", "--cwd", str(repository), "--detach"]
     assert cli(*words, agent="lea").status == 0
     tree = cli.root / "worktrees" / ALPHA / "ann"

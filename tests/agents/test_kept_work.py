@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import NEEDS_PROC
-from tests.support.cli import ALPHA, TIMEOUT, Cli, make_team
+from tests.support.cli import ALPHA, COMMAND, TIMEOUT, Cli, make_team
 from tests.support.shop import git
 from tests.support.workflow_runs import make_repository
 
 pytestmark = NEEDS_PROC
+
+COMMAND_LINE = shlex.join(COMMAND)
 
 
 @pytest.fixture
@@ -52,6 +56,31 @@ def test_what_is_removed_comes_back_as_it_was(cli: Cli, main: Path) -> None:
     assert cli.ok("prune", "--yes")[0]["ref"] == ref and cli.ok("worktree", "list", "--kept") == []
 
 
+def test_a_worktree_whose_folder_was_deleted_is_merged_removed_and_resumed(cli: Cli, main: Path) -> None:
+    committing = "cat >$TEAMS_AGENT_ID; git add .; git commit -qm $TEAMS_AGENT_ID"
+    trees = {name: made_by(cli, name, main, committing) for name in ("ann", "bob")}
+    shutil.rmtree(trees["ann"])
+    assert cli.refused("worktree", "remove", "ann") == (11, "conflict") and not trees["ann"].exists()
+    (hint,) = cli.ok("worktree", "list")[0]["holds"]
+    subprocess.run(["sh", "-c", hint.partition("get it back: ")[2]], check=True, capture_output=True)
+    assert cli.ok("worktree", "list")[0]["holds"] == ["1 commit"]
+    shutil.rmtree(trees["ann"])
+    assert cli.ok("worktree", "merge", "ann")["state"] == "merged" and (main / "ann").exists()
+    shutil.rmtree(trees["bob"])
+    cli.ok("send-message", "bob", "once more")
+    cli.ok("wait", "--agent", "bob", "--timeout", str(TIMEOUT))
+    assert git(trees["bob"], "log", "--format=%s", "main..").split() == ["bob", "bob"]
+    shutil.rmtree(trees["bob"])
+    git(main, "merge", "-q", f"teams/{ALPHA}/bob")
+    assert cli("worktree", "diff", "bob").stdout == "bob changed nothing\n"
+    cli.ok("worktree", "remove", "bob")
+    assert git(main, "branch", "--format=%(refname:short)") == "main" and not trees["bob"].exists()
+    ref = cli.ok("worktree", "list", "--kept")[0]["ref"]
+    shutil.rmtree(cli.ok("worktree", "restore", ref)["path"])
+    git(main, "update-ref", "-d", f"refs/heads/teams/{ALPHA}/ann")
+    assert cli.ok("worktree", "restore", ref)["path"] == str(trees["ann"])
+
+
 @pytest.mark.slow
 def test_a_message_to_an_agent_whose_work_was_merged_resumes_it_in_a_new_worktree(cli: Cli, main: Path) -> None:
     tree = made_by(cli, "ann", main, "cat >>notes; git add notes; git commit -qm notes")
@@ -80,7 +109,6 @@ def test_work_that_git_does_not_show_is_work(cli: Cli, main: Path, script: str) 
 
 @pytest.mark.slow
 def test_what_refuses_a_merge_leaves_everything_as_it_was(cli: Cli, main: Path) -> None:
-    """A hook, also one that has changed the files; a key to sign with that is not there; a lock on the branch."""
     tree = made_by(cli, "ann", main, "echo 1 >a; echo 2 >b; git add b; echo 3 >c")
     hooks = main / ".git/hooks"
     hooks.mkdir(exist_ok=True)
@@ -108,12 +136,62 @@ def test_what_refuses_a_merge_leaves_everything_as_it_was(cli: Cli, main: Path) 
     assert cli.ok("worktree", "merge", "ann")["state"] == "merged" and (main / "b").read_text() == "2\n"
 
 
+@pytest.mark.parametrize("way", ["worktree merge", "land", "git merge"])
+def test_a_commit_of_a_submodule_comes_with_the_commit_that_refers_to_it(
+    cli: Cli, main: Path, tmp_path: Path, way: str
+) -> None:
+    library = make_repository(tmp_path / "library", {"l": "l"})
+    cloning = ("-c", "protocol.file.allow=always", "submodule", "--quiet")
+    git(main, *cloning, "add", str(library), "lib")
+    git(main, "commit", "-qm", "with a submodule")
+    cli.ok("create-task", "t")
+    change = "cd lib; echo new >l; git commit -qam new; cd ..; git commit -qam bump; "
+    land = f"{COMMAND_LINE} claim-task 1; {COMMAND_LINE} land 1; {COMMAND_LINE} wait --landing 1; "
+    done = f"{COMMAND_LINE} update-task 1 --status completed"
+    script = f"git {' '.join(cloning)} update --init; {change}"
+    made_by(cli, "ann", main, script + (land + done if way == "land" else ""))
+    if way == "git merge":
+        git(main, "merge", "-q", f"teams/{ALPHA}/ann")
+    if way == "land":
+        assert cli.ok("get-landings")[-1]["state"] == "landed"
+    else:
+        assert cli.ok("worktree", "merge", "ann")["state"] == "merged"
+    git(main, *cloning, "update", "--no-fetch")
+    assert (main / "lib/l").read_text() == "new\n"
+
+
+@pytest.mark.parametrize("hook", ["pre-commit", "pre-merge-commit"])
+def test_a_hook_that_refuses_without_a_word_is_named(cli: Cli, main: Path, hook: str) -> None:
+    made_by(cli, "ann", main, "echo 1 >new")
+    git(main, "commit", "-q", "--allow-empty", "-m", "more")
+    (main / ".git/hooks").mkdir(exist_ok=True)
+    (main / ".git/hooks" / hook).write_text("#!/bin/sh\nexit 1\n")
+    (main / ".git/hooks" / hook).chmod(0o755)
+    answer = cli("worktree", "merge", "ann")
+    assert answer.status == 11 and "hook of the repository" in answer.stderr, answer
+
+
+@pytest.mark.parametrize("way", ["checked out twice", "rebased"])
+def test_a_branch_that_a_checkout_would_not_follow_is_not_moved(cli: Cli, main: Path, tmp_path: Path, way: str) -> None:
+    made_by(cli, "ann", main, "echo 1 >new")
+    second = tmp_path / "second"
+    git(main, "worktree", "add", "-q", "-f", str(second), "main")
+    if way == "rebased":
+        git(second, "-c", "sequence.editor=echo break >", "rebase", "-q", "-i", "--root")
+        assert "detached" in git(second, "worktree", "list")
+    before = git(main, "rev-parse", "main")
+    answer = cli("worktree", "merge", "ann")
+    assert answer.status == 11 and str(second) in answer.stderr
+    assert git(main, "rev-parse", "main") == before and not (main / "new").exists()
+
+
 def test_a_worktree_in_use_is_not_removed_and_one_without_work_is_by_a_merge(cli: Cli, main: Path) -> None:
     tree = made_by(cli, "ann", main, "true")
     with subprocess.Popen(["sleep", "60"], cwd=tree) as shell:
         answer = cli("worktree", "remove", "ann", "--force")
         shell.kill()
     assert answer.status == 11 and f"process {shell.pid}" in answer.stderr
+    assert "a process: kill NUMBER" in answer.stderr
     answer = cli("worktree", "merge", "ann")
     assert answer.status == 0 and "nothing to merge into main; removed" in answer.stdout and not tree.exists()
 

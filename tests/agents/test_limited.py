@@ -34,7 +34,7 @@ def told(cli: Cli) -> list[str]:
     return [m["message"] for m in cli.ok("read-messages", "--all", agent="lea") if "limited" in m["message"]]
 
 
-def test_it_rests_and_says_until_when(cli: Cli) -> None:
+def test_a_limited_agent_rests_and_says_until_when(cli: Cli) -> None:
     limited(cli, "2 hours")
     assert "limited by its provider until" in run(cli).stdout
     found = agent_row(cli, "ann")
@@ -46,7 +46,7 @@ def test_it_rests_and_says_until_when(cli: Cli) -> None:
     assert (session(cli, "ann").turns, lines(cli, "turns")) == (1, [])
 
 
-def test_its_tasks_are_given_back_where_that_is_set(cli: Cli) -> None:
+def test_tasks_of_a_limited_agent_are_released_if_that_is_set(cli: Cli) -> None:
     cli.ok("create-task", "one", agent="lea")
     cli.ok("set", "onLimit", "release", agent="lea")
     limited(cli, "2 hours")
@@ -59,7 +59,6 @@ def test_its_tasks_are_given_back_where_that_is_set(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_what_a_command_prints_is_no_limit_of_a_provider(cli: Cli) -> None:
-    """Of a shell never, and of a client only what it says itself, not what its tools printed."""
     fails = "echo AssertionError: expected 429 Too Many Requests; exit 1"
     stream = '{"type": "item.completed", "output": "429 Too Many Requests"}\n{"type": "turn.failed", "error": "%s"}\n'
     for name, error in (("broken", "no such model"), ("full", "usage limit reached")):
@@ -82,8 +81,7 @@ def test_what_a_command_prints_is_no_limit_of_a_provider(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_set_is_done_then(cli: Cli) -> None:
-    """The agent waits and goes on, or another client takes its place."""
+def test_a_limited_agent_waits_or_changes_its_client_as_set(cli: Cli) -> None:
     limited(cli, "2 seconds")
     cli.ok("set", "onLimit", "wait", agent="lea")
     assert run(cli).status == 0

@@ -25,6 +25,17 @@ def test_the_last_lines_that_an_agent_printed(cli: Cli) -> None:
     assert cli.refused("logs", "ann", "-n", "-1", agent="lea")[0] == 2
 
 
+@pytest.mark.slow
+def test_the_output_of_an_agent_on_another_machine_is_not_taken_for_empty(on_postgres: str, tmp_path: Path) -> None:
+    here, there = (Cli(tmp_path / name, team=ALPHA, TEAMS_HOST=name) for name in ("here", "there"))
+    here.ok("spawn-team", ALPHA, agent="lea")
+    assert there("run-agent", "echo done", "--agent-id", "ann", agent="lea").status == 0
+    assert there.ok("logs", "ann", agent="lea")["lines"] == ["done"]
+    refused = here("logs", "ann", agent="lea")
+    assert refused.status == 11 and "teams recall ann --output" in refused.stderr
+    assert "done" in here("recall", "ann", "--output", agent="lea").stdout
+
+
 def test_an_agent_is_followed_until_it_is_done(cli: Cli) -> None:
     script = 'echo "turn $TEAMS_RESUME"; while [ ! -e "$D/go" ]; do sleep 0.05; done; echo gone; printf end'
     detach(cli, "ann", script)
@@ -37,12 +48,6 @@ def test_an_agent_is_followed_until_it_is_done(cli: Cli) -> None:
     rest, _ = follower.communicate(timeout=60)
     lines += [line for part in rest.splitlines() for line in json.loads(part)["lines"]]
     assert follower.returncode == 0 and lines == ["turn ", "gone", "end", "turn 1", "gone", "end"]
-
-
-def put(path: Path, text: str) -> None:
-    """Replace the file, so that nobody reads a part of it."""
-    path.with_suffix(".new").write_text(text)
-    path.with_suffix(".new").replace(path)
 
 
 def of_turns(cli: Cli) -> list[int]:

@@ -60,7 +60,7 @@ def test_a_command_that_fails_is_told_to_the_person(cli: Cli) -> None:
     assert cli("set", "notify", "off", agent="human").status == 0
 
 
-def test_only_the_person_may_set_it(cli: Cli) -> None:
+def test_only_the_person_may_set_notify(cli: Cli) -> None:
     refused = cli("set", "notify", "true", "--json", agent="lea")
     assert refused.status == 13 and "--as human" in refused.error["hint"]
     assert "teams set notify off" in cli("set", "notify", " ", "--json", agent="human").error["hint"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from teams_cli.agents import overlaps, sessions
+from teams_cli.tasks import touching
+from teams_cli.tasks.tasks import TASK
 from tests.support.cli import ALPHA, Cli
 from tests.support.waits import until
 from tests.support.workflow_runs import make_repository
@@ -83,3 +87,16 @@ def test_who_writes_a_file_that_anothers_task_touches_is_told(cli: Cli, reposito
         assert hook(cli, "mia", path)["permissionDecision"] == "deny"
     cli.ok("update-task", "1", "--status", "completed", agent="bob")
     assert hook(cli, "mia", path) == {}
+
+
+def test_in_a_shared_checkout_only_files_that_the_task_touches_are_signs_of_life(
+    cli: Cli, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    cli.ok("create-task", "t", "--touches", "f*.py", agent="lea")
+    cli.ok("claim-task", "1", agent="bob")
+    task = cli.store().get(ALPHA, TASK, "task-1")[0]
+    for name, is_sign in (("new.md", False), ("f0.py", True)):
+        (repository / name).write_text("changed")
+        os.utime(repository / name, (time.time() + 1000,) * 2)
+        assert (touching.seconds_since_work(cli.store(), ALPHA, task) is not None) is is_sign

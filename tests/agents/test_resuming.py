@@ -109,7 +109,8 @@ def test_a_session_has_one_client_at_a_time(cli: Cli) -> None:
 def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
     """The guard pauses two agents that keep answering each other; interjecting lets one of them go on."""
     cli.ok("set", "max_resumes_per_hour", "2", agent="lea")
-    cli.more["P"] = 'test -e $D/quiet || $T send-message $OTHER "and you?"'
+    # A message of two lines, because the answer to a command shows a short one, which then resumes nobody.
+    cli.more["P"] = 'test -e $D/quiet || printf "and\\nyou?" | $T send-message $OTHER -'
     cli.more["B"] = 'OTHER=a; export OTHER; eval "$P"'
     done = run_agent(
         cli, 'test $TEAMS_RESUME || $T spawn "$B" --agent-id b; OTHER=b; export OTHER; eval "$P"', "--agent-id", "a"
@@ -117,7 +118,8 @@ def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
     until(lambda: {session(cli, name).state for name in "ab"} == {"paused"})
     assert {row["outcome"] for row in done["agents"]} == {"completed"}
     told = [m["message"] for m in cli.ok("read-messages", agent="lea") if m["from"] == "system"]
-    assert len(told) == 1 and told[0].startswith("a and b are paused, ") and "no task made progress" in told[0]
+    assert len(told) == 1 and "no task made progress" in told[0]
+    assert told[0].startswith(("a and b are paused, ", "b and a are paused, "))  # whichever is resumed too often first
     turns = session(cli, "a").turns
     cli.ok("send-message", "a", "still there?", agent="bob")
     assert session(cli, "a").state == "paused" and agent_row(cli, "a")["queueDepth"] >= 1

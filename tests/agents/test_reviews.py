@@ -49,7 +49,7 @@ def test_another_ends_a_review(shop: Shop) -> None:
     shop.ok("bob", "update-task", "1", "--status", "completed")
     shop.ok("mia", "review-task", "1", "--accept")
     assert shop.task()["status"] == "completed" and not shop.task("2")["blocked"]
-    shop.ok("mia", "review-task", "1", "--accept")  # again, as one that lost the answer
+    shop.ok("mia", "review-task", "1", "--accept")  # repeated, as after a lost answer
 
 
 def test_newer_work_is_handed_in_during_the_review(shop: Shop) -> None:
@@ -73,7 +73,7 @@ def test_newer_work_is_handed_in_during_the_review(shop: Shop) -> None:
     refused = shop.at("mia", "review-task", "1", "--accept")
     assert refused.returncode == 11 and f"newer work on task-1 (t), commit {head[:10]}" in refused.stderr
     assert "with second" in refused.stderr and shop.task()["status"] == "in_review"
-    shop.ok("bob", "update-task", "1", "--status", "completed")  # nothing new: nobody is notified
+    shop.ok("bob", "update-task", "1", "--status", "completed")  # without newer work nobody is notified
     shop.ok("mia", "review-task", "1", "--accept")
     assert shop.landed("bob", "1")["state"] == "landed" and (shop.main / "second").exists()
 
@@ -102,6 +102,23 @@ def test_a_reviewer_is_asked_with_the_task_and_goes_on_to_its_own_next_task(shop
     assert shop.at("mia", "review-task", "1", "--accept", "--wait", "1").returncode == 2
     answer = shop.ok("mia", "review-task", "1", "--accept", "--next", "--wait", "540").splitlines()
     assert answer[:2] == ["task-1: completed by bob: t", "task-2: in_progress by mia: u"]
+
+
+def test_another_reviewer_is_asked_in_place_of_the_former_one(shop: Shop) -> None:
+    shop.cli.ok("join-team", agent="ann")
+    shop.create("t", "--review-by", "mia")
+    shop.ok("bob", "claim-task", "1")
+    shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "done")
+    shop.cli.ok("update-task", "1", "--review-by", "ann", agent="lea")
+    asked = shop.cli("read-messages", agent="ann").stdout
+    assert "task-1 (t) by bob waits for your review, commit " in asked
+    assert "next: teams review-task task-1 --accept" in asked
+    assert "next: teams review-task task-1 --accept" in shop.cli("ack", agent="ann").stdout
+    news = shop.cli.ok("wait", "--timeout", "0", agent="mia")
+    assert [(each["message"], each["next"]) for each in news["messages"]] == [
+        ("task-1 (t) no longer waits for your review: lea chose ann", None)
+    ]
+    assert shop.cli.ok("read-messages", agent="bob")[-1]["message"] == "lea edited task-1 (t): review_by: ann"
 
 
 def test_an_edit_during_the_review_is_for_its_owner_and_its_reviewer(shop: Shop) -> None:

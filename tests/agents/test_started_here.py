@@ -29,7 +29,7 @@ TOLD = [
     ("session_id", OPTION),
     ("session_id", "of-another-session"),
 ]
-"""What another writes into the record of a session."""
+"""Fields of a session, and what another machine writes into them."""
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ def test_an_agent_is_not_resumed_with_what_another_wrote(cli: Cli, field: str, t
         assert why in (session.failure or "")
         time.sleep(1.5)
         again = until(lambda: failed(cli))
-        assert again.generation <= 3  # whoever sent the message tried, and this machine's waker: once each
+        assert again.generation <= 3  # the sender and this machine's waker each tried once
         assert lines(cli, "ran") == ["ours"]
     finally:
         end_all(cli.root)
@@ -53,7 +53,6 @@ def test_an_agent_is_not_resumed_with_what_another_wrote(cli: Cli, field: str, t
 
 @pytest.mark.slow
 def test_an_agent_is_not_copied_with_what_another_wrote(cli: Cli) -> None:
-    """Its copy answers a question; where there can't be one, the question goes to its inbox."""
     fork = ["sh", "-c", 'echo "$0" "$PWD" >>$D/ran; echo copied', "{session_id}"]
     copied = {"start": ["sh", "-c", "echo ours"], "resume": ["true"], "fork": fork, "output": {"from": "stdout"}}
     (cli.root / "config.json").write_text(json.dumps({"harness": {"copied": copied}}))

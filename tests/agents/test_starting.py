@@ -50,7 +50,7 @@ def test_spawn_returns_at_once_and_the_output_comes_as_a_message(cli: Cli) -> No
     go(cli)
     [first] = cli.ok("read-messages", "--wait", "20", agent="bob")
     resumed = json.loads(first["message"].removeprefix("made 1\n").partition("\n")[0])
-    assert [m["message"] for m in resumed] == ["one more thing"]  # resumed with it before it was done
+    assert [m["message"] for m in resumed] == ["one more thing"]  # the agent got it in a turn before it was done
     assert (first["id"], first["from"], first["type"]) == ("msg-2", "agentA", "output")
     ended(cli, "agentA")
     cli.ok("reply", "msg-2", "thanks", agent="bob")

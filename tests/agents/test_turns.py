@@ -126,7 +126,7 @@ def test_a_client_that_was_killed_before_it_said_its_id_starts_over(cli: Cli) ->
     known = ended(cli, "zoe").session_id
     lose_session(cli)
     cli.ok("send-message", "zoe", "say two", agent="bob")
-    assert ended(cli, "zoe", 2).session_id == known  # it was in the log of its last turn
+    assert ended(cli, "zoe", 2).session_id == known  # the id was in the log of the last turn
     (cli.root / "logs" / ALPHA / "zoe.2.out").unlink()
     lose_session(cli)
     cli.ok("send-message", "zoe", "say three", agent="bob")
@@ -135,8 +135,7 @@ def test_a_client_that_was_killed_before_it_said_its_id_starts_over(cli: Cli) ->
     assert json.loads(lines(cli, again)[0]).startswith("say one\n\n[From agent")
 
 
-def test_what_can_not_be_started_is_told(cli: Cli) -> None:
-    """A program that is not there, a directory that is gone by now, a prompt longer than a command line may be."""
+def test_why_an_agent_can_not_be_started_is_told(cli: Cli) -> None:
     config = {"harness": {"absent": {"start": ["no-such-program"], "resume": ["no-such-program"]}}}
     (cli.root / "config.json").write_text(json.dumps(config))
     done = run_agent(cli, "x", "--harness", "absent", status=1)

@@ -89,7 +89,7 @@ def test_turns_of_claude_are_counted_once_whatever_its_version_counts(cli: Cli, 
     assert (total["input"], total["output"]) == (450, 45)
 
 
-def test_who_does_not_say_is_unknown_not_nothing(cli: Cli) -> None:
+def test_usage_that_a_client_does_not_report_is_unknown_and_not_zero(cli: Cli) -> None:
     harness(cli, None)
     run(cli, "true")
     (row,) = usage(cli)["rows"]
@@ -129,3 +129,10 @@ def told(cli: Cli) -> list[str]:
     ]
     assert of_both[0] == of_both[1]
     return of_both[0]
+
+
+@pytest.mark.parametrize("paths", ["in", [1], {"in": 1}])
+def test_a_count_that_is_no_list_of_paths_is_refused_with_its_field(cli: Cli, paths: Any) -> None:
+    harness(cli, {**_ONE, "output": paths})
+    done = run(cli, "true")
+    assert done.status == 15 and "harness.own: usage.output is not a list of paths" in done.stderr

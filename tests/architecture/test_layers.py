@@ -14,8 +14,7 @@ from pathlib import Path
 import teams_cli
 from teams_cli import commands, errors, extensions
 from teams_cli.errors import TeamsError
-from teams_cli.teams.permission import Caller
-from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
+from tests.support.cli import TIMEOUT, add_tasks, make_team
 from tests.support.loaded import loaded_by
 
 PACKAGE = Path(teams_cli.__file__).parent
@@ -47,7 +46,6 @@ MODULES = modules()
 
 @cache
 def tree(path: Path) -> ast.Module:
-    """The file, parsed."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -156,18 +154,33 @@ def test_the_core_is_silent() -> None:
 
 
 ERRORS = [cls for _, cls in inspect.getmembers(errors, inspect.isclass) if issubclass(cls, TeamsError)]
-STATUSES = {1, 2, 10, 11, 12, 13, 14, 15}
 
 
-def test_every_error_has_a_status_and_is_raised() -> None:
-    """One that nobody raises is a promise that nobody keeps; a subclass counts for its base."""
+CONTRACT = {
+    "TeamsError": 1,
+    "StorageFailed": 1,
+    "InvalidValue": 2,
+    "WrongUsage": 2,
+    "NotFound": 10,
+    "Conflict": 11,
+    "Busy": 12,
+    "OutcomeUnknown": 12,
+    "NotAllowed": 13,
+    "WaitRanOut": 14,
+    "DamagedRecord": 15,
+}
+
+
+def test_every_error_has_the_status_of_the_contract_and_is_raised() -> None:
+    """An error that nobody raises is a promise that nobody keeps. A subclass counts for its base class."""
     raised = called()
     whole = {*extensions.BROUGHT_BY.values()} <= extensions.every().keys()  # some are raised by an extension alone
     for cls in ERRORS:
-        assert cls.status in STATUSES and cls.__doc__
+        assert cls.status in CONTRACT.values() and cls.__doc__
         names = {sub.__name__ for sub in ERRORS if issubclass(sub, cls)}
         assert not whole or names & raised, f"nobody raises {cls.__name__}"
-    assert errors.NothingReady("what").code == "nothing_ready"
+    found = {cls.__name__: cls.status for cls in ERRORS}
+    assert {name: found[name] for name in CONTRACT} == CONTRACT
 
 
 def called() -> set[str]:
@@ -188,33 +201,13 @@ def test_every_answer_can_be_told_in_words() -> None:
     assert silent == {"mcp"} & commands.every().keys()
 
 
-def test_every_status_is_that_of_the_contract() -> None:
-    found = {cls.__name__: cls.status for cls in ERRORS}
-    expected = {
-        "TeamsError": 1,
-        "StorageFailed": 1,
-        "InvalidValue": 2,
-        "WrongUsage": 2,
-        "NotFound": 10,
-        "Conflict": 11,
-        "Busy": 12,
-        "OutcomeUnknown": 12,
-        "NotAllowed": 13,
-        "WaitRanOut": 14,
-        "DamagedRecord": 15,
-    }
-    assert {name: found[name] for name in expected} == expected
-
-
 def test_nothing_reads_the_home_when_told_where_to_look(tmp_path: Path) -> None:
-    """With a root given, no other directory of the user is touched."""
     home = tmp_path / "home"
     home.mkdir()
     cli = make_team(tmp_path / "root", "bob")
-    environ = {**cli.environ("lea"), "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
-    words = [sys.executable, "-m", "teams_cli", "send-message", "bob", "hi", "--root", str(cli.root), "--team", ALPHA]
-    assert subprocess.run(words, env=environ, capture_output=True, timeout=TIMEOUT).returncode == 0
-    assert os.listdir(home) == [] and Caller("lea").name == "lea"
+    words = ("send-message", "bob", "hi", "--root", str(cli.root))
+    assert cli(*words, agent="lea", HOME=str(home), XDG_CONFIG_HOME=str(home / ".config")).status == 0
+    assert os.listdir(home) == []
 
 
 def test_where_the_teams_are_kept(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.benchmarks.throughput import bench_throughput
 from tests.benchmarks.waiting import bench_waiting
 
 _LEAST = 15
-"""Rounds of what may fail: the lower quartile of fewer is what the machine made of it."""
+"""Rounds of measurements that can fail: with fewer, the lower quartile depends on the machine."""
 
 
 def _is_editable() -> bool:
@@ -45,7 +45,6 @@ def _measured(directory: Path, quick: bool) -> list[str]:
 
 
 def main() -> None:
-    """Measure everything and print it."""
     parser = argparse.ArgumentParser("bench.py", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds: for a look, not for a judgement")
     quick = parser.parse_args().quick

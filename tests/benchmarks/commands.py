@@ -37,7 +37,6 @@ class Case(NamedTuple):
     after: Callable[[Place], object] = _nothing
     first: Callable[[Place], object] = _nothing
     completed: bool = False
-    """Whether the words are not run but completed, as the shell has it done."""
     given: bytes = b""
     program: list[str] = TEAMS
 
@@ -97,7 +96,9 @@ START = {
     "completion of an agent": (Case("send-message a", completed=True), EVERYDAY),
     "completion of a workflow": (Case("run code", completed=True), EVERYDAY),
 }
-"""Commands, and how many times bare Python they may take; what looks at all that concerns one, or many tasks, more."""
+"""Commands, and how many times bare Python they may take: those that read all that concerns an agent, or many
+tasks, may take more.
+"""
 GROWTH = {
     "send-message": (SEND, 1.25),
     "read-messages, 10 unread": (READ, 1.25),
@@ -110,11 +111,11 @@ GROWTH = {
     "list-agents": (Case("list-agents"), 2.0),
     "history --limit 20": (Case("history --limit 20"), 2.0),
 }
-"""Commands, and how much longer they may take among a hundred times as many."""
+"""Commands, and how much longer they may take with a hundred times as many records."""
 FURTHER = {name: (case, 2.0) for name, (case, limit) in GROWTH.items() if limit < 2 or name.startswith("history")}
-"""The same, where there are ten times as many once more."""
+"""The commands that are measured with ten times as many records again."""
 _A_TASK, _DOCTOR = 20.0, 1.0
-"""Microseconds that a task may take of a whole listing, and seconds of the doctor for 10,000 records."""
+"""Microseconds that a listing may take for each task, and seconds that the doctor may take for 10,000 records."""
 
 
 def bench_start(place: Place, rounds: int) -> list[str]:

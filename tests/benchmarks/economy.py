@@ -20,10 +20,12 @@ from collections import Counter, deque
 from collections.abc import Iterator
 
 COMMANDS, CHARACTERS = 8.0, 1000
-"""The most that one completed task may cost. Lower them with what makes it cheaper."""
+"""The most that a completed task may cost. Lower these limits when the program gets cheaper."""
 TASKS = 20
 _SILENCE = 40
-"""Seconds after which the silent member's claim is over; far more than a step of the others takes."""
+"""Seconds after which the silent member's claim expires, which is far longer than a step of the others
+takes.
+"""
 _PATIENCE = 300.0
 _NEXT = re.compile(r"^ *next: (.+)$", re.MULTILINE)
 _UNREAD = re.compile(r"^ *\d+ unread: teams read-messages", re.MULTILINE)
@@ -113,7 +115,7 @@ class Agent:
             if step not in self.steps and not step.startswith("teams reply"):
                 self.steps.append(step)
         if said.startswith(f"{self.name}: ") and self.steps and self.steps[-1] == "teams read-messages":
-            self.steps.append("teams brief")  # it says what follows once the mail is read
+            self.steps.append("teams brief")  # the brief says what to do once the mail is read
         self.steps.extend(f"teams reply {message} TEXT" for message in _ASKING.findall(said) + _REMINDED.findall(said))
         if _UNREAD.search(said):
             self.steps.appendleft("teams read-messages")
@@ -219,7 +221,6 @@ def _completed(office: Office) -> int:
 
 
 def main() -> int:
-    """Have the team work, and say what it cost."""
     with tempfile.TemporaryDirectory() as root:
         office = Office(root)
         _work(office)

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 EVERYDAY = 2.0
-"""Times bare Python that an everyday command may take."""
+"""How many times bare Python an everyday command may take."""
 TRIES = 3
 TOLERANCE = 1.2
-"""What the machine may make of a ratio: only what is beyond it in every try is a failure."""
+"""The factor by which the machine may distort a ratio: a ratio fails only if it is beyond that in every try."""
 _A_SECOND = os.sysconf("SC_CLK_TCK")
 
 

@@ -67,7 +67,6 @@ class Place:
         marks.clear(paths.values(), kept=[own])
 
     def claim_task(self, number: int) -> None:
-        """The task in progress by a1."""
         self.put_task(number)
         claims.claim(FileStore(str(self.root)), ALPHA, Caller("a1"), f"task-{number}")
 

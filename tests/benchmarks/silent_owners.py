@@ -21,13 +21,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 LEASE = 60
-"""Seconds of a lease. The grace period is as long, because it is never longer than a lease."""
+"""Seconds of a lease, and of the grace period, which is never longer than a lease."""
 LASTS = 2.3 * LEASE
-"""Seconds for which tasks are tried to be taken once all owners have one."""
+"""Seconds for which the other agent tries to take tasks, once all owners have theirs."""
 EACH = 100
 DEAD = 10
 _LATE = 15.0
-"""Seconds behind the grace period within which a dead owner's task is tried again on a busy machine."""
+"""Seconds after the grace period by which a dead owner's task must have been tried again on a busy machine."""
 _AT_ONCE = threading.Semaphore(3)
 _ONE_GIT = threading.Lock()
 
@@ -123,7 +123,6 @@ WAYS: dict[str, Callable[[Owner], object]] = {
 
 
 def main() -> int:
-    """Have the owners work and others try to take what they have, and print what became of it."""
     with tempfile.TemporaryDirectory() as top:
         place = Place(Path(top).resolve())
         place.root.mkdir(mode=0o700)

@@ -66,7 +66,7 @@ print(started, time.monotonic(), *done)
 """
 WORK = {"send": "send-message", "claim": "claim-task ID", "next": "claim-task --next, and complete"}
 _LEAST = 500
-"""Changes a second by `send-message` and `claim-task ID`."""
+"""The changes a second that `send-message` and `claim-task ID` must reach."""
 
 
 def together(root: Path, what: str, each: int, address: str = FILES) -> tuple[float, list[str]]:
@@ -139,7 +139,6 @@ def _rows(
 
 
 def fill(store: Store, count: int) -> None:
-    """A team with so many tasks."""
     joining.spawn_team(store, ALPHA, Caller("lea"))
     for n in range(WORKERS):
         joining.join(store, ALPHA, Caller(f"a{n}"))

@@ -30,7 +30,6 @@ _CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'clie
 
 
 def bench_waiting(directory: Path) -> None:
-    """Measure on files, and on a PostgreSQL server where there is one."""
     print(f"\n{len(_NAMES)} times `teams wait` in one team")
     show("", "files", "limit")
     _measured(directory / "waiting", FILES, None)

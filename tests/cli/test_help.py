@@ -28,12 +28,10 @@ def test_the_guide_shows_the_commands_that_carry_the_work(cli: Cli) -> None:
     whole = cli("help", "--all").stdout
     assert commands_in(whole) == {command.name for command in EVERY}
     assert "\nQuestions (off in this team; " in whole and "\nTasks\n" in whole
-    refused = cli("ask-others", "Why?", agent="bob")
-    assert refused.status == 13
-    assert "lea or the human can turn questions on: teams set broadcast agents" in refused.stderr
     cli.ok("set", "broadcast", "agents", agent="lea")
     assert "ask-others" in commands_in(cli("help").stdout) and "(off in" not in cli("help", "--all").stdout
     cli.ok("set", "broadcast", "false", agent="lea")
+    assert shown - commands_in(cli("help", agent="bob").stdout) == {"create-task", "spawn-team"}
     one = cli("help", "claim-task").stdout
     assert one == cli("claim-task", "--help").stdout == cli("claim-task", "-h").stdout
     assert one.startswith("Usage: teams claim-task [ID] [OPTIONS]\n") and "--next" in one and "\nExit 11: " in one
@@ -57,7 +55,7 @@ def test_the_help_of_each_command_is_whole() -> None:
         paragraphs, refusals = guide.parts_of_help(command)
         assert {*paragraphs, *refusals} <= {*text.splitlines()}
         assert not re.search(r"\*\w+\*", text)  # options are named as they are written
-        assert not re.search(r"\b[A-Z][a-z]+[A-Z]\w+: ", text)  # and no class of the program
+        assert not re.search(r"\b[A-Z][a-z]+[A-Z]\w+: ", text)  # and no class of the program is named
         own = {flag for parameter in command.own for flag in parameter.flags}
         for flag in {flag for parameter in (JSON, ROOT, STORE, TEAM, AS) for flag in parameter.flags} - own:
             assert f"\n  {flag}" not in text
@@ -75,9 +73,6 @@ def test_the_manual_page_has_every_command(cli: Cli) -> None:
     assert heads == {command.name for command in EVERY}
     flags = {flag for command in EVERY for parameter in command.own for flag in parameter.flags if flag[0] == "-"}
     assert all(flag.replace("-", "\\-") in page.stdout for flag in flags)
-    macros = {line.split()[0] for line in lines if line.startswith((".", "'"))}
-    assert macros == {".TH", ".SH", ".SS", ".PP", ".TP", ".IP", ".B"}
-    assert all(f"\\fB{status}\\fR" in page.stdout for status in (0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 130))
 
 
 def test_a_word_of_the_glossary_leads_to_a_command() -> None:
@@ -107,22 +102,18 @@ OFFERED = [
     (("cl",), ["claim-task", "close-team"]),
     (("claim-task", ""), ["task-1", "task-2"]),
     (("claim-task", "--as", ""), ["lea", "bob", "mia"]),
-    (("update-task", "1", "--blocked-by", "task-"), ["task-1", "task-2"]),
-    (("send-message", "m"), ["mia"]),
     (("send-message", "bob", "m"), ["mia"]),
     (("--team", "alpha", "show-task", ""), ["task-1", "task-2"]),
     (("get-tasks", "--status", "c"), ["completed", "cancelled"]),
     (("get-tasks", "--te"), ["--team"]),
     (("show-team", ""), ["alpha"]),
     (("run", ""), ["code-review", "council", "feature-factory", "parallel-refactor"]),
-    (("set", "staleA"), ["staleAfterSeconds"]),
     (("set", "delivery", ""), ["queue", "interject"]),
-    (("create-task", ""), []),
     (("get-tasks", "--team", "none", "--owner", ""), []),
 ]
 
 
-def test_what_is_offered(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_completion_offers(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for words, expected in OFFERED:
         assert sorted(offered(cli, *words)) == sorted(expected), words
@@ -137,7 +128,3 @@ def test_each_shell_is_answered_in_its_words(cli: Cli) -> None:
     assert r"its \$HOME" in zsh.stdout and zsh.stdout.count("'") == 2
     fish = {"_TEAMS_COMPLETE": "complete_fish", "_TYPER_COMPLETE_ARGS": line}
     assert cli(_TYPER_COMPLETE_FISH_ACTION="get-args", **fish).stdout.splitlines()[0] == "task-1\tWrite the parser"
-    assert cli(_TYPER_COMPLETE_FISH_ACTION="is-args", **fish).status == 0
-    typed = {"_TYPER_COMPLETE_ARGS": "teams cla", "_TYPER_COMPLETE_WORD_TO_COMPLETE": "cla"}
-    powershell = cli(_TEAMS_COMPLETE="complete_powershell", **typed)  # by Typer
-    assert powershell.stdout.startswith("claim-task:::Claim a free task")

@@ -67,7 +67,7 @@ def test_no_word_leads_to_what_is_merely_spelt_alike(team: None, capsys: pytest.
         assert not any(f"teams {name}" in said for name in wrong) and (word == "fail" or "failed" not in said)
 
 
-def test_one_team_alone_is_looked_through(team: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_looks_only_at_the_team_that_is_named(team: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["spawn-team", "beta", "--as", "lea"]) == 0
     assert run(["create-task", "x", "--team", "beta", "--as", "lea"]) == 0
     path = Path(os.environ["TEAMS_HOME"], "tasks", "beta", "task-1.json")

@@ -20,8 +20,8 @@ def test_mail_is_told_once_behind_whatever_is_answered(cli: Cli) -> None:
     assert [message["id"] for message in cli.ok("read-messages", agent="bob")] == ["msg-1"]
 
 
-def test_a_short_letter_is_read_with_it_unless_nobody_hears_it(cli: Cli) -> None:
-    """It says how to answer, and stays open until it is answered."""
+def test_a_short_message_is_read_with_its_reminder_unless_that_is_thrown_away(cli: Cli) -> None:
+    """The reminder says how to answer, and the message stays open until it is answered."""
     cli.ok("send-message", "bob", "Which way?", agent="lea")
     silenced = f"{shlex.join(COMMAND)} get-tasks 2>/dev/null"
     subprocess.run(silenced, shell=True, env=cli.environ("bob"), check=True, timeout=TIMEOUT)
@@ -34,7 +34,7 @@ def test_a_short_letter_is_read_with_it_unless_nobody_hears_it(cli: Cli) -> None
     cli.ok("reply", "msg-2", "thanks", agent="lea")
 
 
-def test_who_read_it_and_programs_and_others_are_told_nothing(cli: Cli) -> None:
+def test_programs_others_and_those_who_read_a_message_are_not_reminded(cli: Cli) -> None:
     cli.ok("send-message", "bob", "hello", agent="lea")
     assert cli("get-tasks", "--json", agent="bob").stderr == ""
     assert cli("get-tasks", agent="mia").stderr == cli("get-tasks", agent="eve").stderr == ""

@@ -41,7 +41,7 @@ def test_what_a_full_disk_takes_is_told_again(cli: Cli) -> None:
 
 
 def test_what_nobody_reads_from_a_pipe_is_told_again(cli: Cli) -> None:
-    process = cli.start("wait", "--timeout", "5", agent="bob")
+    process = cli.start("wait", "--timeout", "60", agent="bob")
     process.stdout.close()
     process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0

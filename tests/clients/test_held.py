@@ -98,8 +98,7 @@ def test_each_way_out_of_a_level_is_refused(cli: Cli) -> None:
     assert "write a file with --out" in cli("get-evidence", "1", "x", "--out", "new").stderr
 
 
-def test_who_leaves_comes_back_in_no_other_role(cli: Cli) -> None:
-    """Whatever its environment says by then, or the call over MCP."""
+def test_a_held_agent_that_left_comes_back_in_no_other_role(cli: Cli) -> None:
     with Line(cli, "bob") as line:
         line.hello()
         line.use("leave_team")
@@ -112,8 +111,8 @@ def test_who_leaves_comes_back_in_no_other_role(cli: Cli) -> None:
 
 @NEEDS_PROC
 @pytest.mark.slow
-def test_it_is_known_whatever_its_processes_say_and_wherever_they_are(tmp_path: Path) -> None:
-    """What its keeper was started with stays above all that it starts."""
+def test_an_agent_is_held_whatever_its_processes_say_and_wherever_they_are(tmp_path: Path) -> None:
+    """Every process below the agent's keeper is held, and so is one that outlives its parents."""
     cli = team_of_agents(tmp_path)
     (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": CLIENT}}))
     own, here = tmp_path / "own", place(cli)
@@ -149,8 +148,8 @@ def test_it_is_known_whatever_its_processes_say_and_wherever_they_are(tmp_path: 
 
 @NEEDS_PROC
 @pytest.mark.slow
-def test_git_obeys_no_repository_that_it_made(tmp_path: Path) -> None:
-    """Neither where it stands in one, nor where it starts others there."""
+def test_git_obeys_no_repository_that_a_held_agent_made(tmp_path: Path) -> None:
+    """Checks and worktrees run no command from the configuration of a repository that the agent made."""
     cli = team_of_agents(tmp_path)
     (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": CLIENT}}))
     top, ran = place(cli), tmp_path / "ran"
@@ -176,8 +175,8 @@ def test_git_obeys_no_repository_that_it_made(tmp_path: Path) -> None:
 
 @NEEDS_PROC
 @pytest.mark.slow
-def test_it_is_held_over_mcp_and_http_too(tmp_path: Path) -> None:
-    """Over MCP by the processes above the server, over HTTP by the session of the agent that is named."""
+def test_an_agent_is_held_over_mcp_and_http_too(tmp_path: Path) -> None:
+    """Over MCP the processes above the server show that an agent is held, over HTTP its session."""
     cli = team_of_agents(tmp_path, "bob")
     (cli.root / "config.json").write_text(json.dumps({"harness": {"mine": CLIENT}}))
     cli.more[HELD] = "edit"

@@ -26,11 +26,10 @@ OTHERS = {
 
 
 def commands_in(path: Path) -> set[str]:
-    """The commands that the settings name under any event."""
     return {command for found in hooks_in(path).values() for command in found}
 
 
-def test_on_a_fresh_home_it_is_made_and_unmade(home: Home) -> None:
+def test_settings_of_a_fresh_home_are_made_and_removed(home: Home) -> None:
     for client in SETTINGS:
         before = tree(home.path)
         done = home.change("install", client)
@@ -87,7 +86,6 @@ COMMENTED = """\
 
 
 def test_comments_and_indentation_stay(home: Home) -> None:
-    """Also where a session, or its user, changed the settings between."""
     path = home.path / ".config/opencode/opencode.json"
     path.parent.mkdir(parents=True)
     path.write_text(COMMENTED)
@@ -151,8 +149,8 @@ def test_a_link_out_of_a_project_is_not_followed(home: Home, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("client", ["claude", "gemini"])
-def test_what_is_installed_answers(home: Home, tmp_path: Path, client: str) -> None:
-    """The command in the settings, run as a client runs it, in a directory that tries to be in its way."""
+def test_the_installed_command_answers(home: Home, tmp_path: Path, client: str) -> None:
+    """The command in the settings works even in a directory with files named like modules."""
     cli = make_team(tmp_path / "root", "bob")
     cli.ok("send-message", "bob", "hi", agent="lea")
     home.change("install", client)
@@ -192,7 +190,6 @@ def test_opencode_gets_a_plugin(home: Home) -> None:
 
 @pytest.mark.slow
 def test_a_version_that_is_too_old_or_differs_is_named(home: Home, tmp_path: Path) -> None:
-    """When it is installed, and by doctor."""
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
     for client, version, what in (
         ("opencode", "2.0.32", "opencode 2.0.32 runs our plugin only in a server of its own"),
@@ -244,8 +241,7 @@ def test_several_installations_at_once(home: Home) -> None:
 
 
 @pytest.mark.parametrize(("said", "made"), [("n", False), ("y", True)])
-def test_at_a_terminal_it_asks_first(home: Home, said: str, made: bool) -> None:
-    """Nothing is changed before the person agrees; then what to do next is said. A terminal without jobs will do."""
+def test_at_a_terminal_installing_asks_first(home: Home, said: str, made: bool) -> None:
     terminal = Terminal(home.cli, "install", "claude", agent="", has_jobs=made)
     terminal.until("[y/N]")
     assert "+++ " in terminal.text and not home.file("claude").exists()

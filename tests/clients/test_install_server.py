@@ -42,7 +42,6 @@ def words_of(entry: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("client", ["claude", "codex", "opencode"])
 def test_the_server_that_is_installed_serves(home: Home, tmp_path: Path, client: str) -> None:
-    """Started with the words in the settings, as the client starts it, in a directory that is none of ours."""
     cli = make_team(tmp_path / "root", "bob")
     home.change("install", client)
     entry = server_in(home.path / SERVERS[client], client)
@@ -133,7 +132,6 @@ def test_what_codex_noted_of_our_hooks_goes_with_them(home: Home) -> None:
 
 
 def test_what_somebody_wrote_into_our_block_stays(home: Home) -> None:
-    """And so does what only looks like our block."""
     path = home.path / ".codex/config.toml"
     path.parent.mkdir()
     quoted = 'x = """\n# teams: begin\n[mcp_servers.team]\ncommand = "teams"\n# teams: end\n"""\ny = nan\n'

@@ -52,8 +52,8 @@ def cli(tmp_path: Path) -> Cli:
     return made
 
 
-def test_its_agents_are_started(cli: Cli) -> None:
-    """Also by a profile of the user's own, which may use its words."""
+def test_agents_of_a_new_client_are_started(cli: Cli) -> None:
+    """A profile of the user's may also use what the client adds to a command."""
     assert cli("run-agent", "hello", "--harness", "parrot", "--json").json["output"] == "--hook --server:\nhello"
     own = {"start": ["parrot", "mine", "{hooks}"], "resume": ["parrot"], "hooks": "parrot"}
     (cli.root / "config.json").write_text(json.dumps({"harness": {"own": own}}))
@@ -61,7 +61,7 @@ def test_its_agents_are_started(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_installed_in_hooked_and_left(cli: Cli, tmp_path: Path) -> None:
+def test_a_new_client_is_hooked_installed_and_uninstalled(cli: Cli, tmp_path: Path) -> None:
     def hook(event: str) -> Any:
         said = cli("hook", "parrot", agent="bob", stdin=json.dumps({"hook_event_name": event}).encode()).stdout
         return json.loads(said) if said else None

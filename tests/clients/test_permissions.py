@@ -28,7 +28,7 @@ def cli(tmp_path: Path) -> Cli:
 
 def configure(cli: Cli, harness: object) -> None:
     (cli.root / "config.json").write_text(json.dumps({"harness": harness}))
-    cli.ok("whoami", agent="lea")  # remembers that the file is good
+    cli.ok("whoami", agent="lea")  # notes that the file is valid
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +86,7 @@ def test_nothing_that_skips_every_approval_or_sandbox_is_in_the_words_of_edit() 
                 assert skips not in f"{said} "
 
 
-def test_what_is_ours_needs_no_leave() -> None:
+def test_only_calls_of_teams_need_no_permission() -> None:
     for tool, input, ours in [
         ("mcp__team__claim_task", {}, True),
         ("mcp__teams__rm", {}, False),

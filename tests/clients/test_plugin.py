@@ -41,13 +41,13 @@ def test_what_is_committed_is_what_the_source_makes(tmp_path: Path) -> None:
 def clients_on(place: Path, claude: str) -> str:
     """A PATH with a client of that text, and with the `teams` of the installation that runs the test."""
     program(place / "claude", claude)
-    (place / "teams").symlink_to(Path(sys.executable).parent / "pytest")  # it is known by its directory
+    (place / "teams").symlink_to(Path(sys.executable).parent / "pytest")  # a program is recognized by its directory
     return f"{place}:{os.environ['PATH']}"
 
 
 @pytest.mark.slow
-def test_the_clients_own_command_takes_it_in_and_out(home: Home, tmp_path: Path) -> None:
-    """Hooks that were in its settings go first; they become byte for byte what they were."""
+def test_the_clients_own_command_installs_and_removes_the_plugin(home: Home, tmp_path: Path) -> None:
+    """Hooks in the client's settings are removed first, and in the end the settings are what they were."""
     path = clients_on(tmp_path / "bin", FAKE)
     text = '{\n   "model": "opus"\n}'
     settings = home.file("claude", text)
@@ -104,5 +104,5 @@ def test_the_plugin_is_installed_where_client_and_program_can_have_it(home: Home
     program(tmp_path / "bin/teams", "")
     assert home.cli("install", "claude", PATH=path).status == 0 and "hooks" in settings.read_text()
     program(tmp_path / "bin/copilot", "echo 1.0.102\n")
-    shown = home.cli("install", "copilot", "--print", PATH=path)  # it has no settings that are changed instead
+    shown = home.cli("install", "copilot", "--print", PATH=path)  # no settings of Copilot are changed instead
     assert shown.stdout.startswith("would run: copilot plugin marketplace add /"), shown

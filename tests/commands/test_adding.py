@@ -74,8 +74,7 @@ ROWS = {
 
 
 @pytest.mark.slow
-def test_every_face_has_it(tmp_path: Path) -> None:
-    """The command line, the roles, MCP and HTTP."""
+def test_a_new_command_is_in_every_interface(tmp_path: Path) -> None:
     cli = changed_program(tmp_path, FILES, ROWS)
     add_tasks(cli, "t", "u")
     assert cli("hurry-task", "2").stdout == "task-2: comes first now\n"

@@ -52,8 +52,7 @@ FILES: dict[str, Edits] = {
 
 
 @pytest.mark.slow
-def test_every_face_has_it(tmp_path: Path) -> None:
-    """The command line, lists of tasks, the notice of an edit, MCP, HTTP and the board."""
+def test_a_new_field_is_in_every_interface(tmp_path: Path) -> None:
     cli = changed_program(tmp_path, {}, FILES)
     assert cli.ok("create-task", "t", "--estimate", "5", "--for", "bob")["estimate"] == 5
     assert "estimate: 5\n" in cli("show-task", "1").stdout

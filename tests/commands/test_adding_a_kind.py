@@ -61,8 +61,7 @@ CHANGED = {
 
 
 @pytest.mark.slow
-def test_it_is_made_examined_and_copied(tmp_path: Path) -> None:
-    """What it says is checked, and what is damaged of it is named; it goes where its team goes."""
+def test_records_of_a_new_kind_are_made_examined_and_copied(tmp_path: Path) -> None:
     cli = changed_program(tmp_path, ADDED, CHANGED)
     assert cli.ok("reserve", "printer", agent="bob") == {"thing": "printer", "owner": "bob"}
     assert cli.ok("reserve", "printer")["owner"] == "lea"

@@ -80,8 +80,7 @@ ADDED = {"__init__.py": TABLE, "stamps.py": RECORDS, "commands.py": COMMANDS, "a
 
 
 @pytest.mark.slow
-def test_it_brings_all_that_its_table_says(tmp_path: Path) -> None:
-    """A command with its right, a kind of record, a setting, an examination, and what follows a change."""
+def test_an_extension_brings_all_that_its_table_says(tmp_path: Path) -> None:
     cli = changed_program(tmp_path, {f"extensions/log/{name}": text for name, text in ADDED.items()}, {})
     log = tmp_path / "log"
     assert cli.ok("stamp", "here", agent="bob") == {"agent": "bob", "text": "here"}

@@ -90,7 +90,7 @@ def test_a_claim_without_a_lease_ends_for_that_reason(cli: Cli) -> None:
     assert "the claim of bob had no lease" in cli("show-task", "1").stdout
 
 
-def test_who_lost_its_role_may_still_look_and_leave(tmp_path: Path) -> None:
+def test_a_member_whose_role_is_gone_may_still_look_and_leave(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root")
     config = tmp_path / "root" / "config.json"
     config.write_text('{"agent": {"scout": {"extends": "team-member"}}}')

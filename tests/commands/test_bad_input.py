@@ -79,7 +79,7 @@ REFUSED = [
     ("show-team omega", "zoe", 10, "team_not_found"),
     ("define-role team-member", "lea", 2, "invalid_value"),
     ("define-role r --allow fly", "lea", 2, "invalid_value"),
-    # the state does not admit it
+    # refused because of the state of the team
     ("claim-task 1", "mia", 11, "task_claimed"),
     ("claim-task 2", "mia", 11, "task_blocked"),
     ("claim-task 4", "mia", 13, "not_allowed"),
@@ -167,7 +167,7 @@ def test_reading_needs_no_identity_and_changes_nothing(cli: Cli, monkeypatch: py
         assert tree(cli.root) == before
 
 
-def test_where_nothing_is_nothing_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_where_there_is_no_data_directory_none_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     for words in [*CHANGES, *READS, "wait --all-tasks", "join-team alpha", "show-team alpha"]:
         root = tmp_path / "deep" / "root"
         monkeypatch.setenv("TEAMS_HOME", str(root))
@@ -218,10 +218,9 @@ BAD_NAMES = {
 }
 
 
-def test_a_bad_name_names_nothing(
+def test_bad_names_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """No team, agent or role is called that; where nothing was, nothing is made."""
     none, root = tmp_path / "none", tmp_path / "root"
     make_team(root)
     before = tree(root)
@@ -259,8 +258,7 @@ def test_names_that_differ_only_in_case(tmp_path: Path) -> None:
     assert cli.refused("define-role", "Team-Member", agent="lea")[0] in (2, 11)
 
 
-def test_bad_texts(cli: Cli) -> None:
-    """Blank, too long, or no Unicode: by argument and by standard input."""
+def test_blank_too_long_and_wrongly_encoded_texts_are_refused(cli: Cli) -> None:
     for agent, limit, *words in (
         ("lea", 2**16, "send-message", "bob"),
         ("lea", 500, "create-task"),

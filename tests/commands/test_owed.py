@@ -12,7 +12,7 @@ from teams_cli.teams import presence
 from tests.support.cli import TIMEOUT, Cli, add_tasks, in_progress, lapse
 from tests.support.waits import until
 
-# Runs a command, and is killed, or can't go on writing, when the notice that follows its change is to be stored.
+# Runs a command that is killed, or finds the disk full, when it stores the notice that follows its change.
 BROKEN = """
 import errno, os, signal, sys
 how = sys.argv.pop(1)
@@ -84,7 +84,7 @@ def test_a_kill_behind_the_commit_loses_no_notice(cli: Cli, event: str, followin
     assert len(told(cli, recipient, begin)) == 1
 
 
-def test_who_hears_that_all_is_settled_hears_what_the_last_task_resulted_in(cli: Cli) -> None:
+def test_the_leader_hears_the_last_result_with_the_end_of_all_tasks(cli: Cli) -> None:
     a_task_in_progress(cli)
     with cli.start("wait", "--timeout", "60", "--json", agent="lea") as waiting:
         until(lambda: presence.load(cli.store(), "alpha", "lea").last_seen)

@@ -56,7 +56,7 @@ def test_all_words_are_in_one_text(cli: Cli) -> None:
     assert found(cli, "zebra", "twice") == [("tasks", "task-1", "lea")]
 
 
-def test_it_is_looked_for_where_and_from_whom_one_says(cli: Cli) -> None:
+def test_a_search_can_be_limited_by_place_sender_and_time(cli: Cli) -> None:
     for words, expected in (
         ("--in tasks", [("tasks", "task-1", "lea")]),
         ("--in notes --in results", [("notes", "task-3", "bob"), ("results", "task-2", "bob")]),

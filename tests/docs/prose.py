@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 
 MOST_WORDS = 35
 LEAST_SENTENCES_A_RELATIVE = 20
-"""One sentence in so many may begin with a bare relative."""
+"""The sentences among which one may begin with a bare relative."""
 RELATIVE = re.compile(r"(?:What|Who|Whom|Whoever|Whatever|That of|Those of|Of|Where)\b")
 PRIVATE = re.compile(
     r"\b(?:(?:is|was|are|were) over|(?:keep|keeps|kept) for(?! you, is ready)|tells?|told|mend(?:s|ed|ing)?|came to"
     r"|comes to|circles?|came back|comes back|but in|no more|so long)\b"
 )
-"""Words of our own, where the field has: expires, assign, notify, fix, result, cycle, rejected, except, no longer.
-In one notice scripts look for such a word.
+"""Private words, for which the field has others: expires, assign, notify, fix, result, cycle, rejected, except, no
+longer. One notice keeps such a word, because scripts look for it.
 """
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
@@ -29,7 +29,7 @@ _QUOTED = re.compile(r'"[^"]*"')
 _END = re.compile(r"(?<=[.!?])[\"*)]*\s+(?=[A-Z\"*(])")
 _NEXT = re.compile(r"^\s*next: (.+)$", re.MULTILINE)
 _VALUES = {"N": "1", "SECONDS": "1"}
-"""Values for placeholders that are no texts."""
+"""Values for placeholders that are not texts."""
 
 
 def of_markdown(page: str) -> Iterator[str]:

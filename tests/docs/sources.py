@@ -20,7 +20,7 @@ SHOWN |= {"teams", "views"}
 _NO_PROSE = re.compile(r"\s*(SELECT|UPDATE|INSERT|DELETE|WITH|gone AS|of AS|WHERE|S102)\b|[a-z /\n-]{60,}\Z")
 """SQL, and lists of names."""
 _NOT_OURS = (" is kept for you", ", kept for you, is ready: ", "task kept for ", "no more connections allowed")
-"""Texts of older versions and of other programs, which ours are compared with."""
+"""Texts of older versions and of other programs, which the program compares with its own."""
 
 
 def help_texts() -> Iterator[str]:

@@ -32,7 +32,7 @@ QUICK = {
         for name in ("importing", "settings", "tasks", "troubleshooting", "recipes/plans-first", "recipes/usage-limits")
     ),
 }
-"""Pages whose commands take less than a second; those of the others are run with the slow tests."""
+"""Pages whose commands take less than a second. The commands of other pages run with the slow tests."""
 AFTERWARDS = {
     "docs/recipes/claude-team.md": "test -e ~/app/task-1.txt -a -e ~/app/task-2.txt -a -e ~/app/task-3.txt",
     "docs/recipes/ci-review.md": "test -s ~/review.md",
@@ -43,9 +43,9 @@ AFTERWARDS = {
     """,
     "docs/recipes/notify-phone.md": "timeout 60 sh -c 'until grep -q Adyen ~/phone.txt; do sleep 0.1; done'",
 }
-"""What must be so when the commands of a page have run."""
+"""What must hold after the commands of a page."""
 NEEDED = {"ntfy.sh": "network", "import github": "tracker"}
-"""What stands in for what a page with that word needs."""
+"""What replaces the things that a page with that word needs."""
 RUN = [page for page in PAGES if blocks(text_of(page), "console", "bash") and page != "docs/permissions.md"]
 """The page of permissions is run by tests/clients/test_permissions.py."""
 LACKING = extensions.BROUGHT_BY.keys() - commands.every().keys()

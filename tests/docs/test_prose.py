@@ -22,13 +22,13 @@ SOURCES: dict[str, Callable[[], Iterable[str]]] = {
     "help": sources.help_texts,
     "settings": sources.setting_texts,
 }
-"""Each with a function that gives its texts."""
+"""Each source with the function that returns its texts."""
 IN_THE_SOURCE: dict[str, Callable[[], Iterable[str]]] = {
     "errors": sources.error_texts,
     "answers and notices": sources.other_texts,
     "module docstrings": sources.module_texts,
 }
-"""Those for which the whole program is parsed."""
+"""Sources for which the whole program is parsed."""
 
 
 def test_it_is_plain() -> None:

@@ -131,8 +131,8 @@ def test_what_a_crash_left_is_mended(cli: Cli) -> None:
     assert sorted(path.name for path in marks.iterdir()) == ["task-1", "task-2"]
 
 
-def test_who_holds_a_lock_is_named(cli: Cli) -> None:
-    """While it hangs, all others wait; a person can end it."""
+def test_the_process_that_holds_a_lock_is_named(cli: Cli) -> None:
+    """While a process with a lock hangs, all others wait, and only a person can end it."""
     code = (
         "import sys, time; from teams_cli.store.files.locks import Lock\nwith Lock(sys.argv[1], 1): print(flush=True); "
     )
@@ -183,7 +183,6 @@ def test_a_claim_that_is_over_is_released(cli: Cli) -> None:
 
 
 def test_rules_that_change_nothing_are_warned_of(cli: Cli) -> None:
-    """A misspelt command in `config.json` forbids nothing; roles of a team may be named there."""
     cli.ok("define-role", "auditor", agent="lea")
     rules = {"claim-taks": {"*": "deny"}, "claim-task": {"auditor": "ask", "nobody": "deny", "member": "allow"}}
     roles = {"scribe": {"extends": "team-member", "deny": ["send-mesage"], "allow": ["create-task"]}}
@@ -194,6 +193,40 @@ def test_rules_that_change_nothing_are_warned_of(cli: Cli) -> None:
         ("config.json: permission.tool.claim-taks", "there is no operation 'claim-taks'"),
         ("config.json: permission.tool.claim-task.nobody", "there is no role 'nobody'"),
         ("config.json: agent.scribe", "there is no operation 'send-mesage'"),
+    ]
+
+
+def test_keys_of_the_configuration_that_mean_nothing_are_warned_of(cli: Cli) -> None:
+    """A misspelt key would turn off the person's denials without a word."""
+    role = {"extends": "team-member", "deni": ["send-message"]}
+    client = {"start": ["mine"], "resume": ["mine"], "zzz": 1}
+    document = {"$schema": "./s.json", "permision": {"tool": {}}, "agent": {"qa": role}, "harness": {"mine": client}}
+    (cli.root / "config.json").write_text(json.dumps(document))
+    found = findings(cli, healthy=True)
+    assert {finding["level"] for finding in found} == {"warning"}
+    assert [(finding["where"], finding["what"].split(",")[0], finding["remedy"][:30]) for finding in found] == [
+        ("config.json: permision", "there is no key 'permision'", "Did you mean permission?"),
+        ("config.json: agent.qa.deni", "there is no key 'deni'", "Did you mean deny?"),
+        ("config.json: harness.mine.zzz", "there is no key 'zzz'", "Keys: name, description, start"),
+    ]
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_values_of_the_configuration_that_would_be_refused_are_found(cli: Cli, tmp_path: Path, is_new: bool) -> None:
+    """They are found before they are used, also where there is no team yet."""
+    if is_new:
+        cli = Cli(tmp_path / "new")
+        cli.root.mkdir(0o700)
+    values = {"staleAfterSeconds": -5, "delivery": "quick", "stale_after": 60, "budget": 10}
+    clients = {"mine": {"start": "x", "resume": ["x"]}, "claude": {"permissions": "all"}}
+    (cli.root / "config.json").write_text(json.dumps({"settings": values, "harness": clients}))
+    found = findings(cli, healthy=False)
+    assert all(finding["level"] == "problem" and finding["remedy"] for finding in found)
+    assert [(finding["where"], finding["what"]) for finding in found] == [
+        ("config.json: settings.staleAfterSeconds", "'-5' is not a valid value of staleAfterSeconds"),
+        ("config.json: settings.delivery", "'quick' is not a valid value of delivery"),
+        ("config.json: settings.stale_after", "there is no setting 'stale_after'"),
+        ("config.json: harness.mine", "start: Input should be a valid list"),
     ]
 
 

@@ -13,7 +13,7 @@ Turns = Iterator[tuple[str, str]]
 Frames = Iterator[dict[str, Any] | None]
 THINKING = "I am thinking"
 INPUT, CACHED, OUTPUT = 100, 30, 7
-"""Tokens that every request is said to have cost: all that was read, what of it came from a cache, what was written."""
+"""The tokens that every answer reports: input, the part of it from a cache, and output."""
 
 
 class Use:
@@ -29,7 +29,7 @@ class Outside(str):
 
 
 Call = str | Use
-"""A command for the client's shell tool, or one of our tools."""
+"""A command for the client's shell tool, or a call of an MCP tool."""
 
 
 class Api:

@@ -23,11 +23,11 @@ from tests.support.waits import until
 
 CLIENTS = ("claude", "codex", "gemini", "qwen", "opencode")
 STARTED = (*CLIENTS, "copilot")
-"""Also one that is started, and not sat at."""
+"""The clients that `teams` starts, also one that nobody uses at a terminal here."""
 NEWEST = "-newest"
-"""Behind the name of a client: its newest version, where that is not the pinned one."""
+"""Suffix of a client's name: its newest version, if that is not the pinned one."""
 OVER_ACP = "-acp"
-"""Behind the name of a client: started over the Agent Client Protocol."""
+"""Suffix of a client's name: started over the Agent Client Protocol."""
 VARIABLES = {
     f"{client}{which}": f"TEAMS_E2E_{client.upper()}{which.upper().replace('-', '_')}"
     for client in STARTED
@@ -62,13 +62,14 @@ _QWEN_SETTINGS = {
     "memory": {"enableManagedAutoMemory": False},
 }
 TO_START = 150.0
-"""OpenCode first fetches what its plugins may need, in each new home."""
+"""Seconds for a start: in each new home OpenCode first fetches what its plugins may need."""
 HOOKS_INSTALLED = ("gemini",)
-"""Who has our hooks in its settings here: it takes none that lie below a directory that all may write to, as the tests'
-own do. All the others, and it elsewhere, are given them with each run.
+"""Clients whose hooks are installed in their settings here: Gemini CLI takes no hooks from below a directory
+that all may write to, as the directory of the tests is. Elsewhere it gets them with each run, as the other
+clients do.
 """
 MCP_CLIENTS = ("claude", "codex", "gemini", "opencode")
-"""Qwen Code offers the tools of servers some requests after its start only."""
+"""Without Qwen Code, which offers the tools of servers only some requests after its start."""
 every_client = pytest.mark.parametrize("office", CLIENTS, indirect=True)
 every_mcp_client = pytest.mark.parametrize("office", MCP_CLIENTS, indirect=True)
 _OPENCODE_OFFLINE = [
@@ -116,7 +117,7 @@ class Office:
             (self.bin / "node").symlink_to(node)
         (self.bin / "teams").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m teams_cli "$@"\n')
         (self.bin / "teams").chmod(0o755)
-        (self.home / ".profile").write_text(f'PATH="{self.bin}:$PATH"\n')  # a shell that is told to log in forgets it
+        (self.home / ".profile").write_text(f'PATH="{self.bin}:$PATH"\n')  # a login shell resets PATH
         self.cli = make_team(top / "root")
         self.cli.ok("set", "harness", harness, agent="lea")
 
@@ -180,7 +181,6 @@ class Office:
                 process.communicate()
 
     def run(self, prompt: str, agent: str = "ann", **environ: str) -> Any:
-        """`teams run-agent`, to its end."""
         return self.end(self.start(prompt, agent, **environ))
 
     def say(self, *words: str, agent: str = "lea", patience: float = 240.0) -> Any:
@@ -197,8 +197,6 @@ class Office:
         return done.stdout
 
     def wait_for_state(self, agent: str, state: str, patience: float = 120.0) -> None:
-        """Block until the agent's session is in that state."""
-
         def states() -> list[str]:
             rows = json.loads(self.say("list-agents"))["agents"]
             return [row["session"]["state"] for row in rows if row["name"] == agent and "session" in row]

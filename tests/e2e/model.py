@@ -61,7 +61,6 @@ class Request:
         return "\n".join(text for _, text in self.turns[len(earlier.turns) :])
 
     def said_by_user(self) -> list[str]:
-        """The user's turns."""
         return [text for role, text in self.turns if role == "user"]
 
 
@@ -98,7 +97,6 @@ class Model:
         self.requests[word] = []
 
     def refuse(self, word: str) -> None:
-        """Have every request of that conversation fail."""
         self.script(word, *[Refuse()] * 20)
 
     def release(self) -> None:
@@ -129,7 +127,6 @@ class Model:
         return self.requests[word][count - 1]
 
     def close(self) -> None:
-        """End the server and what hangs."""
         self.closing.set()
         self.released.set()
         self.server.shutdown()

@@ -22,7 +22,7 @@ from tests.support import workflow_runs
 from tests.support.waits import until
 
 TMUX = shutil.which("tmux") or ""
-PATIENCE = 40.0
+PATIENCE = 150.0
 _PROMPTS = {"claude": "\u276f", "codex": "for agents", "gemini": "Type your", "qwen": "Type your", "opencode": "Ask"}
 _READY = {
     "claude": lambda office: (
@@ -36,7 +36,7 @@ _READY = {
     ),
 }
 NAME = "agentA"
-"""Who the first client is that nobody named."""
+"""The alias of the first client that joins without a name."""
 WOKEN_NATIVELY = ("claude", "codex", "opencode", "qwen")
 ALLOWING = {
     "claude": ["--allowedTools", "Bash(teams:*)"],
@@ -46,7 +46,9 @@ ALLOWING = {
 }
 ASKING = {"codex": ["-s", "workspace-write", "-a", "on-request"], "qwen": ["--approval-mode", "default"]}
 ASKING_BY = {"opencode": {"OPENCODE_PERMISSION": '{"bash":"ask"}'}}
-"""What has them ask their person before a command, by options or by variables; the others do by themselves."""
+"""Options and variables that make a client ask its person before a command; the other clients ask by
+themselves.
+"""
 _WORDS = {"claude": ["--permission-mode", "default"], "gemini": ["--skip-trust"]}
 
 
@@ -67,7 +69,6 @@ class Desk:
         return done.stdout
 
     def says(self, *words: str) -> bool:
-        """Whether tmux says yes to that."""
         return self._tmux(*words).returncode == 0
 
     def _tmux(self, *words: str) -> subprocess.CompletedProcess[str]:
@@ -98,7 +99,6 @@ class Desk:
         return ""
 
     def close(self) -> None:
-        """End all terminals with what runs in them."""
         subprocess.run([TMUX, "-S", self.place, "kill-server"], capture_output=True)
         for pid in left_over(self.office):
             with suppress(ProcessLookupError):
@@ -139,13 +139,12 @@ class Seat:
         until(lambda: not self.desk.says(*there), lambda: self.screen)
 
     def wait_for(self, text: str, patience: float = PATIENCE) -> None:
-        """Block until the person sees it."""
         until(lambda: text in self.screen, lambda: f"no {text!r} in\n{self.screen}", patience)
 
     def ready(self) -> Seat:
         """Wait until the client shows its prompt."""
         self.wait_for(_PROMPTS[self.desk.office.client], TO_START)
-        time.sleep(1)  # it draws its prompt before it reads keys
+        time.sleep(1)  # a client draws its prompt before it reads keys
         return self
 
     def type(self, text: str) -> None:
@@ -154,7 +153,6 @@ class Seat:
         time.sleep(0.4)
 
     def press(self, key: str) -> None:
-        """Press a key, as tmux calls it."""
         self.desk.tmux("send-keys", "-t", f"={self.name}:", key)
 
     def say(self, text: str) -> None:
@@ -252,7 +250,6 @@ def back_in_session(office: Office, seat: Seat) -> Seat:
 
 
 def history_of(office: Office) -> str:
-    """What happened in the team."""
     return str(office.say("history"))
 
 

@@ -23,13 +23,12 @@ from tests.e2e.model import Model, Say
 from tests.e2e.sitting import WOKEN_NATIVELY, Desk, install, prepare, processes_of, row_of, until, wait_for_state
 
 STAY = ("agents.waking", "--wait")
-"""The processes of ours that stay beside clients, by a word of their command line."""
+"""The processes of `teams` that stay beside clients, by a word of their command line."""
 SLACK = 2048
-"""KiB by which such a process may be larger at the end."""
+"""KiB by which such a process may have grown at the end."""
 
 
 def main() -> None:
-    """Do it, and say what came of it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--messages", type=int, default=200)
@@ -77,7 +76,7 @@ def soak(office: Office, clients: list[str], seconds: float, count: int) -> list
     random.Random(7).shuffle(to)
     for number, name in enumerate(to):
         time.sleep(max(0.0, began + seconds * number / count - time.monotonic()))
-        if number == count // 10:  # each has been woken then, and has all in memory that it needs
+        if number == count // 10:  # by then each was woken, and has loaded what it needs
             before = memory(office)
         office.say("send-message", name, f"note {number}.", agent="human")
         if number % 20 == 0:
@@ -110,7 +109,6 @@ def memory(office: Office) -> dict[str, int]:
 
 
 def grown(before: dict[str, int], after: dict[str, int]) -> list[str]:
-    """Which of them grew."""
     return [what for what in before if after[what] > before[what] + (0 if what.endswith("processes") else SLACK)]
 
 

@@ -19,8 +19,7 @@ def test_a_failure_of_the_model_is_a_failure_of_the_agent(office: Office) -> Non
 
 
 @every_client
-def test_spawned_from_a_tool_call_the_outputs_resume_the_caller_with_a_batch(office: Office) -> None:
-    """Two siblings are started, and the agent ends its turn; it is resumed once, with what both found."""
+def test_outputs_of_spawned_agents_resume_the_caller_once(office: Office) -> None:
     office.model.script(
         "[ann]",
         Run("teams spawn '[ben] count the files' --agent-id ben --description counting"),
@@ -87,14 +86,14 @@ def test_an_interjection_stops_the_turn_and_is_the_next_one(office: Office) -> N
         request = office.model.wait_for("[ann]", number + 1)
         assert f"| {text}" in request.said_by_user()[-1]
         office.say("set", "delivery", "interject")
-        time.sleep(1 if number == 1 else 0)  # the tool is to run
+        time.sleep(1 if number == 1 else 0)  # let the tool begin to run
     assert office.end(process)["output"] == "as you wish"
     assert office.model.requests["[ann]"][-1].text.count("| nor that") == 1
 
 
 @every_client_and("qwen-acp")
-def test_what_turns_took_is_what_the_model_counted(office: Office) -> None:
-    """Of the first turn and of one that resumes the session: some clients count on from the first."""
+def test_the_usage_of_turns_is_what_the_model_counted(office: Office) -> None:
+    """The turns are counted apart, although some clients add up the tokens of a session when it is resumed."""
     office.model.script("[ann]", Run("teams announce 'reading'"), Say("forty-two"), Say("more"))
     office.run("[ann] what is it?")
     office.say("send-message", "ann", "go on")

@@ -25,7 +25,6 @@ def test_doctor_sees_whether_hooks_fire(office: Office) -> None:
 
 
 def fired(office: Office) -> bool:
-    """Whether doctor saw a hook fire."""
     done = subprocess.run(
         [*COMMAND, "doctor", "--client", office.client, "--turn", "--json"],
         env=office.environ(),

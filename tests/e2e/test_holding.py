@@ -17,12 +17,12 @@ WORDS = {
     "opencode": ["run", "--auto"],
 }
 LONGER = 40
-"""Seconds, more than clients give a hook by default, or gave ours."""
+"""More seconds than clients give a hook by default, or gave the hook of `teams`."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("office", WORDS, indirect=True)
-def test_a_session_of_ones_own_waits_for_what_it_spawned(office: Office) -> None:
+def test_a_session_without_a_supervisor_waits_for_what_it_spawned(office: Office) -> None:
     install(office)
     office.say("join-team", agent="bob")
     script = f"until test -e {office.top}/go; do sleep 0.1; done; echo kid"

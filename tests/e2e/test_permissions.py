@@ -62,7 +62,7 @@ def test_the_sandbox_of_codex_ends_at_its_directory(office: Office) -> None:
 
 
 @pytest.mark.parametrize("office", ["claude", "codex", "gemini-acp", "opencode-acp", "qwen-acp"], indirect=True)
-def test_at_ask_the_person_is_asked_and_what_is_said_is_done(office: Office) -> None:
+def test_at_ask_the_answer_of_the_person_decides(office: Office) -> None:
     office.say("set", "permissions", "ask")
     commands = [INSIDE, "teams announce 'unasked'", "teams answer 1 always --as human", SECOND]
     office.model.script("[ann]", *map(Run, commands), Say("done"), Say("done"))

@@ -19,7 +19,9 @@ TURNS = {
     "qwen": ["-p", "[me] hi"],
 }
 SHOWN_LATER = ("codex", "qwen")
-"""Who shows the tools of a plugin's server some seconds after the start, or when the model asks for them."""
+"""Clients that show the tools of a plugin's server only some seconds after the start, or when the model asks
+for them.
+"""
 
 
 @pytest.mark.parametrize("office", TURNS, indirect=True)

@@ -9,7 +9,7 @@ from tests.e2e.model import Run, Say, Use
 from tests.support.waits import until
 
 LISTEN = Use("more_tools", name="read_messages", arguments={"wait": 100})
-"""Clients know only the tools of the first list, which has no `read_messages`."""
+"""Calls `read_messages` through `more_tools`, as the first list of tools does not have it."""
 
 
 @every_mcp_client

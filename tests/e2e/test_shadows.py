@@ -32,7 +32,7 @@ def test_a_shadow_answers_while_its_agent_is_held_in_a_tool_call(office: Office)
     first, second = office.model.requests["[ann]"][:2]
     assert len(second.turns) > len(first.turns)
     for (role, said), again in zip(first.turns, second.turns, strict=False):
-        # What ends each request of OpenCode, who is there and what is open, is in that one alone.
+        # OpenCode ends each request with a note of members and open messages, which only that request has.
         assert again[0] == role and said.startswith(again[1]) and (said == again[1] or office.client == "opencode")
     assert "[ask] which word?" not in first.text
     assert "Your fork answered" in second.since(first) and second.text.count("the word is xylophone") == 1

@@ -35,8 +35,8 @@ from tests.support.cli import ALPHA, Cli
 
 @pytest.mark.parametrize("is_installed", [True, False], ids=["installed", "opened"])
 @seats("claude")
-def test_our_commands_and_tools_need_no_leave(office: Office, desk: Desk, is_installed: bool) -> None:
-    """In the mode that is its default, in which a server of its vendor is asked of all others."""
+def test_commands_and_tools_of_teams_need_no_permission(office: Office, desk: Desk, is_installed: bool) -> None:
+    """In its default mode, Claude Code asks a server of its vendor before any other command."""
     if is_installed:
         install(office)
     steps = Say("hello"), Run("teams whoami"), Say("on it"), Use("more_tools", name="list_agents"), Say("seen")
@@ -52,8 +52,10 @@ def test_our_commands_and_tools_need_no_leave(office: Office, desk: Desk, is_ins
 
 
 @seats("codex")
-def test_the_tools_of_a_client_that_sits_there_know_who_it_is(office: Office, desk: Desk) -> None:
-    """Also where a daemon started their server before the client had joined; they are those of a member."""
+def test_the_tools_of_a_client_at_a_terminal_act_as_the_client(office: Office, desk: Desk) -> None:
+    """A client's tools act as the client, even if a daemon started their server before the client had
+    joined.
+    """
     install(office)
     office.model.script("[me]", Say("hello"), Use("more_tools", name="whoami"), Say("seen"))
     seat = desk.start("one").ready()
@@ -82,7 +84,7 @@ def test_uninstalling_leaves_nothing(office: Office, desk: Desk) -> None:
     seat.say("go on")
     until(lambda: "go on" in office.model.requests["[me]"][-1].text, lambda: seat.screen)
     wait_for_state(office, NAME, "idle")
-    time.sleep(3)  # longer than one takes to begin to wait
+    time.sleep(3)  # longer than a hook takes to begin to wait
     assert not waiting_for(office)
     office.model.script("[two]", Say("hello"))
     desk.start("two").ready().say("[two] hi")
@@ -126,7 +128,7 @@ def test_an_agent_is_taken_over_into_a_terminal_and_given_back(office: Office, d
     wait_for_mail(office, seat, "once more", "[ann]")
     went_on = office.model.requests["[ann]"][-1].text
     assert "[ann] begin" in went_on and "on it" in went_on
-    if office.client != "qwen":  # whose session keeps what it was asked and what it said, not what hooks added to that
+    if office.client != "qwen":  # its session does not keep what hooks added
         assert "the build is red" in went_on
     office.wait_for_state("ann", "done", TO_START)
 
@@ -166,8 +168,7 @@ def wait_for_seat(office: Office, seat: Seat, name: str) -> None:
 
 
 @seats("claude", "codex", "opencode", "qwen", "gemini")
-def test_a_copy_of_a_seated_client_answers(office: Office, desk: Desk) -> None:
-    """A question to one that joined from inside is answered from its history, while it is left alone."""
+def test_a_copy_of_a_client_at_a_terminal_answers(office: Office, desk: Desk) -> None:
     office.say("set", "broadcast", "agents")
     install(office)
     office.model.script("[me]", Say("hello"))
@@ -219,8 +220,12 @@ def interject(office: Office, text: str) -> None:
 
 
 @seats("claude", beside=("codex", "opencode", "qwen", "gemini"))
-def test_it_is_woken_and_goes_on_on_its_own_machine_alone(on_postgres: str, office: Office, desk: Desk) -> None:
-    """By the waker there, for what was sent here; killed, it is opened again there, and refused here."""
+def test_a_client_is_woken_and_opened_again_only_on_its_own_machine(
+    on_postgres: str, office: Office, desk: Desk
+) -> None:
+    """A client is woken on its own machine for messages from another one, and can be opened again only
+    there.
+    """
     office.variables = {"TEAMS_STORE": on_postgres, "TEAMS_HOST": "desk"}
     away = Cli(office.top / "away/root", "lea", ALPHA, TEAMS_HOST="away")
     seat = begun(office, desk)

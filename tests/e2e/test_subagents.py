@@ -12,7 +12,7 @@ from tests.e2e.conftest import NEWEST, Office
 from tests.e2e.model import Run, Say
 
 TOOL = {"opencode": ("task", "general"), "claude": ("Agent", "general-purpose")}
-"""How each starts one: its tool, and the kind of agent that there is always."""
+"""The tool by which each client starts a subagent, and a kind of subagent that always exists."""
 
 
 @pytest.mark.parametrize("office", [*TOOL, *(f"{client}{NEWEST}" for client in TOOL)], indirect=True)
@@ -22,7 +22,9 @@ def test_a_subagent_is_an_agent_while_it_works(office: Office) -> None:
     """
     tool, kind = TOOL[office.client]
     call = Use(tool, description="count files", prompt="[sub] count the files", subagent_type=kind)
-    office.model.script("[ann]", call, Say("done"), Say("done"))  # the newest Claude Code waits for it in a later turn
+    office.model.script(
+        "[ann]", call, Say("done"), Say("done")
+    )  # the newest Claude Code waits for the subagent in a later turn
     office.model.script(
         "[sub]",
         Run("teams list-agents --json"),
@@ -73,7 +75,7 @@ def test_a_subagent_speaks_as_itself_through_the_tools(office: Office) -> None:
 
 
 @pytest.mark.parametrize("office", ["claude", f"claude{NEWEST}"], indirect=True)
-def test_claudes_own_task_list_is_held_to_the_teams_check(office: Office) -> None:
+def test_claudes_task_list_completes_no_task_whose_check_fails(office: Office) -> None:
     office.variables["CLAUDE_CODE_ENABLE_TODO_TOOLS"] = "1"
     office.say("create-task", "Add login", "--check", "false")
     office.model.script(

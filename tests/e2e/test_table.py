@@ -46,7 +46,7 @@ RESUME = {
 EVERY = (*WOKEN_NATIVELY, "gemini")
 NEW = tuple(f"{client}{NEWEST}" for client in EVERY)
 TYPED_FOR = ("gemini", f"gemini{NEWEST}")
-"""Who has a line typed for it, as it knows no other way."""
+"""Clients that can be woken only by typing a line for them."""
 
 
 @seats(*WOKEN_NATIVELY, *(f"{client}{NEWEST}" for client in WOKEN_NATIVELY))
@@ -74,7 +74,7 @@ def test_nothing_is_typed_into_a_line_that_is_half_typed(office: Office, desk: D
     seat = begun(office, desk)
     seat.type("half a line")
     office.say("send-message", NAME, "the build is red")
-    time.sleep(5)  # more than twice as long as it waits after a key
+    time.sleep(5)  # more than twice as long as the wrapper waits after a key
     assert len(office.model.requests["[me]"]) == 1
     assert "half a line" in seat.screen and "[teams]" not in seat.screen
     seat.press("Enter")
@@ -83,8 +83,10 @@ def test_nothing_is_typed_into_a_line_that_is_half_typed(office: Office, desk: D
 
 
 @seats("claude", "opencode", "qwen", f"claude{NEWEST}", f"opencode{NEWEST}", beside=("codex", *TYPED_FOR))
-def test_nothing_is_done_at_a_dialog_and_the_mail_comes_after_it(office: Office, desk: Desk) -> None:
-    """The person is asked for a permission while mail comes: nobody answers for them; the leader hears of it."""
+def test_mail_waits_until_a_permission_dialog_is_answered(office: Office, desk: Desk) -> None:
+    """While a client asks its person for a permission, mail does not answer for them, and the leader is told of
+    the wait.
+    """
     office.say("set", "tellPermissionAfter", "0.5")
     install(office)
     office.model.script("[me]", Run(Outside("touch made-by-nobody")), Say("then"), Say("seen"), Say("seen"))
@@ -115,8 +117,10 @@ def test_twenty_messages_are_one_wake(office: Office, desk: Desk) -> None:
 
 
 @seats("claude", "codex", beside=("opencode", "qwen", *NEW[:-1]))
-def test_a_killed_client_is_gone_and_is_itself_when_it_is_resumed(office: Office, desk: Desk) -> None:
-    """Its waiting hook ends with it; who writes to it is told; its session has its name again."""
+def test_a_killed_client_is_gone_and_has_its_name_when_it_is_resumed(office: Office, desk: Desk) -> None:
+    """The waiting hook ends with the client, the sender of a message is told, and the resumed session has its
+    name again.
+    """
     begun(office, desk)
     row = row_of(office, NAME)
     os.kill(row["terminal"]["pid"], signal.SIGKILL)
@@ -131,18 +135,17 @@ def test_a_killed_client_is_gone_and_is_itself_when_it_is_resumed(office: Office
 
 
 @seats("claude", beside=("opencode", f"claude{NEWEST}", f"opencode{NEWEST}"))
-def test_a_killed_waiter_is_no_loss(office: Office, desk: Desk) -> None:
-    """What waits beside the client; the others have nothing beside them."""
+def test_mail_arrives_though_the_waiter_was_killed(office: Office, desk: Desk) -> None:
     seat = begun(office, desk)
     until(lambda: bool(waiting_for(office)), office.logs)
     killed = waiting_for(office)
     for pid in killed:
         os.kill(pid, signal.SIGKILL)
-    if office.client == "opencode":  # whose plugin has another one wait
+    if office.client == "opencode":  # its plugin starts another waiter
         until(lambda: not {*waiting_for(office)} <= {*killed}, office.logs)
     office.say("send-message", NAME, "first")
     if office.client != "opencode":
-        seat.say("now you")  # a turn, whose end starts a waiter again
+        seat.say("now you")  # the end of a turn starts another waiter
     wait_for_mail(office, seat, "| first")
     wait_for_state(office, NAME, "idle")
     office.say("send-message", NAME, "second")

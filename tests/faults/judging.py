@@ -26,6 +26,7 @@ _CHANCE = {
     "checksum",
     "timestamp",
     "number",
+    "seconds",
     "id",
     "owed",
     "uid",

@@ -28,11 +28,11 @@ from teams_cli.cli.main import run
 
 START = "start"
 CHANGING = ("create", "mkdir", "write", "rename", "replace", "unlink", "rmdir", "chmod", START)
-"""Calls that change what is on the disk; `create` opens a file to write to it, `start` has another program do it."""
+"""Calls that change the disk. `create` opens a file for writing, `start` starts another program."""
 _COUNTED = (*CHANGING[1:-1], "open", "fsync", "stat", "listdir", "scandir", "read", "pread", "readlink")
-PATIENCE = 60
+PATIENCE = 600
 _WRONG = dict.fromkeys(("create", "mkdir", "write", "rename", "replace"), errno.ENOSPC) | {START: errno.EAGAIN}
-"""What goes wrong with which call; with others it is the disk."""
+"""The error of each call; other calls fail with an error of the disk."""
 
 
 class Fault(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 
 from teams_cli.agents import ending, sessions
 from teams_cli.agents.sessions import Session
-from tests.faults.lab import NONE, Fault, changes, command, warm
+from tests.faults.lab import NONE, PATIENCE, Fault, changes, command, warm
 from tests.support.agents import end_all, outputs_to
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.waits import until
@@ -38,7 +38,7 @@ def test_a_launcher_that_is_killed_leaves_no_name_behind(tmp_path: Path, launch:
     shutil.copytree(cli.root, tmp_path / "base")
     agent, words = LAUNCHES[launch]
     calls = command(cli.root, agent, words).calls
-    until(lambda: over(cli))
+    until(lambda: over(cli), timeout=PATIENCE)
     points = changes(calls)
     for nth in points:
         end_all(cli.root)
@@ -47,7 +47,7 @@ def test_a_launcher_that_is_killed_leaves_no_name_behind(tmp_path: Path, launch:
         killed = command(cli.root, agent, words, Fault("kill", nth))
         repeated = command(cli.root, agent, words, NONE)
         assert repeated.status in (0, EXISTS), f"killed at call {nth}, {calls[nth - 1]}: {killed} {repeated}"
-        found = until(lambda: over(cli), f"the end, killed at call {nth}")
+        found = until(lambda: over(cli), f"the end, killed at call {nth}", PATIENCE)
         assert found.outcome == "completed", f"killed at call {nth}: {found}"
         told = [text for name, text in outputs_to(cli, agent) if name == "kid"]
         assert told.count("done\n") == 1, f"killed at call {nth}: {told}"

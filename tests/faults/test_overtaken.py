@@ -24,7 +24,7 @@ GLOBAL = ("store", "root", "agent", "team", "as_json")
 ELSEWHERE = {"a default": "changes a file of the person", "copying": "opens the other store itself"}
 
 MAKERS = {"a new team", "mending", "removing"}
-"""What replaces nothing."""
+"""Commands that replace no record."""
 
 
 class Overtaken(FileStore):

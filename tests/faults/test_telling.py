@@ -53,7 +53,7 @@ SCENES = {
     "page, wait": Scene("bob", "wait --timeout 1", page),
     "page, update-task --next": Scene("bob", "update-task 1 --status completed --next", completed),
 }
-_NEEDLES = {"ready task, wait": "task-1"}
+_NEEDLES = {"ready task, wait": " is ready: "}  # if the best task can't be read, the answer begins with the next one
 _ASKING = ("wait --timeout 0", "read-messages")
 
 

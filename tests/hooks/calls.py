@@ -18,5 +18,4 @@ def hook(cli: Cli, event: str, client: str = "claude", agent: str = "bob", **mor
 
 
 def context(answer: Any) -> str:
-    """The text that goes before the model."""
     return str(answer["hookSpecificOutput"]["additionalContext"])

@@ -18,7 +18,6 @@ from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete, program
 
 
 def told(cli: Cli, event: str = "UserPromptSubmit", **more: Any) -> str:
-    """The text that goes before the model."""
     answer = hook(cli, event, **more)
     return str(answer["hookSpecificOutput"]["additionalContext"]) if answer else ""
 
@@ -31,7 +30,7 @@ def read_long_ago(cli: Cli) -> None:
     path.write_text(json.dumps(inbox))
 
 
-def test_each_call_has_what_is_so(cli: Cli) -> None:
+def test_each_call_of_a_model_has_the_current_state(cli: Cli) -> None:
     cli.ok("announce", "the parser", agent="mia")
     cli.ok("send-message", "bob", "x" * 1000, agent="lea")
     for _ in range(2):
@@ -89,8 +88,10 @@ process.exit(0)
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")
-def test_the_plugin_of_opencode_puts_it_at_the_end_of_each_call(cli: Cli, in_opencode: Callable[[str], Any]) -> None:
-    """As text after what was said to the model, as a call beside those that it made; nothing where it is no call."""
+def test_the_plugin_of_opencode_adds_attention_at_the_end_of_each_call(
+    cli: Cli, in_opencode: Callable[[str], Any]
+) -> None:
+    """Attention is a text after the user's words, a call after the model's, and not in a compaction."""
     cli.ok("send-message", "bob", "Which grammar?", agent="lea")
     ((user,), (assistant,), (compacted,)) = in_opencode(DRIVER)
     assert [len(parts) for parts in (user, assistant, compacted)] == [2, 2, 1]
@@ -113,8 +114,8 @@ new Worker(text, { eval: true, argv: [] })
 
 @pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="there is no /proc")
-def test_the_plugin_of_opencode_knows_the_session_that_is_gone_on_with(tmp_path: Path) -> None:
-    """Before anything is said in it, though the words of the client are not those of the worker that it runs in."""
+def test_the_plugin_of_opencode_knows_the_session_that_is_resumed(tmp_path: Path) -> None:
+    """The plugin reads the session's id from the client's command line, which its worker lacks."""
     (tmp_path / "plugin.mjs").write_text(PLUGIN.read_text())
     (tmp_path / "driver.mjs").write_text(IN_WORKER)
     program(tmp_path / "teams", f'[ "$3" = --wait ] || cat > {tmp_path}/told\n')

@@ -44,14 +44,13 @@ def told(cli: Cli) -> list[str]:
     return [said for said in found if "seems to loop" in said]
 
 
-def test_the_leader_hears_of_it_once(cli: Cli) -> None:
+def test_the_leader_hears_of_a_loop_once(cli: Cli) -> None:
     call(cli, *["make", "ls"] * 12)
     (said,) = told(cli)
     assert "bob seems to loop on task-1 (One)" in said
 
 
-def test_who_gets_on_is_not_told_of(cli: Cli, tmp_path: Path) -> None:
-    """Other calls, waiting, a file that was changed: none is a circle."""
+def test_the_leader_does_not_hear_of_an_agent_that_makes_progress(cli: Cli, tmp_path: Path) -> None:
     call(cli, *(f"cat {number}" for number in range(24)))
     call(cli, *["teams wait"] * 24)
     draft = tmp_path / "work/draft"

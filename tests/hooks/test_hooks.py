@@ -150,6 +150,7 @@ def test_the_heartbeat_is_renewed_now_and_then(cli: Cli) -> None:
     assert hook(cli, "PostToolBatch") is None
     first = cli.ok("show-task", "1")["leaseUntil"]
     assert first > before
+    os.utime(seen(cli))  # just now, however slow the machine is
     assert hook(cli, "PostToolBatch") is None
     assert cli.ok("show-task", "1")["leaseUntil"] == first
     os.utime(seen(cli), (time.time() - 31, time.time() - 31))
@@ -163,7 +164,6 @@ def test_the_heartbeat_is_renewed_now_and_then(cli: Cli) -> None:
 
 
 def test_whatever_is_wrong_the_client_goes_on(cli: Cli) -> None:
-    """Status 0, nothing said, and a note in the logs."""
     log = cli.root / "logs/hook.log"
 
     def silent(stdin: bytes = b'{"hook_event_name": "SessionStart"}') -> None:

@@ -24,7 +24,7 @@ for kind, *words in json.loads(sys.argv[-1]):
     done = subprocess.run(words, input=given, capture_output=True, text=True, start_new_session=kind == "leave")
     print(json.dumps([kind, done.stdout + done.stderr]) if kind != "run" else done.stdout, flush=True)
 """
-"""A client that does as it is told: runs a hook, a command, or another client."""
+"""A client that takes the steps it is given: it runs hooks, commands and other clients."""
 MODELS = {
     "claude": ("UserPromptSubmit", "SessionEnd", ["-p"]),
     "codex": ("UserPromptSubmit", "SessionEnd", ["exec"]),
@@ -83,8 +83,8 @@ def test_a_client_below_that_of_a_member_is_nobody(cli: Cli, tmp_path: Path, age
 
 
 @pytest.mark.slow
-def test_one_that_outlives_its_shell_is_nobody_too(cli: Cli, tmp_path: Path) -> None:
-    """It is below no client any more, and still has the name of one that is at work."""
+def test_a_nested_client_that_outlives_its_shell_is_nobody_too(cli: Cli, tmp_path: Path) -> None:
+    """A client that a member's client has left behind is no member, although it inherited a name."""
     alone = json.dumps([hook("claude", "UserPromptSubmit", "inner", prompt="x")])
     script = f"(claude -p '{alone}' >{tmp_path}/said; touch {tmp_path}/over) & exit"
     steps = [

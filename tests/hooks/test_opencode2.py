@@ -21,7 +21,7 @@ from tests.support.cli import TEAMS, TIMEOUT, Cli, program
 
 HOST = Path(__file__).with_name("opencode2.mjs")
 TERMINAL = "import json, os, subprocess, sys; sys.exit(subprocess.run(json.loads(os.environ['SERVER'])).returncode)"
-"""The client's terminal, which starts a server of its own."""
+"""A terminal of the client, which starts a server of its own."""
 PRIVATE, SHARED = ["serve", "--stdio", "--port", "0"], ["serve", "--service"]
 
 pytestmark = [NEEDS_PROC, pytest.mark.skipif(not shutil.which("node"), reason="the plugin needs node")]

@@ -25,7 +25,7 @@ def members(cli: Cli) -> dict[str, Any]:
     return {member["agentId"]: member for member in team["members"] if "leftAt" not in member}
 
 
-def test_it_joins_is_told_and_leaves(cli: Cli) -> None:
+def test_a_subagent_joins_is_told_and_leaves(cli: Cli) -> None:
     begun = hook(cli, "SubagentStart", "a1", agent_type="Explore")
     assert begun["hookSpecificOutput"]["hookEventName"] == "SubagentStart"
     assert "You are agentA in team alpha" in context(begun) and "--as agentA" in context(begun)
@@ -51,8 +51,8 @@ def test_it_joins_is_told_and_leaves(cli: Cli) -> None:
     assert (output["from"], output["message"]) == ("agentA", "It is a.py") and output["handledAt"]
 
 
-def test_the_next_one_has_the_next_name(cli: Cli) -> None:
-    """Also under the same id; and who is told again that it begins is the same."""
+def test_each_subagent_has_a_name_of_its_own(cli: Cli) -> None:
+    """A subagent that starts again after its end gets a new name, even with the same id."""
     hook(cli, "SubagentStart", "a1")
     assert "agentA" in context(hook(cli, "SubagentStart", "a1"))
     hook(cli, "SubagentStop", "a1")
@@ -61,8 +61,8 @@ def test_the_next_one_has_the_next_name(cli: Cli) -> None:
     assert sorted(members(cli)) == ["agentB", "bob", "lea", "mia"]
 
 
-def test_it_speaks_as_itself_through_the_tools(cli: Cli) -> None:
-    """Claude Code says which call of a tool it makes, and our hook of the call says who makes it."""
+def test_a_subagent_speaks_as_itself_through_the_tools(cli: Cli) -> None:
+    """A hook notes which subagent makes a call, and Claude Code tells the server the call's id."""
     hook(cli, "SubagentStart", "a1")
     cli.ok("send-message", "agentA", "Which file?", agent="lea")
     with Line(cli, "bob") as line:
@@ -81,7 +81,7 @@ def test_it_speaks_as_itself_through_the_tools(cli: Cli) -> None:
     assert not list((cli.root / "subagents/alpha").iterdir())
 
 
-def test_what_it_started_holds_it_or_goes_to_its_parent(cli: Cli, tmp_path: Path) -> None:
+def test_what_a_subagent_started_holds_it_or_goes_to_its_parent(cli: Cli, tmp_path: Path) -> None:
     hook(cli, "SubagentStart", "a1")
     script = f"until test -e {tmp_path}/go; do sleep 0.02; done; echo kid"
     kid = cli.ok("spawn", script, agent="agentA")["agent"]

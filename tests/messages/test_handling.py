@@ -12,7 +12,6 @@ def read(cli: Cli, agent: str = "bob", *words: str) -> list[tuple[str, bool]]:
 
 
 def handled(cli: Cli, agent: str = "bob") -> list[str]:
-    """The ids of all handled messages of the agent."""
     return [found["id"] for found in cli.ok("read-messages", "--all", agent=agent) if "handledAt" in found]
 
 
@@ -28,8 +27,7 @@ def test_what_only_informs_is_handled_by_reading(cli: Cli) -> None:
     assert handled(cli) == ["msg-1"]
 
 
-def test_deciding_handles_what_asked_for_it(cli: Cli) -> None:
-    """A plan, and a shutdown; also where the message was not read yet."""
+def test_a_decision_handles_the_request_for_it(cli: Cli) -> None:
     cli.ok("propose-plan", "so", agent="bob")
     cli.ok("approve-plan", "1", agent="lea")
     assert read(cli, "lea") == [] and handled(cli, "lea") == ["msg-1"]

@@ -182,8 +182,7 @@ def test_what_was_looked_at_is_marked_as_read_and_nothing_else(team: Store) -> N
     assert inboxes.unread(team, ALPHA, "bob") == [2, 4]
 
 
-def test_what_was_handled_is_recorded_though_it_can_not_be_read_a_second_time(cli: Cli) -> None:
-    """The disk fails between the look at the message and the one at the log."""
+def test_a_message_is_handled_even_if_the_disk_fails_after_it_was_read(cli: Cli) -> None:
     cli.ok("send-message", "bob", "hello", agent="lea")
 
     class Failing(FileStore):

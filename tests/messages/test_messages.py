@@ -44,7 +44,6 @@ def test_a_broadcast_is_one_message_to_all_others_that_are_there(team: Store) ->
 
 
 def test_an_announcement_is_no_message(team: Store, clock: FakeClock) -> None:
-    """A line, of which the last 50 are kept; it wakes nobody."""
     for number in range(60):
         presence.announce(team, ALPHA, BOB, f"step {number}")
         clock.advance(1)

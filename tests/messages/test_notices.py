@@ -64,7 +64,7 @@ def test_after_a_power_cut_while_a_task_is_completed_its_leader_hears_of_it_once
 
 
 @pytest.mark.slow
-def test_what_the_leader_hears_of_one_that_was_killed_no_power_cut_takes_back():
+def test_no_power_cut_takes_back_what_the_leader_heard_after_a_kill():
     def settle_all(store):
         for _, key in store.owing(ALPHA):
             send_owed_by(store, ALPHA, TASK, key)
@@ -73,8 +73,8 @@ def test_what_the_leader_hears_of_one_that_was_killed_no_power_cut_takes_back():
 
 
 @pytest.mark.slow
-def test_what_is_sent_is_taken_off_for_good_where_another_changes_the_task_and_is_killed():
-    """What that one did may be gone after a power cut, and the task is found as it was before."""
+def test_a_sent_notice_is_no_longer_owed_even_if_another_change_of_the_task_is_killed():
+    """A power cut may undo the killed change, after which the task is found by its earlier status."""
 
     def owing_its_notice(root):
         (store,) = _in_progress(root)
@@ -92,7 +92,7 @@ def test_what_is_sent_is_taken_off_for_good_where_another_changes_the_task_and_i
 
 
 @pytest.mark.slow
-def test_marks_are_made_anew_by_what_no_power_cut_takes_back():
+def test_marks_are_made_anew_only_from_what_no_power_cut_takes_back():
     def mark(store):
         store.correct_hints(ALPHA, TASK, ["task-1"])
 

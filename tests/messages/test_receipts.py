@@ -7,7 +7,6 @@ from tests.support.waits import until
 
 
 def states(cli: Cli, *words: str) -> dict[str, str]:
-    """How far each message of lea got, by its id and recipient."""
     found = cli("sent", "--json", *words, agent="lea").json
     return {f"{message['id']} {to['name']}": to["state"] for message in found for to in message["reach"]}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,9 +47,16 @@ def test_the_time_of_a_question_runs_from_when_it_is_shown(cli: Cli) -> None:
     ask(cli, "which size?", "--human", "--no-wait", "--timeout", "77", agent="ann")
     first, second = (parse_rfc3339(row["expiresAt"]) for row in cli.ok("get-questions"))
     assert (second - first).total_seconds() == 77
-    assert "You have 300 seconds" in cli("human", "--once", stdin=b"\n").stdout
+    assert 77 < seconds_shown(cli) <= 300
     assert parse_rfc3339(cli.ok("show-question", "2")["expiresAt"]) < first
-    assert "You have 77 seconds" in cli("human", "--once", stdin=b"\n").stdout
+    assert 0 < seconds_shown(cli) <= 77
+
+
+def seconds_shown(cli: Cli) -> int:
+    """Skip the next question, and return how many seconds it said that there were."""
+    shown = re.search(r"You have (\d+) seconds", cli("human", "--once", stdin=b"\n").stdout)
+    assert shown
+    return int(shown[1])
 
 
 def test_a_question_gives_way_when_its_asker_is_killed(cli: Cli, person: Terminal) -> None:
@@ -56,7 +64,8 @@ def test_a_question_gives_way_when_its_asker_is_killed(cli: Cli, person: Termina
     before does not answer the next one.
     """
     gone = cli.start("ask-others", "which colour?", "--human", agent="bob")
-    person.sees("which colour?")
+    person.sees("Enter to skip")
+    person.type("half an ans")
     asking = cli.start("ask-others", "which size?", "--human", "--json", agent="ann")
     wait_for(lambda: len(cli.ok("get-questions", "--open")) == 2)
     gone.kill()
@@ -80,16 +89,15 @@ def test_enter_skips_at_once_and_is_no_answer(cli: Cli, person: Terminal) -> Non
     assert json.loads(again.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
 
 
-def test_what_is_to_be_asked_goes_through_the_same_queue(cli: Cli, person: Terminal) -> None:
-    """Allowed once, it is asked again the next time; allowed always, it is not. A no is passed on in its words."""
+def test_requests_for_permission_go_through_the_same_queue(cli: Cli, person: Terminal) -> None:
+    """`allow` holds once and `always` for good; any other answer is passed on as a refusal."""
     (cli.root / "config.json").write_text('{"permission": {"tool": {"announce": {"*": "ask"}}}}')
     for word, status in (("no, not now", 13), ("allow", 0), ("always", 0)):
         asking = cli.start("announce", "at work", agent="bob")
         person.sees("bob wants to announce")
         person.type(f"{word}\n")
-        assert asking.wait(30) == status
-        refused = "the human said: no, not now" in asking.communicate()[1].decode()
-        assert refused == (status == 13)
+        refused = "the human said: no, not now" in asking.communicate(timeout=TIMEOUT)[1].decode()
+        assert (asking.returncode, refused) == (status, status == 13)
     assert cli("announce", "at work", agent="bob").status == 0
     assert cli.ok("ask-others", "x?", "--to", "ann", agent="bob")["status"] == "complete"
 
@@ -109,19 +117,6 @@ def test_the_human_is_asked_alone(cli: Cli) -> None:
     asked = ask(cli, "why?", "--to", "human", "--no-wait")["requestId"]
     found = cli.ok("show-question", asked)
     assert (found["mode"], found["to"]) == ("human", ["human"])
-
-
-@pytest.mark.slow
-def test_what_was_typed_before_a_question_does_not_answer_it(cli: Cli, person: Terminal) -> None:
-    first = cli.start("ask-others", "quick?", "--human", "--timeout", "4", "--json", agent="bob")
-    person.sees("quick?")
-    person.type("half an ans")
-    first.communicate(timeout=TIMEOUT)
-    person.sees("time has ended")
-    asking = cli.start("ask-others", "which colour?", "--human", "--json", agent="bob")
-    person.sees("which colour?")
-    person.type("blue\n")
-    assert by_responder(json.loads(asking.communicate(timeout=TIMEOUT)[0]))["human"]["content"] == "blue"
 
 
 def test_the_console_of_a_secure_team_asks_for_the_token_of_the_human(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from tests.support.terminal import Terminal
 from tests.support.workflow_runs import processes_of
 
 
-def test_all_answer_in_parallel_through_shadows(cli: Cli) -> None:
-    """The one who has no shadow is asked through its inbox, and answers from a shell."""
+def test_all_answer_in_parallel_through_copies(cli: Cli) -> None:
+    """A member that can't be copied is asked through its inbox, and answers by a command."""
     asking = cli.start("ask-others", "why?", "--json", agent="bob")
     wait_for(lambda: cli.ok("get-questions", "--mine", agent="lea"))
     cli.ok("answer", "1", "because", agent="lea")
@@ -43,8 +43,8 @@ def test_some_only_and_nobody(cli: Cli, tmp_path: Path) -> None:
     assert (found["status"], found["responses"]) == ("complete", []) and "nobody" in found["note"]
 
 
-def test_the_parent_is_told_and_not_woken(cli: Cli) -> None:
-    """What the shadow said comes as information: no unread mail that keeps an agent from finishing."""
+def test_an_agent_is_told_of_the_answer_of_its_copy_and_not_woken(cli: Cli) -> None:
+    """The agent learns what its copy answered, but not as mail that keeps it from finishing."""
     ask(cli, "why?", "--to", "ann")
     assert cli.ok("before-complete", agent="ann") == {"agent": "ann", "mayFinish": True}
     (told,) = cli.ok("read-messages", agent="ann")
@@ -56,7 +56,9 @@ def test_each_answers_once_and_a_late_answer_changes_nothing(cli: Cli) -> None:
     wait_for(lambda: cli.ok("show-question", asked)["status"] == "timeout")
     late = cli.ok("answer", asked, "too late", agent="lea")
     assert late["status"] == "timeout" and late["answers"][-1]["late"] is True
-    wait_for(lambda: not collectors(cli))  # the fork of ann may answer late, too, and that is no change of a refusal
+    wait_for(
+        lambda: not collectors(cli)
+    )  # ann's copy may answer late, too, which would look like a change by the refusal
     assert cli.refused("answer", asked, "again", agent="lea") == (11, "wrong_state")
     assert "lea" not in by_responder(cli.ok("show-question", asked))
     assert cli.refused("answer", asked, "I?", agent="cid") == (13, "not_allowed")
@@ -80,24 +82,25 @@ def test_after_a_kill_in_mid_question_nothing_hangs(cli: Cli) -> None:
     """After a kill of asker and collector the question times out, and after one of the console another may answer."""
     joining.join(cli.store(), ALPHA, Caller("slow"), answer="sleep 30")
     asking = cli.start("ask-others", "why?", "--to", "slow", "--timeout", "2", agent="bob")
-    wait_for(lambda: cli.ok("get-questions", "--open"))
+    wait_for(lambda: cli.ok("get-questions"))
     asking.kill()
     asking.communicate()
     for pid in collectors(cli):
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: cli.ok("show-question", "1")["status"] == "timeout")
     console = Terminal(cli, "human", agent="")
-    waiting = cli.start("ask-others", "which?", "--human", "--timeout", "6", "--json", agent="bob")
+    waiting = cli.start("ask-others", "which?", "--human", "--json", agent="bob")
     console.sees("which?")
     os.kill(console.pid, signal.SIGKILL)
-    assert json.loads(waiting.communicate(timeout=TIMEOUT)[0])["status"] == "timeout"
     console.end()
+    cli.ok("answer", "2", "this", agent="human")
+    assert json.loads(waiting.communicate(timeout=TIMEOUT)[0])["status"] == "complete"
     assert ask(cli, "why?", "--to", "ann")["status"] == "complete"
 
 
 @pytest.mark.slow
-def test_who_collects_answers_is_started_again_when_it_is_killed(cli: Cli, tmp_path: Path) -> None:
-    """As for want of memory: it is nobody's fault, and what was answered is not asked again."""
+def test_the_collector_of_answers_is_started_again_when_it_is_killed(cli: Cli, tmp_path: Path) -> None:
+    """The answers that were collected are kept, and only the others are asked for again."""
     answer = f"echo >>{tmp_path}/asked; test -e {tmp_path}/again || sleep 30; echo yes"
     joining.join(cli.store(), ALPHA, Caller("slow"), answer=answer)
     asking = cli.start("ask-others", "why?", "--to", "slow", "--to", "ann", "--json", agent="bob")

@@ -81,7 +81,7 @@ tasks:
     )
     failed = run(cli, path, status=1, directory=tmp_path)
     (tmp_path / "fixed").touch()
-    path.unlink()  # what is resumed is the run as it was begun
+    path.unlink()  # a run is resumed as it was begun, without its file
     found = resume(cli)
     assert found["team"] == failed["team"] and found["status"] == "completed"
     assert results(found)["after"] == "mended\n"
@@ -122,6 +122,7 @@ def test_a_killed_worker_is_noticed_and_its_task_taken_by_another(cli: Cli, tmp_
 def test_a_killed_run_leaves_no_worker_and_is_resumed(cli: Cli, tmp_path: Path) -> None:
     started = Started(cli, tmp_path)
     assert cli("run", "--resume", "--team", "small-1").status == 11
+    assert cli.refused("run", "--resume") == (11, "wrong_state")
     started.process.kill()
     started.end()
     nothing_left(cli.root)
@@ -133,11 +134,10 @@ def test_a_killed_run_leaves_no_worker_and_is_resumed(cli: Cli, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_everything_killed_at_once_is_cleaned_up_by_resume(cli: Cli, tmp_path: Path) -> None:
-    """Nobody is left who could end the command; the next attempt does, before it goes on."""
+def test_a_run_whose_processes_were_all_killed_is_cleaned_up_by_resume(cli: Cli, tmp_path: Path) -> None:
     started = Started(cli, tmp_path)
     workers = {started.pid_of("worker-1"), started.pid_of("worker-2")}
-    started.process.send_signal(signal.SIGSTOP)  # so that none of them sees another go
+    started.process.send_signal(signal.SIGSTOP)  # so that no process sees another one end
     for pid in (*workers, started.process.pid):
         os.kill(pid, signal.SIGKILL)
     started.end()
@@ -148,7 +148,7 @@ def test_everything_killed_at_once_is_cleaned_up_by_resume(cli: Cli, tmp_path: P
 
 
 @pytest.mark.slow
-def test_only_who_may_resumes(cli: Cli, tmp_path: Path) -> None:
+def test_only_an_allowed_caller_resumes_a_run(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(tmp_path, "tasks: [{id: a, title: A, run: 'false'}]")
     run(cli, path, status=1)
     assert cli.refused("run", "--resume", agent="stranger") == (13, "not_allowed")
@@ -156,3 +156,19 @@ def test_only_who_may_resumes(cli: Cli, tmp_path: Path) -> None:
     assert cli.refused("run", "--resume", "--team", "plain") == (10, "not_found")
     run(cli, path, status=1)
     assert cli.refused("run", "--resume") == (2, "no_team")
+
+
+def test_a_completed_run_is_answered_with_its_report(cli: Cli, tmp_path: Path) -> None:
+    """Its summary is not made again, unless somebody reopens a task."""
+    front = """
+tasks: [{id: a, title: A, run: 'echo done'}]
+synthesize: {run: 'echo made >>"$TEAMS_WORK/made"; echo The summary.'}"""
+    first = run(cli, write_workflow(tmp_path, front))
+    made = cli.root / "runs/small-1/work/made"
+    copy = tmp_path / "copy.md"
+    assert resume(cli, "--team", "small-1") == first
+    assert resume(cli, "--team", "small-1", "--report", str(copy)) == {**first, "report": str(copy)}
+    assert copy.read_text() == first["text"] and "The summary." in first["text"] and made.read_text() == "made\n"
+    cli.ok("restore-team", team="small-1", agent="human")
+    cli.ok("update-task", "1", "--status", "pending", "--reason", "again", team="small-1", agent="human")
+    assert resume(cli, "--team", "small-1")["status"] == "completed" and made.read_text() == "made\nmade\n"

@@ -116,7 +116,6 @@ def test_a_workflow_may_say_the_tasks(checkout: Checkout) -> None:
 
 
 def test_all_faults_are_named_before_anything_is_made(checkout: Checkout) -> None:
-    """Each has its line and its keys; no team, page, task or agent is left."""
     (checkout.path / "teams.yaml").write_text(
         """name: web
 members:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, tree
+from tests.support.cli import TIMEOUT, Cli, tree
+from tests.support.waits import until
 from tests.support.workflow_runs import results, run, statuses, write_workflow
 
 
 def test_a_run_hands_results_on_and_reports(cli: Cli, tmp_path: Path) -> None:
-    """The document, whole but for what differs from run to run."""
     path = write_workflow(
         tmp_path,
         """
@@ -44,13 +44,6 @@ synthesize: {run: 'echo "## All"; cat "$TEAMS_RESULTS/join.txt"'}""",
     told = cli.ok("read-messages", agent="leader", team="small-1")
     assert sorted(message["message"].split(" ")[0] for message in told) == ["task-1", "task-2", "task-3", "task-4"]
     assert cli.ok("show-team", "small-1")["leader"] == "leader"
-
-
-def test_a_worker_without_a_model_works_where_the_workflow_says(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "workspace1").mkdir()
-    front = "agents: [{name: a, cwd: workspace1}]\ntasks: [{id: place, title: Where, run: pwd}]"
-    found = run(cli, write_workflow(tmp_path, front), directory=tmp_path)
-    assert results(found) == {"place": f"{tmp_path}/workspace1\n"}
 
 
 def test_the_answer_for_people_is_the_report_and_progress_is_beside_it(cli: Cli, tmp_path: Path) -> None:
@@ -97,7 +90,6 @@ tasks:
 
 
 def test_the_repository_is_not_searched_for_modules(cli: Cli, tmp_path: Path) -> None:
-    """What runs in a foreign checkout is ours, whatever files lie there."""
     path = write_workflow(tmp_path / "w", "tasks: [{id: a, title: A, run: 'echo done'}]")
     foreign = tmp_path / "foreign"
     (foreign / "teams_cli").mkdir(parents=True)
@@ -112,13 +104,25 @@ def test_what_a_command_leaves_running_ends_with_it(cli: Cli, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_task_is_heartbeat_while_it_runs(cli: Cli, tmp_path: Path) -> None:
-    """A command that takes longer than a lease is run once."""
+def test_a_task_is_renewed_while_its_command_runs(cli: Cli, tmp_path: Path) -> None:
     cli.root.mkdir(0o700)
-    (cli.root / "config.json").write_text('{"settings": {"staleAfterSeconds": 2}}')
-    path = write_workflow(tmp_path, "agents: 2\ntasks: [{id: a, title: A, run: 'sleep 3.5; echo done'}]")
-    found = run(cli, path)
-    assert results(found) == {"a": "done\n"} and found["tasks"][0]["claim"] == 1
+    (cli.root / "config.json").write_text('{"settings": {"staleAfterSeconds": 12}}')
+    script = f"until test -e {tmp_path}/go; do sleep 0.05; done"
+    path = write_workflow(tmp_path, f"tasks: [{{id: a, title: A, run: '{script}'}}]")
+
+    def lease() -> float:
+        shown = cli("show-task", "1", "--json", team="small-1")
+        return 0.0 if shown.status else float(shown.json.get("leaseUntil", 0))
+
+    process = cli.start("run", str(path))
+    try:
+        first = until(lease)
+        until(lambda: lease() > first)
+    finally:
+        (tmp_path / "go").touch()
+        process.communicate(timeout=TIMEOUT)
+    task = cli.ok("show-task", "1", team="small-1")
+    assert (task["status"], task["claim"]) == ("completed", 1)
 
 
 @pytest.mark.slow
@@ -169,6 +173,18 @@ tasks:
 
 
 @pytest.mark.slow
+def test_workers_that_may_not_work_end_the_run(cli: Cli, tmp_path: Path) -> None:
+    cli.root.mkdir(0o700)
+    (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"*": "deny"}}}}')
+    path = write_workflow(tmp_path, "agents: 2\ntasks: [{id: a, title: A, run: 'true'}]")
+    found = run(cli, path, status=1)
+    assert found["status"] == "incomplete"
+    died = r"worker-(\d) died \(exit status 13: worker-\1 is a team-member, which may not claim-task"
+    assert {*re.findall(died, found["text"])} == {"1", "2"}  # also the worker that ended second
+    assert "* A: no worker was left to do it" in found["text"]
+
+
+@pytest.mark.slow
 def test_a_synthesis_that_fails_is_told(cli: Cli, tmp_path: Path) -> None:
     path = write_workflow(
         tmp_path, "tasks: [{id: a, title: A, run: 'echo hi'}]\nsynthesize: {run: 'echo no >&2; exit 1'}"
@@ -178,14 +194,8 @@ def test_a_synthesis_that_fails_is_told(cli: Cli, tmp_path: Path) -> None:
     assert "The synthesis failed: exit status 1: no" in found["text"] and "hi" in found["text"]
 
 
-@pytest.mark.slow
-def test_workers_that_may_not_work_end_the_run(cli: Cli, tmp_path: Path) -> None:
-    """It does not hang, and says why."""
-    cli.root.mkdir(0o700)
-    (cli.root / "config.json").write_text('{"permission": {"tool": {"claim-task": {"*": "deny"}}}}')
-    path = write_workflow(tmp_path, "agents: 2\ntasks: [{id: a, title: A, run: 'true'}]")
-    found = run(cli, path, status=1)
-    assert found["status"] == "incomplete"
-    died = r"worker-(\d) died \(exit status 13: worker-\1 is a team-member, which may not claim-task"
-    assert {*re.findall(died, found["text"])} == {"1", "2"}  # also of who ends when the other is known to have
-    assert "* A: no worker was left to do it" in found["text"]
+def test_a_worker_without_a_model_works_where_the_workflow_says(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "workspace1").mkdir()
+    front = "agents: [{name: a, cwd: workspace1}]\ntasks: [{id: place, title: Where, run: pwd}]"
+    found = run(cli, write_workflow(tmp_path, front), directory=tmp_path)
+    assert results(found) == {"place": f"{tmp_path}/workspace1\n"}

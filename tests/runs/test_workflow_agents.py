@@ -127,7 +127,6 @@ tasks: [{id: a, title: A, run: echo a}]
 
 
 def test_a_leader_without_a_verdict_fails_the_run(cli: Cli, tmp_path: Path) -> None:
-    """Nothing is made of it, and the results are in the report."""
     scripted(cli, "f", CLAIMING.replace("SUM", "echo I can not say"), failed={"status": True})
     document = run(cli, write_workflow(tmp_path / "w", TWO), "--harness", "f", status=1)
     assert document["status"] == "failed" and "verdict" not in document

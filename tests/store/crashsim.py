@@ -137,7 +137,7 @@ _ENTRIES: dict[str, Callable[..., list[tuple[str, File | Directory | None]]]] = 
     "link": lambda disk, source, target: [(target, disk.find(source))],
     "unlink": lambda disk, path: [(path, None)],
 }
-"""What becomes of the entries of directories by each call; no entry is there any more."""
+"""For each system call, the entries of directories that it changes; None for an entry that is removed."""
 
 
 class Recorder:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from typing import Any
-
-ERRORS = [errno.ENOSPC, errno.EIO, errno.EACCES, errno.EROFS, errno.EMFILE]
 
 
 class Fault:

@@ -143,4 +143,4 @@ CHANGES = {
     "teams/alpha": lambda store: update(store, "alpha", TEAM, "alpha", lambda team: team.having(leader="bob")),
     "teams": lambda store: make_team(store, f"beta{len(store.teams())}"),
 }
-"""A change of each place of the team alpha, by its directory."""
+"""A change of each place of the team alpha, by the directory of the place."""

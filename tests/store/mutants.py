@@ -82,7 +82,6 @@ def copied(place: Path) -> Path:
 
 
 def target(mutant: Mutant, copy: Path) -> Path:
-    """The file that the mutant changes."""
     return copy / "teams_cli/store" / (mutant.module if "." in mutant.module[2:] else f"{mutant.module}.py")
 
 

@@ -13,13 +13,13 @@ WAITS, REVIEWS = (
     "tests/extensions/http/test_waits.py::test_no_change_is_missed_before_there_is_a_watch",
     "tests/agents/test_reviews.py",
 )
-CUT = "tests/extensions/postgres/test_cut_servers.py::test_what_is_made_is_answered_for[a reply]"
+CUT = "tests/extensions/postgres/test_cut_servers.py::test_a_command_answers_for_what_it_committed[a reply]"
 INSTALL = "tests/clients/test_install.py::test_a_link_in_a_circle_is_refused"
 SHAPES, STOPPED = "tests/records/test_field_types.py", "tests/extensions/postgres/test_stopped_writers.py"
 LOGS, BLOCKERS = "tests/agents/test_logs.py", "tests/tasks/test_dependencies.py"
 STARTED, RESUMED = "tests/agents/test_started_here.py", "tests/agents/test_resuming.py"
 WOKEN = f"{RESUMED}::test_what_an_agent_is_told_wakes_it_too"
-COPIES = "tests/extensions/postgres/test_copies.py::test_of_two_copies_at_once_the_later_goes_on"
+COPIES = "tests/extensions/postgres/test_copies.py::test_of_two_copies_at_once_the_later_one_wins"
 READING = "tests/store/test_reading_again.py"
 DOCTOR = "tests/doctor/test_doctor.py"
 INBOXES, WORKFLOWS = "tests/messages/test_inbox.py", "tests/workflows/test_workflows.py"

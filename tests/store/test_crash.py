@@ -42,7 +42,7 @@ CHANGES = [
     lambda store: store.create("beta", TEAM, "beta", Team(name="beta", leader="ann")),
     lambda store: send(store, "bob", "hello beta", uid="one", team="beta"),
 ]
-"""One after another; each can be repeated by a client that does not know whether it was done."""
+"""Changes in order. A client that does not know whether one was done can repeat it."""
 
 
 @pytest.fixture

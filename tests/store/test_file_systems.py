@@ -20,7 +20,7 @@ mount --bind "$1.said" /proc/$$/mountinfo
 shift 2
 exec "$@"
 """
-"""A mount of memory, of which the system says that it is something else; no server of files is needed for that."""
+"""A file system in memory that the system reports as another kind; the test needs no file server."""
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "9p", "tmpfs"])

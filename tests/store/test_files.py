@@ -8,13 +8,12 @@ import itertools
 import json
 import os
 import stat
-import threading
 import time
 from contextlib import contextmanager
 
 import pytest
 
-from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed, WrongState
+from teams_cli.errors import AlreadyExists, Busy, NotFound, OutcomeUnknown, StorageFailed
 from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.locks import LOCK
 from teams_cli.store.files.whole_team import Closing
@@ -27,13 +26,11 @@ from tests.store.kinds import (
     TEAM,
     Task,
     broadcast,
-    chain,
     close_team,
     make_team,
     seen,
     send,
     texts,
-    titles,
 )
 from tests.store.trees import snapshot
 
@@ -134,35 +131,6 @@ def test_reading_makes_nothing_and_changes_nothing(file_store, store, root, tmp_
     assert {path: path.lstat().st_mtime_ns for path in root.rglob("*")} == before
 
 
-def test_marks_are_found_where_they_are_by_the_thousand_and_where_older_versions_made_them(file_store, root):
-    make_team(file_store)
-    file_store.reserve("alpha", TASK, 998)
-    chain(file_store, "one", "two", "three")
-    index, keys = root / "tasks/alpha/index", ["task-999", "task-1000", "task-1001"]
-    places = {"pending/task-999", "pending.1/task-1000", "pending.1/task-1001"}
-    assert {str(path.relative_to(index)) for path in index.rglob("task-*")} == places
-    (index / "pending.1/task-1001").rename(index / "pending/task-1001")
-    assert list(file_store.labelled("alpha", TASK, "pending")) == keys
-    assert sorted(file_store.by_label("alpha", TASK)["pending"]) == sorted(keys)
-    watch = file_store.watch("alpha", ["task:in_progress"])
-    update(file_store, "alpha", TASK, "task-1001", start)
-    assert watch.wait(60)
-    watch.close()
-    assert list(file_store.labelled("alpha", TASK, "pending")) == keys[:2]
-
-
-def test_what_has_no_mark_or_several_is_marked_anew(file_store, root):
-    make_team(file_store)
-    chain(file_store, "one", "two", "three")
-    index = root / "tasks/alpha/index"
-    (index / "pending/task-1").unlink()
-    (index / "in_progress").mkdir()
-    (index / "in_progress/task-2").touch()
-    assert sorted(file_store.by_label("alpha", TASK)[""]) == ["task-1", "task-2"]
-    file_store.correct_hints("alpha", TASK, ["task-1", "task-2"])
-    assert sorted(file_store.by_label("alpha", TASK)["pending"]) == ["task-1", "task-2", "task-3"]
-
-
 @pytest.mark.parametrize(
     "error", [errno.ENOSPC, pytest.param(errno.EIO, marks=pytest.mark.slow)], ids=errno.errorcode.get
 )
@@ -239,21 +207,6 @@ def test_closing_holds_a_lock_whose_file_was_not_there(store, root):
         CHANGES["teams/alpha"](store)
 
 
-def test_a_lock_file_removed_while_it_was_waited_for_excludes_nobody_wrongly(store, root):
-    """Who gets a lock on a file that is not there any more takes the one that the others take."""
-    lock = root / "tasks/alpha/.lock"
-    with held(lock):
-        waiting = threading.Thread(target=CHANGES["tasks/alpha"], args=[store])
-        waiting.start()
-        time.sleep(0.05)
-        lock.unlink()
-        with held(lock):
-            pass
-    waiting.join()
-    assert lock.exists()
-    assert list(titles(store)) == ["task-1", "task-2"]
-
-
 @pytest.mark.parametrize("remove", ["tmp", "README", "tasks/alpha/index", "teams/.lock", "tasks/alpha/.lock"])
 def test_what_the_store_can_make_anew_it_does(store, root, tmp_path, remove):
     (root / remove).rename(tmp_path / "moved away")
@@ -261,27 +214,3 @@ def test_what_the_store_can_make_anew_it_does(store, root, tmp_path, remove):
     for change in CHANGES.values():
         change(store)
     assert (root / remove).exists()
-
-
-def test_a_team_whose_creation_crashed_is_none_and_can_be_made(store, root):
-    (root / "teams/gamma").mkdir()
-    assert store.teams() == ["alpha"]
-    make_team(store, "Gamma")
-    assert store.teams() == ["Gamma", "alpha"]
-
-
-def test_a_team_that_others_close_and_open_is_closed_and_open(tmp_path):
-    ours, theirs = FileStore(str(tmp_path)), FileStore(str(tmp_path))
-    make_team(ours)
-    for _ in range(3):
-        time.sleep(0.15)
-        ours.create("alpha", TASK, None, Task(title="t"))
-        opened = theirs.get("alpha", TEAM, "alpha")[0]
-        close_team(theirs)
-        with pytest.raises(WrongState):
-            ours.create("alpha", TASK, None, Task(title="t"))
-        time.sleep(0.15)
-        with pytest.raises(WrongState):
-            ours.create("alpha", TASK, None, Task(title="t"))
-        theirs.replace("alpha", TEAM.also_closed, "alpha", opened, theirs.get("alpha", TEAM, "alpha")[1])
-    assert ours.last("alpha", TASK) == 3

@@ -21,11 +21,12 @@ from teams_cli.store.files.engine import FileStore
 from teams_cli.store.files.locks import PortableLock
 from teams_cli.store.retrying import update
 from tests.conftest import new_address
-from tests.store.kinds import INBOX, MESSAGE, TASK, Inbox, Message, Task, make_team, send
+from tests.store.kinds import INBOX, MESSAGE, TASK, Inbox, Task, make_team, send
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="there is no flock")]
 
 PROCESSES = 8
+PATIENCE = 600
 _together = None
 
 
@@ -80,17 +81,17 @@ def store(place):
 
 def opened(place):
     root, address, way = place
-    store = opening.open_store(root, address, patience=60)
+    store = opening.open_store(root, address, patience=PATIENCE)
     if way == "both" and os.getpid() % 2:
-        store = FileStore(root, lock=PortableLock)
-    _together.wait(60)
+        store = FileStore(root, lock_timeout=PATIENCE, lock=PortableLock)
+    _together.wait(PATIENCE)
     return store
 
 
 def count_up(place, number, times):
     store = opened(place)
     for _ in range(times):
-        update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1), patience=30)
+        update(store, "alpha", TASK, "task-1", lambda task: task.having(count=task.count + 1), patience=PATIENCE)
 
 
 def test_no_update_is_lost(together, place, store):
@@ -106,7 +107,7 @@ def count_or_watch(place, number, times):
         return []
     store = opened(place)
     seen = [0]
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + PATIENCE
     while seen[-1] < PROCESSES // 2 * times and time.monotonic() < give_up:
         task, _ = store.get("alpha", TASK, "task-1")
         assert len(task.notes["long"]) == 20_000
@@ -118,17 +119,6 @@ def test_a_reader_sees_whole_records_and_none_twice_in_the_wrong_order(together,
     store.create("alpha", TASK, None, Task(title="t", notes={"long": "x" * 20_000}))
     for seen in together(count_or_watch, place, 15)[::2]:
         assert seen == sorted(seen) and seen[-1] == PROCESSES // 2 * 15
-
-
-def create_tasks(place, number, times):
-    store = opened(place)
-    return [store.create("alpha", TASK, None, Task(title=f"{number}/{n}"))[0].id for n in range(times)]
-
-
-def test_no_number_is_given_twice(together, place, store):
-    made = [key for keys in together(create_tasks, place, 15) for key in keys]
-    assert sorted(made) == sorted(f"task-{n}" for n in range(1, PROCESSES * 15 + 1))
-    assert len({task.title for task, _ in store.scan("alpha", TASK, [])}) == PROCESSES * 15
 
 
 def first_to(create, names):
@@ -174,7 +164,7 @@ def send_or_read_on(place, number, times):
     if number % 2:
         return [send(store, f"agent{number}", f"{number}/{n}").number for n in range(times)]
     seen = []
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + PATIENCE
     while len(seen) < PROCESSES // 2 * times and time.monotonic() < give_up:
         seen += [m.number for m in store.read("alpha", MESSAGE, None, seen[-1] if seen else 0, [])]
     return seen
@@ -190,18 +180,3 @@ def test_no_message_is_lost_or_numbered_twice_or_passed_by_a_cursor(together, pl
         assert [message.number for message in read] == mine == sorted(mine)
         assert [message.message for message in read] == [f"{number}/{n}" for n in range(50)]
     assert all(seen == everything for seen in results[::2])
-
-
-def append_the_same(place, number, uids):
-    store = opened(place)
-    draft = Message(from_="ann", to="bob", message="hello")
-    return [(kept.number, new) for kept, new in (store.append("alpha", MESSAGE, ["bob"], draft, uid) for uid in uids)]
-
-
-def test_a_uid_counts_once_however_many_repeat_it(together, place, store):
-    uids = [f"order-{n}" for n in range(15)]
-    answers = together(append_the_same, place, uids)
-    for nth in range(len(uids)):
-        assert {mine[nth][0] for mine in answers} == {nth + 1}
-        assert sum(mine[nth][1] for mine in answers) == 1
-    assert store.last("alpha", MESSAGE) == len(uids)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from teams_cli.store.files.watches import InotifyWatch, polling_watch
-from teams_cli.store.pace import Alarm, sleep_until
 from tests.store.kinds import CHANGES, send
 
 
@@ -19,9 +16,8 @@ def store(used_store):
     return used_store
 
 
-def polling(store, why=""):
-    places = f"{store.root}/teams/alpha", f"{store.root}/tasks/alpha"
-    return polling_watch(*places, why) if why else polling_watch(*places)
+def polling(store):
+    return polling_watch(f"{store.root}/teams/alpha", f"{store.root}/tasks/alpha")
 
 
 def test_without_inotify_the_watch_looks_again_and_again(store):
@@ -49,34 +45,6 @@ def test_a_change_that_left_the_same_time_as_the_one_before_is_seen(store, root)
     assert not watch.wait(0.1)
 
 
-LOOKED_INTO = """
-import sys
-from teams_cli.store.files.engine import FileStore
-from tests.store.kinds import send
-
-store = FileStore(sys.argv[1])
-watch = store.watch("alpha")
-while watch.wait(0.02):
-    pass
-looked = []
-sys.addaudithook(lambda event, arguments: event in ("os.scandir", "os.listdir") and looked.append(arguments[0]))
-told = []
-for n in range(3):
-    send(store, "bob", str(n))
-    looked.clear()
-    told += [watch.wait(60), looked.copy()]
-print(watch.slow or told)
-"""
-
-
-def test_who_waits_again_looks_through_no_directory(store):
-    """The system tells of those that are made, and a log of thousands is long."""
-    words = [sys.executable, "-c", LOOKED_INTO, store.root]
-    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    if "watches" not in said:  # all that others watch is too much for the system
-        assert said.strip() == str([True, []] * 3)
-
-
 class _NoMoreWatches:
     """The C library of a user who has as many watches as the system allows."""
 
@@ -96,21 +64,3 @@ def test_without_a_watch_left_it_looks_again_and_says_so(store, root):
     assert "*" in watch.heard
     watch.close()
     os.close(other_end)
-
-
-def test_who_waits_is_told_once_that_changes_are_seen_late(store):
-    class Slow:
-        """A store on a system that has no more watches."""
-
-        def watch(self, team, topics=None):
-            return polling(store, "changes are late")
-
-    said: list[str] = []
-    looks: list[int] = []
-
-    def ready() -> bool:
-        looks.append(send(store, "bob", "hello").number)
-        return len(looks) == 3
-
-    assert sleep_until(Slow(), "alpha", ready, 60, ["message/bob"], Alarm(), said.append)
-    assert said == ["teams: changes are late"]

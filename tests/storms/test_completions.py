@@ -19,16 +19,12 @@ CHECK = "sh check.sh"
 DONE = 'teams update-task "$TASK" --status completed --result "all tests pass"'
 COMMIT = "git commit -q -m next --allow-empty"
 DO = f"touch done; git add --force done; {COMMIT}"
-LAND = 'teams land "$TASK"; teams wait --landing "$TASK" --timeout 60'
+LAND = 'teams land "$TASK"; teams wait --landing "$TASK" --timeout 300'
 HONEST = "does it, commits it, and says so"
 LIES = {
-    "says it again and again": f"{DONE}; {DONE}; {DONE}",
-    "does it, but does not commit it": f"touch done; {DONE}",
     "commits something else": f"{COMMIT}; touch done; {DONE}",
     "goes where it would pass": f"mkdir ../away; cd ../away; git init -q; touch done; {DONE}",
     "writes an easier check": f'teams update-task "$TASK" --check true; {DONE}',
-    "has the repository ignore it": f'echo done >>"$(git rev-parse --git-path info/exclude)"; touch done; {DONE}',
-    "has git pass over an easier check": f"echo true >check.sh; git update-index --skip-worktree check.sh; {DONE}",
     "lands without what was checked": f"{DO}; {DONE}; git reset -q --hard HEAD~1; {COMMIT}; {LAND}",
     "makes a task with an easier check": f"teams create-task done --check true; {DONE}",
     "hands in evidence instead": 'echo passed >../log; teams update-task "$TASK" --status completed --evidence ../log',
@@ -50,7 +46,7 @@ def planted(place: Path) -> dict[str, str]:
         key = str(cli.ok("create-task", lie, *rules, agent="lea")["id"])
         words = f"export TASK={key}; teams claim-task $TASK; {script}; true"
         start = ["run-agent", words, "--agent-id", f"agent{number}", "--worktree", "--as", "lea"]
-        done = subprocess.run([*COMMAND, *start], cwd=main, env=environ(cli), capture_output=True, timeout=TIMEOUT)
+        done = subprocess.run([*COMMAND, *start], cwd=main, env=environ(cli), capture_output=True, timeout=5 * TIMEOUT)
         assert done.returncode == 0 and b"Traceback" not in done.stderr, done
         found[lie] = str(cli.ok("show-task", key, agent="lea")["status"])
     cli.ok("close-team", "--force", agent="lea")

@@ -25,12 +25,11 @@ import os, sys
 from teams_cli.tasks import claims
 from teams_cli.membership import joining
 from teams_cli.messages import messages
-from teams_cli.tasks import tasks
 from teams_cli.teams.permission import Caller
-from teams_cli.errors import Busy, NotFound
+from teams_cli.errors import NotFound
 from teams_cli.store.opening import from_environment
 
-root, name, what, times = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+name, times = sys.argv[1], int(sys.argv[2])
 store, caller = from_environment(os.environ), Caller(name)
 sys.stdin.readline()  # until all are there
 """
@@ -47,22 +46,13 @@ try:
 except NotFound:
     pass
 """
-TAKE = """
-for n in range(times):
-    try:
-        claims.claim(store, 'alpha', caller, '1')
-        print(n)
-        claims.release(store, 'alpha', caller, '1')
-    except Exception as error:
-        assert type(error).__name__ in ('TaskClaimed', 'NotAllowed', 'WrongState'), error
-"""
 
 
 def workers(cli: Cli, jobs: dict[str, tuple[str, int]]) -> dict[str, list[str]]:
     """Run a long-lived process for each name, all starting together, and return the lines that each printed."""
     running = {
         name: subprocess.Popen(
-            [sys.executable, "-c", WORKER + code, str(cli.root), name, "", str(times)],
+            [sys.executable, "-c", WORKER + code, name, str(times)],
             env=cli.environ(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -74,7 +64,7 @@ def workers(cli: Cli, jobs: dict[str, tuple[str, int]]) -> dict[str, list[str]]:
         assert process.stdin
         process.stdin.write("\n")
         process.stdin.flush()
-    printed = {name: process.communicate(timeout=TIMEOUT)[0].split("\n")[:-1] for name, process in running.items()}
+    printed = {name: process.communicate(timeout=5 * TIMEOUT)[0].split("\n")[:-1] for name, process in running.items()}
     assert all(process.returncode == 0 for process in running.values())
     return printed
 
@@ -83,15 +73,15 @@ def one_shots(started: list[Any]) -> list[tuple[int, str, str]]:
     """Wait for commands that were started at once; the status, standard output and standard error of each."""
     found = []
     for process in started:
-        out, err = process.communicate(timeout=TIMEOUT)
+        out, err = process.communicate(timeout=5 * TIMEOUT)
         assert b"Traceback" not in err
         found.append((process.returncode, out.decode(), err.decode()))
     return found
 
 
-def test_twelve_spawn_one_team_and_thirty_join_it(tmp_path: Path) -> None:
-    """One wins and leads it; the others are told that it is there. Thirty members have an alias each, the first that
-    there are.
+def test_twelve_spawn_one_team_and_twelve_join_it(tmp_path: Path) -> None:
+    """One process creates the team and leads it; the others are told that it exists. The members get the first
+    aliases, one each.
     """
     cli = Cli(tmp_path / "root")
     done = one_shots([cli.start("spawn-team", ALPHA, "--json", agent=f"a{n}") for n in range(12)])
@@ -100,11 +90,10 @@ def test_twelve_spawn_one_team_and_thirty_join_it(tmp_path: Path) -> None:
     assert {json.loads(err)["error"]["code"] for status, _, err in done if status} == {"already_exists"}
     team = cli.ok("show-team", ALPHA)
     assert (team["leader"], len(team["members"])) == (winner["leader"], 1)
-    done = one_shots([cli.start("join-team", ALPHA, "--json") for _ in range(30)])
+    done = one_shots([cli.start("join-team", ALPHA, "--json") for _ in range(12)])
     assert {status for status, _, _ in done} == {0}
     given = {json.loads(out)["agentId"] for _, out, _ in done}
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    assert given == {f"agent{c}" for c in letters} | {f"agent{c}1" for c in letters[:4]}
+    assert given == {f"agent{letter}" for letter in "ABCDEFGHIJKL"}
     agents = cli.ok("list-agents", agent=winner["leader"], team=ALPHA)["agents"]
     assert {row["name"] for row in agents} == given | {winner["leader"]}
 
@@ -128,56 +117,7 @@ def test_twelve_claim_one_task(tmp_path: Path) -> None:
     assert {(status, json.loads(out)["claim"]) for status, out, _ in done} == {(0, 1)}
 
 
-def test_claim_and_release_in_turns(tmp_path: Path) -> None:
-    """The fencing number counts every claim, whoever made it."""
-    names = [f"a{n}" for n in range(4)]
-    cli = make_team(tmp_path / "root", *names)
-    add_tasks(cli, "t")
-    printed = workers(cli, {name: (TAKE, 30) for name in names})
-    task = cli.ok("show-task", "1")
-    assert task["claim"] == sum(len(lines) for lines in printed.values()) > 0
-    assert task["status"] == "pending"
-
-
-def test_broadcasts_while_members_come_and_go(tmp_path: Path) -> None:
-    """Each has a whole list of recipients, all of whom have it, and it was complete at one moment."""
-    stay, move, speak = ["s1", "s2"], ["m1", "m2", "m3"], ["b1", "b2"]
-    cli = make_team(tmp_path / "root", *stay, *speak)
-    jobs = {name: (MOVE, 15) for name in move} | {name: (BROADCAST, 25) for name in speak}
-    printed = workers(cli, jobs)
-    store = cli.store()
-    sent = store.read(ALPHA, MESSAGE, None, 0, [])
-    assert sorted(m.id for m in sent) == sorted(line for name in speak for line in printed[name])
-    for message in sent:
-        to = message.recipients or []
-        assert len(set(to)) == len(to) and message.from_ not in to
-        assert {"lea", *stay, *speak} - {message.from_} <= set(to) <= {"lea", *stay, *speak, *move}
-        for name in to:
-            assert store.read(ALPHA, MESSAGE, name, message.number - 1, [], 1) == [message]
-
-
-def test_two_shutdown_requests_at_once(tmp_path: Path) -> None:
-    """One stands; the others name it, but for repeats of the same, which are told that it is made."""
-    cli = make_team(tmp_path / "root", "bob")
-    done = one_shots([cli.start("request-shutdown", "bob", "--json", agent=who) for who in ["lea", "human"] * 4])
-    assert {status for status, _, _ in done} == {0, 11}
-    made = [json.loads(out) for status, out, _ in done if status == 0]
-    assert len({(request["id"], request["requestedBy"]) for request in made}) == 1
-    assert cli("approve-shutdown", agent="bob").status == 0
-
-
-def test_a_decision_on_a_plan_at_once(tmp_path: Path) -> None:
-    """It is decided once, approved or rejected, never both; who decided so is told that it is done."""
-    cli = make_team(tmp_path / "root", "bob")
-    cli.ok("propose-plan", "p", agent="bob")
-    words = [["approve-plan", "1"], ["reject-plan", "1", "--feedback", "no"]] * 4
-    done = one_shots([cli.start(*w, "--json", agent="lea") for w in words])
-    assert Counter(status for status, _, _ in done) == {0: 4, 11: 4}
-    assert len({json.loads(out)["status"] for status, out, _ in done if status == 0}) == 1
-
-
-def test_circles_closed_from_both_sides(tmp_path: Path) -> None:
-    """Each of two changes is fine alone; together they would wait for each other."""
+def test_circular_dependencies_made_from_both_sides(tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root")
     for n in range(5):
         one, two = f"task-{2 * n + 1}", f"task-{2 * n + 2}"
@@ -194,15 +134,26 @@ def test_everything_at_once(tmp_path: Path) -> None:
     """Messages, broadcasts and claims that were acknowledged while members joined and left are there afterwards. All
     recipients that a broadcast lists have it, and all members who stay are among them.
     """
-    senders, claimers, movers = [f"a{n}" for n in range(3)], [f"c{n}" for n in range(3)], ["m1", "m2"]
-    cli = make_team(tmp_path / "root", "bob", *senders, *claimers)
-    add_tasks(cli, *(f"t{n}" for n in range(150)))
-    jobs = {name: (SEND, 150) for name in senders} | {name: (CLAIM, 0) for name in claimers}
-    printed = workers(cli, jobs | {name: (MOVE, 40) for name in movers})
+    senders, claimers, speakers, movers = ([f"{letter}{n}" for n in range(2)] for letter in "acbm")
+    stay = {"lea", "bob", *senders, *claimers, *speakers}
+    cli = make_team(tmp_path / "root", *stay - {"lea"})
+    add_tasks(cli, *(f"t{n}" for n in range(50)))
+    jobs = {name: (SEND, 50) for name in senders} | {name: (CLAIM, 0) for name in claimers}
+    printed = workers(cli, jobs | {name: (MOVE, 15) for name in movers} | {name: (BROADCAST, 15) for name in speakers})
     store = cli.store()
-    sent = [int(line) for name in senders for line in printed[name]]
-    assert sorted(sent) == [m.number for m in store.read(ALPHA, MESSAGE, "bob", 0, [])]
-    assert sorted(line for name in claimers for line in printed[name]) == sorted(f"task-{n}" for n in range(1, 151))
-    assert [task.status for task in tasks.all_of(store, ALPHA, [])] == ["in_progress"] * 150
+    sent = store.read(ALPHA, MESSAGE, None, 0, [])
+    said = [message for message in sent if message.recipients]
+    assert sorted(int(line) for name in senders for line in printed[name]) == [
+        message.number for message in sent if not message.recipients
+    ]
+    assert sorted(line for name in speakers for line in printed[name]) == sorted(message.id for message in said)
+    for message in said:
+        to = message.recipients or []
+        assert len(set(to)) == len(to) and message.from_ not in to
+        assert stay - {message.from_} <= set(to) <= {*stay, *movers}
+        for name in to:
+            assert store.read(ALPHA, MESSAGE, name, message.number - 1, [], 1) == [message]
+    assert sorted(line for name in claimers for line in printed[name]) == sorted(f"task-{n}" for n in range(1, 51))
+    assert {task.status for task in tasks.all_of(store, ALPHA, [])} == {"in_progress"}
     assert joining.join(store, ALPHA, Caller("m1"))[0].active
-    assert messages.send(store, ALPHA, Caller("m1"), "bob", "hi").number == 451
+    assert messages.send(store, ALPHA, Caller("m1"), "bob", "hi").number == len(sent) + 1

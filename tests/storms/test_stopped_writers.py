@@ -19,9 +19,9 @@ import pytest
 from teams_cli import closing, copying
 from teams_cli.errors import Busy, Conflict, NotAllowed, TeamsError
 from teams_cli.membership import joining
-from teams_cli.messages import messages, reading
+from teams_cli.messages import messages
 from teams_cli.store.files.engine import FileStore
-from teams_cli.tasks import claims, plans, tasks
+from teams_cli.tasks import claims, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings
 from teams_cli.teams.permission import Caller
@@ -37,10 +37,7 @@ WRITERS: dict[str, Callable[[FileStore], Any]] = {
     "send": lambda store: messages.send(store, ALPHA, LEA, "bob", LATE),
     "create": lambda store: tasks.create(store, ALPHA, LEA, Task(team_name=ALPHA, title=LATE, created_at="")),
     "claim": lambda store: claims.claim(store, ALPHA, BOB, "1"),
-    "ack": lambda store: reading.handle(store, ALPHA, BOB, ["1"]),
     "announce": lambda store: presence.announce(store, ALPHA, BOB, LATE),
-    "propose": lambda store: plans.propose(store, ALPHA, BOB, LATE),
-    "leave": lambda store: joining.leave(store, ALPHA, BOB),
     "set": lambda store: settings.change(store, ALPHA, LEA, "staleAfterSeconds", "77"),
 }
 ACKNOWLEDGED, REFUSED = 0, 7
@@ -102,7 +99,7 @@ def base(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("during", [close, copy])
 @pytest.mark.parametrize("writer", WRITERS)
-def test_what_is_acknowledged_after_it_stood_still_is_where_the_team_is(
+def test_a_write_that_paused_is_acknowledged_only_where_the_team_is(
     base: Path, tmp_path: Path, writer: str, during: Callable[[FileStore, FileStore], None]
 ) -> None:
     told = {ACKNOWLEDGED: 0, REFUSED: 0, "had to wait": 0}
@@ -115,11 +112,11 @@ def test_what_is_acknowledged_after_it_stood_still_is_where_the_team_is(
         target = FileStore(str(other))
         try:
             during(FileStore(str(root), lock_timeout=0.05), target)
-        except Busy:  # it holds a lock: it has its turn, and then the team is closed
+        except Busy:  # the writer holds a lock, so it finishes before the team is closed
             told["had to wait"] += 1
             assert gone_on(pid) == ACKNOWLEDGED
             continue
-        except Conflict:  # it is claimed, and that is at work
+        except Conflict:  # the task was claimed, so the copy is refused
             assert (during, gone_on(pid)) == (copy, ACKNOWLEDGED)
             continue
         before = content(root), content(other), FileStore(str(root)).get(ALPHA, TEAM, ALPHA)[0]
@@ -133,10 +130,12 @@ def test_what_is_acknowledged_after_it_stood_still_is_where_the_team_is(
 
 @pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGKILL], ids=["stopped", "killed"])
 @pytest.mark.parametrize("closer", [close, copy, hand_over])
-def test_who_stands_still_or_dies_while_it_closes_leaves_the_team_in_one_piece(
+def test_closing_that_pauses_or_dies_leaves_the_team_in_one_piece(
     base: Path, tmp_path: Path, closer: Callable[[FileStore, FileStore], None], number: int
 ) -> None:
-    """Meanwhile others go on or are told to wait; repeated, it comes to its end, with all that was acknowledged."""
+    """Meanwhile other writers succeed or are told to wait; repeating the command completes it with all that was
+    acknowledged.
+    """
     for nth in range(1, 3000):
         root, other = tmp_path / f"root{nth}", tmp_path / f"other{nth}"
         shutil.copytree(base, root)
@@ -147,7 +146,7 @@ def test_who_stands_still_or_dies_while_it_closes_leaves_the_team_in_one_piece(
         said = sent_meanwhile(root)
         if how == "stopped":
             assert gone_on(pid) in (ACKNOWLEDGED, REFUSED)
-        with suppress(Conflict, NotAllowed):  # it was made
+        with suppress(Conflict, NotAllowed):  # the change was made already
             closer(FileStore(str(root)), target)
         team = FileStore(str(root)).get(ALPHA, TEAM, ALPHA)[0]
         assert [member.agent_id for member in team.members if member.role == "team-leader"] == [team.leader]

@@ -36,7 +36,7 @@ CALLS = ["openat", "rename", "unlink", "write", "mkdir", "close", "execve", "lin
 INNER = ["new", "x y/new", "nö/dee\np"]
 UNFINISHED = ("rebase-merge/orig-head", "rebase-merge/autostash")
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
-"""The blob of an empty file, and what the index holds of a file that is only intended to be added."""
+"""The blob of an empty file, which the index also holds for a file that is only intended to be added."""
 PRELUDE = r"""
 set -e
 RANDOM=$SEED
@@ -54,8 +54,8 @@ conflict() {
     if [ $((RANDOM % 2)) = 1 ]; then w "$2"; fi
 }
 """
-"""What steps are made of, in bash: `w` writes a file, `c` commits one, `conflict` begins a merge or the like that
-stops. X and Y are new names for files, often odd; INNER is one for a repository, and N a number.
+"""Functions for the steps, in bash: `w` writes a file, `c` commits one, `conflict` begins a merge or the like
+that stops. X and Y are new file names, often odd; INNER is a name for a repository, and N a number.
 """
 STEPS = {
     "commit": 'c "$X"',
@@ -236,7 +236,7 @@ class Place:
 
     def teams(self, *words: str, where: Path | None = None, before: Sequence[str] = ()) -> Any:
         environ = _environ(TEAMS_HOME=str(self.root), TEAMS_TEAM="app", PYTHONPATH=str(Path(__file__).parents[2]))
-        place = where or (self.target if self.target.is_dir() else self.now)  # a moved repository is no place
+        place = where or (self.target if self.target.is_dir() else self.now)  # the person may have moved the repository
         command = [*before, *COMMAND, *words, "--as", "human", "--json"]
         return subprocess.run(command, cwd=place, env=environ, capture_output=True, timeout=TIMEOUT, check=False)
 
@@ -370,7 +370,6 @@ class Case:
         self.said.append(f"({who}{name})" if done.returncode else f"{who}{name}")
 
     def run(self, kill: bool) -> Case:
-        """Prepare it, give the command, and look what became of everything."""
         self.prepare()
         command = self.random.choice(COMMANDS)
         self.said.append(command)
@@ -382,7 +381,7 @@ class Case:
             injected = ["-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={nth}"]
             self.give(command, ["strace", "-f", "-o", "/dev/null", *injected])
             self._lost(work, "after the kill")
-            for lock in self.place.now.rglob("*.lock"):  # what git's own message tells a person to do
+            for lock in self.place.now.rglob("*.lock"):  # as git's message tells the person to
                 if "/.own-" not in str(lock) and "worktrees/app" not in str(lock.parent):
                     lock.unlink()
         done = self.give(command)
@@ -400,7 +399,7 @@ class Case:
     def _work_before(self) -> set[str]:
         try:
             return self.work()
-        except AssertionError:  # git itself can't read it
+        except AssertionError:  # git itself can't read the worktree
             return set(self.files(self.tree).values())
 
     def give(self, command: str, before: Sequence[str] = ()) -> Any:
@@ -501,7 +500,6 @@ def storm(top: Path, cases: int, seed: int = 1, kill: bool = False) -> Counter[s
 
 
 def main() -> None:
-    """Run as many cases as are asked for."""
     options = argparse.ArgumentParser()
     options.add_argument("--cases", type=int, default=2000)
     options.add_argument("--seed", type=int, default=1)

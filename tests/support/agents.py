@@ -20,7 +20,7 @@ from tests.support.workflow_runs import processes_of
 
 NEEDS_PROC = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are found through /proc")
 BUSY = "touch $D/ready; until test -e $D/go; do sleep 0.02; done; "
-"""What an agent is told that is to be at work until `go`."""
+"""The script of an agent that works until the test calls `go`."""
 CLIENT = Path(__file__).with_name("scripted_client.py")
 SCRIPTED = {
     "start": [sys.executable, str(CLIENT), "start"],

@@ -187,4 +187,4 @@ def program(path: Path, text: str) -> Path:
 
 
 TEAMS = f'exec "{sys.executable}" -m teams_cli "$@"\n'
-"""The text of a program that is ours."""
+"""The text of a program that runs `teams`."""

@@ -41,7 +41,7 @@ REPOSITORY = Path(__file__).parents[2]
 DATABASE = "teams_cli.extensions.postgres.engine"
 _SAID_TO_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _PIPED = 1 << 15
-"""Bytes that a pipe takes at once, on every system."""
+"""The bytes that a pipe takes at once on every system."""
 
 _servers: dict[tuple[str, ...], Forks] = {}
 _starting = threading.Lock()
@@ -90,7 +90,6 @@ class Forks:
             )
 
     def end(self) -> None:
-        """End the process."""
         with self.process as process:
             assert process.stdin is not None
             process.stdin.close()

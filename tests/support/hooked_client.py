@@ -31,7 +31,7 @@ PROFILE = {
     "hooks": "claude",
     "strip": ["TEAMS_*", "OPENCODE*", "CLAUDE*", "CODEX_*"],
 }
-"""What makes a harness of it, in `config.json`."""
+"""The profile with which `config.json` makes a harness of this client."""
 
 
 class Session:

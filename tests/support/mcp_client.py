@@ -18,7 +18,7 @@ from tests.support.cli import COMMAND, TIMEOUT, Cli
 from tests.support.lacking import skip_without
 
 ERAS = ("legacy", "auto")
-"""The protocol with a handshake, and the newest that the client library knows."""
+"""The versions of the protocol: the one with a handshake, and the newest that the client library knows."""
 
 
 @asynccontextmanager
@@ -62,7 +62,7 @@ async def names(client: Client) -> list[str]:
 
 async def until(ready: Callable[[], Any], what: str = "") -> Any:
     """Wait until *ready* gives something, and give that."""
-    with anyio.fail_after(30):
+    with anyio.fail_after(TIMEOUT):
         while not (found := ready()):
             await anyio.sleep(0.01)
     return found

@@ -63,7 +63,6 @@ class PgBouncer:
         return f"postgresql://{USER}@/postgres?host={self.directory}&port={_PORT}&schema={schema}{more}"
 
     def stop(self) -> None:
-        """End it."""
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(_PATIENCE)

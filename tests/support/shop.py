@@ -101,13 +101,13 @@ class Shop:
 
     def over(self, key: str) -> str:
         """Return the state of the landing once it has ended."""
-        return str(self.cli.ok("wait", "--landing", key, "--timeout", "60", agent="lea")["landing"]["state"])
+        return str(self.cli.ok("wait", "--landing", key, "--timeout", "100", agent="lea")["landing"]["state"])
 
     def landed(self, agent: str, key: str) -> Any:
         """Land the task, and wait for the outcome."""
         self.ok(agent, "land", key, "--no-wait")
         newest = self.cli.ok("get-landings", agent="lea")[-1]["id"]
-        return self.cli.ok("wait", "--landing", newest, "--timeout", "60", agent="lea")["landing"]
+        return self.cli.ok("wait", "--landing", newest, "--timeout", "100", agent="lea")["landing"]
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import os
 import pty
 import select
 import signal
-import struct
 import sys
 import termios
 import time
@@ -51,8 +50,6 @@ for line in sys.stdin:
     if line.strip() == "join":
         joins()
         print("joined", flush=True)
-    if line.strip() == "size":
-        print("size:", os.get_terminal_size().lines, os.get_terminal_size().columns, flush=True)
     if line.strip() == "much":
         print("x" * 3_000_000 + "that was much", flush=True)
     if line.strip() == "bye":
@@ -116,12 +113,7 @@ class Terminal:
         except OSError:
             return
 
-    def resize(self, rows: int, columns: int) -> None:
-        """Make it as large, as its person does by the window."""
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
     def type(self, text: str) -> None:
-        """Type it."""
         os.write(self.master, text.encode())
 
     def end(self) -> int:

@@ -31,7 +31,7 @@ def until_asleep(process: Any) -> None:
 
 def begin(cli: Cli, agent: str, *words: str) -> Any:
     """Start a waiting command, and leave it running."""
-    return cli.start(*(words or ("wait", "--timeout", "60")), "--json", agent=agent)
+    return cli.start(*(words or ("wait", "--timeout", "100")), "--json", agent=agent)
 
 
 def ended(process: Any, status: int = 0) -> Any:

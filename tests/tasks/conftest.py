@@ -9,5 +9,4 @@ __all__ = ["store", "told"]
 
 
 def told(cli: Cli, agent: str) -> list[str]:
-    """The texts of the agent's new messages."""
     return [message["message"] for message in cli.ok("read-messages", agent=agent)]

@@ -15,7 +15,7 @@ def cli(tmp_path: Path) -> Cli:
     return make_team(tmp_path / "root", "bob", "ann", "mia", roles={"mia": "task-manager"})
 
 
-def test_what_is_kept_for_one_is_left_by_the_others(cli: Cli) -> None:
+def test_an_assigned_task_is_left_alone_by_others(cli: Cli) -> None:
     made = cli.ok("create-task", "for bob", "--for", "bob", "--priority", "low", agent="lea")
     assert made["assignee"] == "bob" and "owner" not in made
     add_tasks(cli, "for anybody", "another", priority="high")
@@ -41,12 +41,12 @@ def test_who_may_assign(cli: Cli) -> None:
     assert cli.refused("create-task", "t", "--for", "no body", agent="mia") == (2, "invalid_value")
     first, second = told(cli, "bob")
     assert first.endswith("is assigned to you and ready: teams claim-task --next")
-    assert second.endswith("blocked by task-1 (pending); you will be notified when it is ready")
+    assert second.endswith("blocked by task-1 (pending); you will be notified when it is ready (teams show-task ID)")
     cli.ok("claim-task", "1", agent="bob")
     assert cli.refused("update-task", "1", "--owner", "ann", agent="ann") == (13, "not_allowed")
 
 
-def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
+def test_the_assignee_is_told_when_its_task_becomes_ready(cli: Cli) -> None:
     add_tasks(cli, "one", "two")
     cli.ok("create-task", "last", "--for", "bob", "--blocked-by", "1", "--blocked-by", "2", agent="lea")
     told(cli, "bob")
@@ -57,7 +57,7 @@ def test_being_told_when_it_becomes_ready(cli: Cli) -> None:
     assert cli.ok("claim-task", "--next", agent="bob")["id"] == "task-3"
 
 
-def test_taking_it_back(cli: Cli) -> None:
+def test_taking_an_assigned_task_back(cli: Cli) -> None:
     cli.ok("create-task", "t", "--for", "bob", agent="lea")
     assert cli.refused("update-task", "1", "--unassign", agent="ann") == (13, "not_allowed")
     assert "assignee" not in cli.ok("update-task", "1", "--unassign", "--reason", "ann is free", agent="lea")
@@ -68,8 +68,7 @@ def test_taking_it_back(cli: Cli) -> None:
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
 
 
-def test_who_is_gone_keeps_nothing(cli: Cli) -> None:
-    """It is anybody's, and the leader is told."""
+def test_a_member_that_left_keeps_no_task(cli: Cli) -> None:
     cli.ok("create-task", "t", "--for", "bob", agent="lea")
     cli.ok("leave-team", agent="bob")
     assert cli.ok("claim-task", "--next", agent="ann")["id"] == "task-1"
@@ -94,8 +93,8 @@ def test_a_task_is_kept_for_one_who_has_yet_to_join(cli: Cli) -> None:
     assert refused.status == 10 and "it left" in refused.stderr
 
 
-def test_who_has_a_task_is_reminded_of_no_other_that_is_kept_for_it(cli: Cli) -> None:
-    """It gets that next."""
+def test_an_owner_is_not_reminded_of_its_next_task(cli: Cli) -> None:
+    """The owner gets the other task, which is assigned to it, when it completes the first."""
     in_progress(cli, "bob", "now")
     cli.ok("create-task", "then", "--for", "bob", agent="lea")
     assert cli("heartbeat", agent="bob").stderr == ""

@@ -13,8 +13,8 @@ from teams_cli.store.files.engine import FileStore
 from teams_cli.tasks import dependencies, overviews, tasks
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.views import board
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
-from tests.support.waits import begin, ended
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, make_team
+from tests.support.waits import begin, ended, until_asleep
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) ->
     assert cli.ok("show-task", "3")["openAfter"] == ["task-1"]
     assert "can be completed" not in str(cli.ok("read-messages", agent="bob"))
     cli.ok("claim-task", "1", agent="ann")
-    waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")  # it holds a task, and can't complete it yet
+    waiting = begin(cli, "bob", "wait", "--claim", "--timeout", "60")  # bob can't complete its task yet
     cli.ok("update-task", "1", *ends, agent="ann")
     news = ended(waiting)
     said = [each["message"] for each in news["messages"]] + [each["text"] for each in news["happened"]]
@@ -86,11 +86,31 @@ def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path
     cli.ok("claim-task", "3", agent="bob")
     ends = ("--status", "completed", "--result", "r")
     patient = ("update-task", "3", *ends, "--next", "--wait", "60")
+    cli.ok("update-task", "3", "--priority", "high", agent="lea")
+    assert "lea edited task-3 (three): priority: high" in cli("whoami", agent="bob").stderr
     waiting = begin(cli, "bob", *patient)
+    until_asleep(waiting)
+    cli.ok("send-message", "bob", "just so you know", "--fyi", agent="lea")
     cli.ok("send-message", "bob", "how far?", agent="lea")
-    assert "you have messages: msg-" in ended(waiting, 11)["error"]["message"]
+    refused = ended(waiting, 11)["error"]
+    assert refused["message"] == "task-3 is not completed yet: msg-3 came while it waited for other tasks"
+    assert refused["hint"].startswith("Read what came: teams read-messages. Then repeat: teams update-task task-3 ")
     cli.ok("read-messages", agent="bob")
-    waiting = begin(cli, "bob", *patient)
+    waiting = cli.start(*patient, agent="bob")
+    until_asleep(waiting)
+    cli.ok("send-message", "bob", "and now?", agent="lea")
+    said, problem = (stream.decode() for stream in waiting.communicate(timeout=TIMEOUT))
+    assert waiting.returncode == 11 and "| and now?\nnext: teams reply msg-4 TEXT\n" in said
+    assert "Then repeat: teams update-task task-3 --status completed --next --wait 60 (its result is kept)" in problem
+    assert cli.ok("show-task", "3")["result"] == "r"
+    short = ("update-task", "3", "--status", "completed", "--next", "--wait")
+    refused = cli(*short, "0.2", agent="bob")
+    assert refused.status == 11
+    assert "it still waits for task-1 (pending), task-2 (pending) after 0.2 s" in refused.stderr
+    assert "To wait longer: teams update-task task-3 --status completed --next --wait 0.2 " in refused.stderr
+    refused = cli(*short, "0.2", "--evidence", "proof.txt", agent="bob")
+    assert "To wait longer: the same command, with all its options" in refused.stderr
+    waiting = begin(cli, "bob", *short, "60")
     for number in "12":
         cli.ok("claim-task", number, agent="mia")
         assert cli.ok("show-task", "3")["status"] == "in_progress"
@@ -103,6 +123,30 @@ def test_a_completion_that_may_wait_waits_for_the_tasks_before_it(tmp_path: Path
     cli.ok("claim-task", "4", agent="mia")
     cli.ok("update-task", "4", "--status", "failed", "--reason", "no", agent="mia")
     assert "after task-4 (failed)" in ended(waiting, 11)["error"]["message"]
+
+
+def test_a_completion_also_waits_for_a_blocker_that_was_added_meanwhile(tmp_path: Path) -> None:
+    """It does not wait for a task that is assigned to its owner, since nobody else would do that task."""
+    cli = make_team(tmp_path / "root", "bob", "mia")
+    for title in ("one", "two"):
+        cli.ok("create-task", title, agent="lea")
+    cli.ok("claim-task", "2", agent="bob")
+    cli.ok("update-task", "2", "--blocked-by", "1", agent="lea")
+    assert "waits for: task-1" in cli("whoami", agent="bob").stderr
+    ends = ("--status", "completed", "--result", "r")
+    refused = cli("update-task", "2", *ends, agent="bob")
+    assert refused.status == 11 and "To wait until it can be: teams update-task task-2 " in refused.stderr
+    waiting = begin(cli, "bob", "update-task", "2", *ends, "--next", "--wait", "60")
+    until_asleep(waiting)
+    cli.ok("claim-task", "1", agent="mia")
+    cli.ok("update-task", "1", *ends, agent="mia")
+    assert ended(waiting)["status"] == "completed"
+    cli.ok("create-task", "three", "--for", "bob", agent="lea")
+    cli.ok("create-task", "four", "--after", "3", agent="lea")
+    cli.ok("claim-task", "4", agent="bob")
+    refused = cli("update-task", "4", *ends, "--next", "--wait", "60", agent="bob")
+    assert refused.status == 11
+    assert "task-3 is assigned to you, so do it first: teams claim-task task-3." in refused.stderr
 
 
 def test_what_an_older_version_did_not_write_is_shown_as_it_is_understood(tmp_path: Path) -> None:
@@ -162,7 +206,6 @@ def test_many_are_counted_without_reading_those_that_need_no_look(store: FileSto
 
 
 def test_the_index_of_an_older_version_is_brought_up_to_date(store: FileStore) -> None:
-    """It had all that were pending in one place, and none that were finished."""
     index = Path(store.root) / f"tasks/{ALPHA}/index"
     for label in ("completed", "failed", "cancelled"):
         shutil.rmtree(index / label)

@@ -100,7 +100,7 @@ def test_many_tasks_from_one_text(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_list_of_tasks_may_leave_out_what_goes_without_saying(cli: Cli) -> None:
-    text = "- write the lexer\n- {title: write the parser, blockedBy: [1]}\n"
+    text = "- write the lexer\n- {id: null, title: write the parser, blockedBy: [1], touches: null}\n"
     text += "- {id: 9, title: join, blockedBy: 2 1, touches: x.py}\n"
     made = cli.ok("create-task", "--from", "-", agent="lea", stdin=text.encode())
     assert [(task["title"], task["blockedBy"]) for task in made] == [
@@ -141,8 +141,8 @@ def test_all_or_none(cli: Cli, text: str, refused: tuple[int, str]) -> None:
     assert cli.refused("create-task", "--from", "-", agent="lea", stdin=text.encode()) == refused
 
 
-def test_an_owner_who_missed_other_words_of_its_task_is_asked_to_look_again(cli: Cli) -> None:
-    """Not for a priority or a blocker, which ask for no other work."""
+def test_a_completion_names_who_changed_its_words_unseen(cli: Cli) -> None:
+    """A changed priority, unlike a changed title, asks for no other work."""
     for change, editor in ((("--priority", "high"), None), (("--title", "another"), "lea")):
         task = cli.ok("create-task", "one", agent="lea")["id"]
         cli.ok("claim-task", task, agent="bob")

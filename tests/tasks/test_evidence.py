@@ -27,7 +27,7 @@ def cli(cli: Cli, tmp_path: Path) -> Cli:
     return cli
 
 
-def test_it_is_shown_as_it_was(cli: Cli, tmp_path: Path) -> None:
+def test_evidence_is_shown_as_it_was(cli: Cli, tmp_path: Path) -> None:
     listed = cli.ok("get-evidence", "1", agent="lea")
     assert [(one["name"], one["size"], one["by"]) for one in listed] == [
         ("report.txt", len(REPORT), "bob"),
@@ -51,7 +51,7 @@ def test_a_copy_that_was_changed_is_not_shown(cli: Cli) -> None:
         assert cli.refused("get-evidence", "1", "report.txt", agent="lea") == (15, "damaged_record")
 
 
-def test_there_is_an_end_to_it(cli: Cli, tmp_path: Path) -> None:
+def test_a_task_has_a_limited_number_of_files(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("1")
     more = ["--evidence", str(file)] * (evidence.MOST_FILES - 2)

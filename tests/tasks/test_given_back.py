@@ -16,13 +16,14 @@ def cli(cli: Cli) -> Cli:
     return cli
 
 
-def test_who_says_nothing_tells_nobody_and_may_have_it_again(cli: Cli) -> None:
-    assert cli("release-task", "1", agent="bob").stdout == "task-1: pending: deploy\n"
+def test_a_release_without_a_reason_tells_nobody_and_the_owner_may_claim_again(cli: Cli) -> None:
+    released = cli("release-task", "1", agent="bob").stdout
+    assert released == "task-1: pending: deploy\nnext: teams wait --claim --timeout 540\n"
     nothing(cli, "lea")
     assert cli.ok("wait", "--claim", "--timeout", "0", agent="bob")["claimed"]["id"] == "task-1"
 
 
-def test_its_leader_hears_why_and_a_wait_offers_it_to_others_until_it_is_edited(cli: Cli) -> None:
+def test_the_leader_hears_why_and_others_are_offered_the_task_until_it_is_edited(cli: Cli) -> None:
     waiting = begin(cli, "lea", "wait", "--needed", "--timeout", "60")
     cli.ok("release-task", "1", *WHY, agent="bob")
     (message,) = ended(waiting)["messages"]
@@ -38,7 +39,7 @@ def test_its_leader_hears_why_and_a_wait_offers_it_to_others_until_it_is_edited(
     assert ended(waiting)["claimed"]["id"] == "task-1"
 
 
-def test_who_works_alone_is_offered_it_again(cli: Cli) -> None:
+def test_an_agent_that_works_alone_is_offered_its_released_task(cli: Cli) -> None:
     cli.ok("leave-team", agent="mia")
     cli.ok("release-task", "1", *WHY, agent="bob")
     assert cli.ok("wait", "--claim", "--timeout", "0", agent="bob")["claimed"]["id"] == "task-1"

@@ -40,7 +40,6 @@ def team(team: Store) -> Store:
 
 
 def seen(store: Store, task: str = "1") -> Task:
-    """The task as `show-task` shows it."""
     return leases.current(store, teams.get(store, ALPHA), tasks.get(store, ALPHA, task))
 
 
@@ -126,9 +125,7 @@ def test_a_heartbeat_renews_all_of_ones_leases(team: Store, clock: FakeClock) ->
     assert (seen(team, "1").in_grace, seen(team, "2").in_grace) == (True, False)
 
 
-def test_the_old_owner_is_refused(team: Store, clock: FakeClock) -> None:
-    """Whether the task is free, another's, or done by another; with 11 and what to do."""
-
+def test_the_owner_of_an_expired_claim_is_refused(team: Store, clock: FakeClock) -> None:
     def complete() -> Task:
         return task_changes.change_task(team, ALPHA, MIA, "1", Edit(status="completed", result="mine"))
 
@@ -182,7 +179,7 @@ def test_tasks_of_an_agent_whose_process_is_gone_are_free_at_once(team: Store) -
     assert len(told(team)) == 1
 
 
-def test_a_claim_holds_for_who_joined_since_the_team_was_looked_at(team: Store) -> None:
+def test_a_claim_of_a_member_that_joined_since_the_team_was_read_holds(team: Store) -> None:
     tom = Caller("tom")
     joining.join(team, ALPHA, tom)
     joining.leave(team, ALPHA, tom)

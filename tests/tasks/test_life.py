@@ -75,7 +75,7 @@ def silent(cli: Cli, left: float = -1.0, since: str = LONG_AGO) -> None:
 def test_help_and_mistakes_renew_too(cli: Cli) -> None:
     cli.ok("claim-task", "1", agent="bob")
     for words in (("help",), ("help", "claim-task"), ("get-taks",), ("update-task", "1", "--stats", "done")):
-        silent(cli, left=10)
+        silent(cli, left=60)
         before = lease(cli)
         cli(*words, agent="bob")
         assert lease(cli) > before + 800, words
@@ -115,7 +115,7 @@ def test_a_file_that_changes_in_its_worktree_is_a_sign_of_life(
     task = cli.store().get("alpha", TASK, "task-1")[0]
     assert not task.in_grace and task.lease_until - cli.store().steady()[1] > 800
     again = cli("claim-task", "1", agent="bob").stdout
-    assert f"uncommitted: {tree}/half.py, changed 0 s ago by bob" in again and "\nyou claimed it " in again
+    assert f"uncommitted: {tree}/half.py, changed " in again and "\nyou claimed it " in again
     lapse(cli.store())
     taken = cli.ok("claim-task", "1", agent="mia")["uncommitted"]
     assert [(file["path"], file["by"]) for file in taken] == [(str(tree / "half.py"), "bob")]
@@ -133,8 +133,8 @@ def test_a_turn_that_runs_is_a_sign_of_life_as_long_as_its_process_is_there(cli:
     assert cli.ok("claim-task", "1", agent="mia")["owner"] == "mia"
 
 
-def test_a_silence_that_was_announced_is_none(cli: Cli) -> None:
-    """Nothing shortens it, and it says how long it lasts."""
+def test_an_announced_silence_ends_no_claim(cli: Cli) -> None:
+    """Other signs of life do not shorten an announced silence, until whose end the agent is active."""
     cli.ok("claim-task", "1", agent="bob")
     shown = cli("heartbeat", "--for", "2h", agent="bob").stdout
     assert "task-1: 2 h left, until " in shown or "task-1: 1 h left, until " in shown

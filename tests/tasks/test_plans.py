@@ -61,7 +61,7 @@ def test_a_decided_plan_stays_decided(team: Store) -> None:
         with pytest.raises(WrongState) as refusal:
             decide()
         assert "approved by lea" in refusal.value.message
-    assert plans.approve(team, ALPHA, LEA, "1", "go").status == "approved"  # who decided may not have heard of it
+    assert plans.approve(team, ALPHA, LEA, "1", "go").status == "approved"  # repeated, as after a lost answer
     assert plans.get(team, ALPHA, "1").decided_at == decided.decided_at
 
 

@@ -44,14 +44,13 @@ REFUSED = [
 ]
 
 
-def test_what_one_refuses_none_has(cli: Cli) -> None:
+def test_a_change_that_one_task_refuses_is_made_to_none(cli: Cli) -> None:
     cli.ok("update-task", "1", "--blocked-by", "4", agent="lea")
     for words, refused in REFUSED:
         assert cli.refused("update-task", *words, agent="lea") == refused, words
 
 
-def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli) -> None:
-    """It is refused once, with the change; who was shown the task has seen it."""
+def test_a_completion_with_an_unseen_edit_is_refused_once(cli: Cli) -> None:
     for task in ("1", "2"):
         cli.ok("claim-task", task, agent="bob")
     cli.ok("update-task", "1,2", "--append", "With separators", agent="lea")
@@ -64,6 +63,13 @@ def test_an_edit_that_its_owner_had_not_seen_when_it_completed_the_task(cli: Cli
     assert cli(*end, agent="bob").stdout.startswith("task-1: completed by bob: a\n")
     cli.ok("show-task", "2", agent="bob")
     assert cli("update-task", "2", "--status", "completed", agent="bob").status == 0
+
+
+def test_a_refused_completion_names_the_wait_for_a_task_that_the_change_names(cli: Cli) -> None:
+    cli.ok("claim-task", "1", agent="bob")
+    cli.ok("update-task", "1", "--append", "After task-1, finish after task-3, and after task-99.", agent="lea")
+    hint = cli("update-task", "1", "--status", "completed", agent="bob").stderr.splitlines()[1]
+    assert hint.startswith("  Not finished: task-3. To wait: teams wait --task task-3. If your work ")
 
 
 def test_two_owners_agree_with_a_command_each(tmp_path: Path) -> None:

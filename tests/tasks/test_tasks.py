@@ -10,7 +10,7 @@ import pytest
 from teams_cli.errors import DependencyCycle, TaskNotFound, TeamsError
 from teams_cli.membership import joining
 from teams_cli.tasks import changes as task_changes
-from teams_cli.tasks import claims, tasks
+from teams_cli.tasks import claims, reviews, tasks
 from teams_cli.tasks.changes import Edit
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams.permission import Caller
@@ -74,6 +74,16 @@ def test_moves(team: Store) -> None:
                 change(team, caller, str(number), status=after)
             assert refusal.value.status in ((11, 13) if before == "cancelled" else (11,)), (before, after)
             assert tasks.get(team, ALPHA, str(number)) == task
+
+
+def test_a_refused_completion_says_who_ended_the_task_and_when(team: Store) -> None:
+    in_status(team, "in_progress")
+    change(team, LEA, review_by="max")
+    change(team, BOB, status="completed", result="a")
+    reviews.review(team, ALPHA, MAX, "1", accept=True)
+    with pytest.raises(TeamsError) as refusal:
+        change(team, BOB, status="completed", result="b")
+    assert refusal.value.message.startswith("task-1 is completed already, accepted by max ")
 
 
 def test_several_changes_are_one(team: Store) -> None:

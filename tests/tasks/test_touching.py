@@ -54,22 +54,22 @@ def test_patterns_meet_that_may_name_one_file() -> None:
 
 
 @given(st.text("ab*?", max_size=6), st.text("ab", max_size=6))
-def test_they_name_what_the_shell_says(pattern: str, name: str) -> None:
+def test_patterns_match_names_as_in_a_shell(pattern: str, name: str) -> None:
     from fnmatch import fnmatchcase
 
     if pattern != "**":
         assert touching.meet(pattern, name) == fnmatchcase(name, pattern)
 
 
-def test_what_names_no_files_is_refused() -> None:
-    for pattern in ["", " ", "/etc/passwd", "../x", "src/", "a\nb", "x" * 256]:
+def test_a_pattern_that_names_no_files_is_refused() -> None:
+    for pattern in ["", " ", "/etc/passwd", "../x", "a\nb", "x" * 256]:
         with pytest.raises(InvalidValue) as refusal:
             text.file_patterns([pattern])
         assert refusal.value.hint
-    assert text.file_patterns(["./a.py", "a.py", "b//c"]) == ["a.py", "b/c"]
+    assert text.file_patterns(["./a.py", "a.py", "b//c", "src/"]) == ["a.py", "b/c", "src/**"]
 
 
-def test_next_is_what_touches_nothing_of_others(store: Store) -> None:
+def test_next_prefers_tasks_that_touch_no_file_of_others(store: Store) -> None:
     joining.spawn_team(store, ALPHA, LEA)
     for caller in (BOB, MIA):
         joining.join(store, ALPHA, caller)

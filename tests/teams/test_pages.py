@@ -59,7 +59,7 @@ def test_a_page_that_was_taken_away_comes_back_with_the_next_version(team: Store
     assert pages.share(team, ALPHA, BOB, "api", "two", 0).version == 3
 
 
-def test_there_is_an_end_to_them(team: Store) -> None:
+def test_pages_are_limited_in_size_and_number(team: Store) -> None:
     with pytest.raises(InvalidValue):
         pages.share(team, ALPHA, BOB, "large", "x" * (64 * 1024 + 1))
     pages.share(team, ALPHA, BOB, "large", "x" * 64 * 1024)
@@ -78,7 +78,7 @@ def test_there_is_an_end_to_them(team: Store) -> None:
     assert pages.share(team, ALPHA, BOB, "more", "text").version == 1
 
 
-def test_who_has_not_looked_is_told_once(team: Store) -> None:
+def test_members_that_have_not_seen_a_page_are_told_once(team: Store) -> None:
     pages.share(team, ALPHA, BOB, "api", "\n# The API\nGET /users")
     assert told(team, BOB) == []
     assert told(team, MIA) == ["api"] and told(team, MIA) == []
@@ -104,7 +104,7 @@ def test_the_commands(cli: Cli) -> None:
     assert cli.ok("doctor")["findings"] == []
 
 
-def test_who_begins_work_or_shares_hears_of_those_of_others(cli: Cli) -> None:
+def test_an_agent_that_claims_or_shares_hears_of_pages_of_others(cli: Cli) -> None:
     add_tasks(cli, "one", "two")
     cli.ok("share", "api", "GET /users", agent="lea")
     told = "page api (version 1 by lea): GET /users: teams shared api\n"

@@ -140,7 +140,6 @@ def everything(store: FileStore) -> dict[str, object]:
 
 
 def test_the_environment_does_not_change_the_role_of_a_member(cli: Cli) -> None:
-    """A role is a field in the team's files, never what the caller says of itself once it has joined."""
     add_tasks(cli, "t")
     for variable in ("TEAMS_AGENT_TYPE", "OPENCODE_AGENT_TYPE"):
         assert cli("create-task", "x", agent="bob", **{variable: "task-manager"}).status == 13
@@ -183,7 +182,7 @@ def config(rules: dict[str, str], **agent: Any) -> Config:
 
 
 DECISIONS = [
-    # what the user's file says of claim-task, what the team says of its role scout, what becomes of it
+    # the user's rules for claim-task, the team's definition of its role scout, the decision
     ({}, {}, "allow"),
     ({"team-member": "deny"}, {}, "deny"),
     ({"team-member": "ask"}, {}, "ask"),
@@ -265,8 +264,8 @@ def opencode(home: Path, text: str | dict[str, Any], name: str = "opencode.json"
     (directory / name).write_text(text if isinstance(text, str) else json.dumps(text))
 
 
-def test_opencode_s_own_file_lies_below_the_user_s(no_real_home: Path, tmp_path: Path) -> None:
-    """Its rules and roles count; of what `config.json` says too, that stands; what is OpenCode's own is passed over."""
+def test_config_json_goes_before_the_file_of_opencode(no_real_home: Path, tmp_path: Path) -> None:
+    """Rules and roles in OpenCode's file count otherwise, but its modes are no roles."""
     cli = make_team(tmp_path / "root", "bob")
     rules = {"send-message": {"*": "deny"}, "claim-task": "deny", "odd": 7}
     opencode(no_real_home, {"permission": {"edit": "allow", "tool": rules}, "agent": {"qa": SPECIALIST, **OTHERS}})
@@ -283,10 +282,8 @@ def test_opencode_s_own_file_lies_below_the_user_s(no_real_home: Path, tmp_path:
     assert "claim-task" not in (cli.root / "config.json").read_text()
 
 
-def test_words_for_all_roles_and_for_all_tools(cli: Cli) -> None:
-    """What is said of a tool by its name comes before what is said of all; looking can be denied too. A refusal names
-    those whom the rules allow it.
-    """
+def test_rules_for_all_roles_and_for_all_tools(cli: Cli) -> None:
+    """A rule for one tool goes before a rule for all; a refusal names the roles that are allowed."""
     rules: dict[str, Any]
     for rules, refused in (
         ({"claim-task": "deny"}, "claim-task --next"),
@@ -295,7 +292,7 @@ def test_words_for_all_roles_and_for_all_tools(cli: Cli) -> None:
         ({"get-tasks": "deny"}, "get-tasks"),
     ):
         (cli.root / "config.json").write_text(json.dumps({"permission": {"tool": rules}}))
-        cli.ok("settings", agent="human")  # after which it is known that the file is of the form
+        cli.ok("settings", agent="human")  # notes that the file is valid
         assert cli.refused(*refused.split(), agent="bob") == (13, "not_allowed")
     (cli.root / "config.json").write_text('{"permission": {"tool": {"send-message": {"team-member": "deny"}}}}')
     hint = cli("send-message", "lea", "hi", "--json", agent="bob").error["hint"]
@@ -327,8 +324,7 @@ def test_an_agent_is_told_what_its_role_makes_of_it(tmp_path: Path) -> None:
     assert about in cli("brief", agent="sue").stdout and about not in cli("brief", agent="sue").stdout
 
 
-def test_doctor_names_what_was_meant_and_does_not_count(no_real_home: Path, tmp_path: Path) -> None:
-    """A misspelt word would else allow what it was to forbid, and nobody would know."""
+def test_doctor_names_rules_without_effect(no_real_home: Path, tmp_path: Path) -> None:
     cli = make_team(tmp_path / "root")
     opencode(no_real_home, {"permission": {"tool": {"send-message": "denied", "announce": {"*": "deny"}}}})
     warning, refused = cli.ok("doctor")["findings"]

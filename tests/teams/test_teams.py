@@ -126,8 +126,8 @@ def test_of_several_teams_a_member_means_its_own(tmp_path: Path) -> None:
     assert cli("get-tasks", agent="bob", team="").status == 2
 
 
-def test_who_one_is(tmp_path: Path) -> None:
-    """A flag beats `TEAMS_*`, which beats `OPENCODE_*`."""
+def test_how_a_caller_is_identified(tmp_path: Path) -> None:
+    """`--as` goes before `TEAMS_AGENT_ID`, which goes before `OPENCODE_AGENT_ID`."""
     cli = make_team(tmp_path / "root", "bob", "mia")
     both = {"OPENCODE_AGENT_ID": "bob"}
     assert json.loads(cli("list-agents", "--json", **both).stdout)["self"] == "bob"
@@ -261,8 +261,6 @@ def test_a_setting_that_counts_is_a_whole_number(cli: Cli, key: str) -> None:
     ],
 )
 def test_an_empty_value_brings_the_default_back(cli: Cli, key: str, value: str) -> None:
-    """For new teams, with --user, and for one team."""
-
     def row() -> tuple[str, str]:
         found = next(row for row in cli.ok("settings", agent="human")["settings"] if row["key"] == key)
         return found["value"], found["source"]

@@ -36,7 +36,7 @@ def test_each_state_of_a_member_has_its_command(cli: Cli) -> None:
     assert after(cli, "bob") == "teams propose-plan TEXT --task task-1 --revises plan-1 --wait 540"
     assert after(cli, "bob", "propose-plan", "x" * 300, "--revises", "1") == "teams wait --timeout 540"
     cli.ok("read-messages", agent="lea")
-    assert after(cli, "lea") == "teams show-plan plan-2"  # it is not shown whole
+    assert after(cli, "lea") == "teams show-plan plan-2"  # the plan was not shown whole
     cli.ok("approve-plan", "2", agent="lea")
     cli.ok("read-messages", agent="bob")
     assert after(cli, "bob") == "teams update-task task-1 --status completed --result RESULT --next --wait 540"
@@ -85,7 +85,7 @@ def test_each_state_without_a_team_has_its_command(tmp_path: Path) -> None:
     assert "alpha, beta" in cli("brief", agent="bob").stdout
 
 
-def test_it_is_about_its_reader_and_elides_no_completion(cli: Cli) -> None:
+def test_the_brief_is_about_its_reader_and_elides_no_completion(cli: Cli) -> None:
     add_tasks(cli, "first", "second")
     add_tasks(cli, "third", blocked_by=["task-1"])
     complete(cli, "mia", "1", "--result", "see a.py")
@@ -103,8 +103,7 @@ def test_it_is_about_its_reader_and_elides_no_completion(cli: Cli) -> None:
     assert (again["finished"], again["moreChanges"]) == ([], 0)
 
 
-def test_it_has_at_most_1500_characters(cli: Cli) -> None:
-    """However much there is: long results and plans, many tasks, completions and messages."""
+def test_the_brief_has_at_most_1500_characters(cli: Cli) -> None:
     store, mia = cli.store(), Caller("mia")
     add_tasks(cli, *(f"{n} {'long title ' * 8}" for n in range(1, 16)))
     for n in range(1, 16):

@@ -47,7 +47,7 @@ def test_who_lost_the_answer_to_its_claim_hears_that_it_has_the_task(cli: Cli) -
     assert told(cli) == ["held"]
 
 
-def test_who_asked_something_waits_for_the_answer(cli: Cli) -> None:
+def test_an_agent_that_asked_something_waits_for_the_answer(cli: Cli) -> None:
     cli.ok("send-message", "lea", "which?", agent="bob")
     assert told(cli) == []
     cli.ok("send-message", "mia", "look at this", "--fyi", agent="bob")
@@ -56,7 +56,7 @@ def test_who_asked_something_waits_for_the_answer(cli: Cli) -> None:
     assert told(cli) == ["held"]
 
 
-def test_what_waits_for_a_plan_is_held_up_until_that_is_decided(cli: Cli) -> None:
+def test_a_task_is_held_up_until_its_plan_is_decided(cli: Cli) -> None:
     cli.ok("propose-plan", "so", "--task", "1", agent="bob")
     assert told(cli) == []
     cli.ok("approve-plan", "1", agent="lea")

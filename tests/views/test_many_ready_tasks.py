@@ -12,7 +12,7 @@ from tests.support.waits import nothing
 
 MANY = 40
 SEEN = 10
-"""How many ready tasks are looked at, where not all of these are left to others."""
+"""How many ready tasks are read, unless all of these are left to other agents."""
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def cancel(cli: Cli, *numbers: int) -> None:
         change_task(cli.store(), ALPHA, Caller(HUMAN), str(number), Edit(status="cancelled"))
 
 
-def test_what_goes_before_them_or_was_given_back_is_news(cli: Cli) -> None:
+def test_a_released_or_more_urgent_task_is_news(cli: Cli) -> None:
     cli.ok("claim-task", "3", agent="mia")
     nothing(cli, "bob")
     cli.ok("release-task", "3", "--reason", "too hard", agent="mia")
@@ -48,18 +48,7 @@ def test_what_goes_before_them_or_was_given_back_is_news(cli: Cli) -> None:
         nothing(cli, "bob")
 
 
-def test_of_one_that_is_left_it_is_said_that_there_are_more(cli: Cli) -> None:
-    """Each that waits is told of another, and the last one of what stands just behind those that are looked at."""
-    names = [f"m{number}" for number in range(SEEN)]
-    for name in names:
-        cli.ok("join-team", agent=name)
-    for name in names[1:]:
-        told(cli, name)
-    assert told(cli, names[0]) == f"task-{SEEN + 1} is ready: number {SEEN} (and at least 1 more)"
-
-
-def test_when_few_are_left_they_are_told_of_once(cli: Cli) -> None:
-    """Those behind the first ones were not told of by name, and one among them may have become ready since."""
+def test_when_few_tasks_are_left_an_agent_is_told_of_them_once(cli: Cli) -> None:
     cancel(cli, *range(1, MANY - 5))
     assert told(cli) == f"task-{MANY - 5} is ready: number {MANY - 6} (and 5 more)"
     nothing(cli, "bob")

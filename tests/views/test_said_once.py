@@ -53,8 +53,10 @@ def test_the_rules_of_leases_and_checks_are_explained_once(cli: Cli) -> None:
     assert "left" not in cli("brief", agent="bob").stdout
 
 
-def test_who_comes_back_is_shown_its_task_once(cli: Cli) -> None:
-    """With its whole text and the results of its blockers: with the claim, or in the brief after joining again."""
+def test_an_agent_that_joins_again_is_shown_its_task_once(cli: Cli) -> None:
+    """The task's whole text and the results of its blockers come with the claim, or in the first brief after
+    joining.
+    """
     add_tasks(cli, "one")
     result, text = "parser.py\n" + "x" * 200, "All of it.\nTwice."
     add_tasks(cli, "two", description=text, blocked_by=["task-1"])

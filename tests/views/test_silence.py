@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from teams_cli.errors import WaitRanOut
 from teams_cli.membership import joining
 from teams_cli.messages import messages
 from teams_cli.store.contract import Store
+from teams_cli.store.retrying import update, upsert
 from teams_cli.tasks import changes, claims, creating, tasks
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence, settings, teams
@@ -19,6 +22,7 @@ from teams_cli.views.concerns import Wanted
 from teams_cli.views.mail import reminder
 from tests.conftest import FakeClock
 from tests.support.cli import ALPHA
+from tests.support.shop import git
 from tests.support.waits import at_once
 
 LEA, BOB, MIA, ANN = (Caller(name) for name in ("lea", "bob", "mia", "ann"))
@@ -52,8 +56,10 @@ def silence(store: Store) -> Callable[..., Store]:
     return begin
 
 
-def test_it_hears_once_of_each_claim_for_which_most_wait(silence: Callable[..., Store], clock: FakeClock) -> None:
-    """A sign of life keeps it from hearing."""
+def test_the_leader_hears_once_of_each_silent_owner_for_which_most_wait(
+    silence: Callable[..., Store], clock: FakeClock
+) -> None:
+    """The leader hears it shortly before the claim expires; a sign of life puts that off."""
     team = silence([[], [], ["task-1"], ["task-3"], ["task-4"], ["task-2"]])
     claims.claim(team, ALPHA, MIA, "2")
     clock.advance(239)
@@ -70,8 +76,26 @@ def test_it_hears_once_of_each_claim_for_which_most_wait(silence: Callable[..., 
     assert told(team) == []
 
 
-def test_it_hears_once_of_a_member_that_is_lost_without_a_task(silence: Callable[..., Store], clock: FakeClock) -> None:
-    """Of one whose task it released then it does not."""
+def test_a_change_of_the_tasks_files_breaks_the_silence_of_its_owner(
+    silence: Callable[..., Store], clock: FakeClock, tmp_path: Path
+) -> None:
+    team = silence([[], [], ["task-1"], ["task-3"], ["task-4"], ["task-2"]])
+    update(team, ALPHA, tasks.TASK, "task-1", lambda task: task.having(touches=["new.py"]))
+    claims.claim(team, ALPHA, MIA, "2")
+    checkout = tmp_path / "checkout"
+    git(tmp_path, "init", "-q", str(checkout))
+    (checkout / "new.py").write_text("half a module")
+    record = presence.Agent(agent="bob")
+    upsert(team, ALPHA, presence.AGENT, "bob", record, lambda agent: agent.having(checkout=str(checkout)))
+    clock.advance(230)
+    written_at = team.now().timestamp()
+    os.utime(checkout / "new.py", (written_at, written_at))
+    clock.advance(11)
+    assert TOLD not in told(team)
+
+
+def test_the_leader_hears_once_of_a_lost_member_without_a_task(silence: Callable[..., Store], clock: FakeClock) -> None:
+    """A lost member whose task the leader has just released is not reported."""
     store = silence([[]])
     clock.advance(200)
     claims.heartbeat(store, ALPHA, BOB)
@@ -108,10 +132,10 @@ def test_mail_is_told_of_also_behind_many_messages_for_others(team: Store) -> No
     assert reminded(team) == ""
 
 
-def test_it_hears_that_all_ready_tasks_are_kept_for_members_that_have_not_joined(
+def test_the_leader_hears_that_all_ready_tasks_are_for_members_that_have_not_joined(
     store: Store, clock: FakeClock
 ) -> None:
-    """Once, a minute after the last of them was made, while somebody has nothing to do."""
+    """The leader hears this once, a minute after the last such task was made, if a member is idle."""
     joining.spawn_team(store, ALPHA, LEA)
     joining.join(store, ALPHA, BOB)
     for name in ("ann", "mia"):
@@ -126,8 +150,8 @@ def test_it_hears_that_all_ready_tasks_are_kept_for_members_that_have_not_joined
     assert told(store) == []
 
 
-def test_it_hears_once_for_which_task_everything_waits(silence: Callable[..., Store], clock: FakeClock) -> None:
-    """A member is idle from the end of its task; other tasks, for which nothing waits, may end meanwhile."""
+def test_the_leader_hears_once_for_which_task_everything_waits(silence: Callable[..., Store], clock: FakeClock) -> None:
+    """The leader hears it once a member was idle for two minutes, whatever other tasks end meanwhile."""
     team = silence([[], [], [], ["task-1"]], lease=3000, members=(BOB, MIA, ANN))
     for caller, task in ((MIA, "2"), (ANN, "3")):
         claims.claim(team, ALPHA, caller, task)
@@ -138,9 +162,29 @@ def test_it_hears_once_for_which_task_everything_waits(silence: Callable[..., St
             presence.announce(team, ALPHA, caller, "here")
         return any(text.startswith("everything waits for task-1") for text in told(team))
 
-    clock.advance(290)
+    clock.advance(110)
     changes.change_task(team, ALPHA, MIA, "2", changes.Edit(status="completed"))
-    assert not hears(after=290)
+    assert not hears(after=110)
     assert hears(after=11)
     changes.change_task(team, ALPHA, ANN, "3", changes.Edit(status="completed"))
     assert not hears(after=301)
+
+
+def test_it_hears_what_has_to_end_before_the_task_for_which_everything_waits(
+    silence: Callable[..., Store], clock: FakeClock
+) -> None:
+    """It hears this once, even if the idle member has another task meanwhile."""
+    team = silence([[], ["task-1"], []], lease=3000)
+    changes.change_task(team, ALPHA, LEA, "3", changes.Edit(review_by="lea"))
+    changes.change_task(team, ALPHA, LEA, "1", changes.Edit(after=["3"]))
+    for task in ("3", "4"):
+        claims.claim(team, ALPHA, MIA, task)
+        changes.change_task(team, ALPHA, MIA, task, changes.Edit(status="completed"))
+        clock.advance(121)
+        for caller in (BOB, MIA):
+            presence.announce(team, ALPHA, caller, "here")
+        heard = [text.partition(";")[0] for text in told(team)]
+        cause = "everything waits for task-1, which completes after task-3 (in_review)"
+        assert heard == ([cause] if task == "3" else [])
+        tasks.create(team, ALPHA, LEA, Task(team_name=ALPHA, title="t", created_at=""))
+        assert told(team) == []

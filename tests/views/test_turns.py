@@ -39,6 +39,11 @@ class Slow(FileStore):
         return stored
 
 
+def may_look_now(lookout: Lookout, now: bool = True) -> None:
+    """Let the turn of the agent at the task come now, or not within this test."""
+    lookout.offer_times = dict.fromkeys(lookout.offer_times, 0.0 if now else float("inf"))
+
+
 def told(found: dict[str, Any]) -> list[str]:
     return [each["text"] for each in found.get("happened", ())]
 
@@ -46,7 +51,7 @@ def told(found: dict[str, Any]) -> list[str]:
 def two_that_wait(cli: Cli) -> tuple[FakeClock, Slow, Lookout, Lookout]:
     """Have bob and mia wait, and a task be ready that mia leaves to bob for a moment."""
     clock = FakeClock()
-    clock.wall = datetime.now(UTC)  # when they were heard of
+    clock.wall = datetime.now(UTC)  # bob and mia were seen by the real clock
     slow = Slow(str(cli.root), clock)
     bob = Lookout(slow, ALPHA, BOB, at_once, waits=True)
     mia = Lookout(Slow(str(cli.root), clock), ALPHA, MIA, at_once, waits=True)
@@ -56,9 +61,9 @@ def two_that_wait(cli: Cli) -> tuple[FakeClock, Slow, Lookout, Lookout]:
     return clock, slow, bob, mia
 
 
-def test_who_is_slower_than_its_turn_leaves_the_task(cli: Cli) -> None:
+def test_an_agent_that_is_slower_than_its_turn_leaves_the_task(cli: Cli) -> None:
     clock, slow, bob, mia = two_that_wait(cli)
-    time.sleep(0.11)
+    may_look_now(mia)
     meanwhile: list[dict[str, Any]] = []
     slow.before_noting = lambda: meanwhile.append(mia.look())
     assert told(bob.look()) == []
@@ -70,17 +75,18 @@ def test_who_is_slower_than_its_turn_leaves_the_task(cli: Cli) -> None:
     assert told(bob.look()) == ["task-1 is ready: one"]  # which mia did not take
 
 
-def test_who_is_quick_enough_has_it(cli: Cli) -> None:
+def test_an_agent_that_is_quick_enough_is_told_of_the_task(cli: Cli) -> None:
     _, slow, bob, mia = two_that_wait(cli)
+    may_look_now(mia, now=False)
     slow.before_noting = lambda: mia.look()
     assert told(bob.look()) == ["task-1 is ready: one"]
-    time.sleep(0.11)
+    may_look_now(mia)
     assert mia.look() == {}
 
 
-def test_of_two_that_are_told_at_once_one_is(cli: Cli) -> None:
+def test_of_two_agents_at_once_only_one_is_told(cli: Cli) -> None:
     _, _, bob, mia = two_that_wait(cli)
-    time.sleep(0.11)
+    may_look_now(mia)
     found: dict[str, list[str]] = {}
     looks = {"bob": bob, "mia": mia}
     both_looked, both_noted = threading.Barrier(2, timeout=TIMEOUT), threading.Barrier(2, timeout=TIMEOUT)
@@ -97,9 +103,9 @@ def test_of_two_that_are_told_at_once_one_is(cli: Cli) -> None:
     assert found == {"bob": ["task-1 is ready: one"], "mia": []}
 
 
-def test_what_the_other_took_meanwhile_is_not_told(cli: Cli) -> None:
+def test_a_task_that_was_taken_meanwhile_is_not_told(cli: Cli) -> None:
     _, slow, bob, mia = two_that_wait(cli)
-    time.sleep(0.11)
+    may_look_now(mia)
     taking = threading.Timer(0.2, lambda: claims.claim(cli.store(), ALPHA, MIA, "1"))
     slow.before_noting = lambda: (mia.look(), taking.start())
     assert told(bob.look()) == []

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from teams_cli.teams import presence
-from tests.support.cli import ALPHA, Cli, add_tasks, complete, in_progress
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete, in_progress
 from tests.support.waits import begin, ended, nothing, until
 
 
@@ -16,7 +16,7 @@ def texts(found: dict[str, Any]) -> list[str]:
     return [each["text"] for each in found["happened"]]
 
 
-def test_what_was_there_before_ends_it_once(cli: Cli) -> None:
+def test_news_from_before_a_wait_ends_it_once(cli: Cli) -> None:
     add_tasks(cli, "one", "two")
     cli.ok("send-message", "bob", "hello", agent="lea")
     answer = cli("wait", "--timeout", "0", agent="bob")
@@ -32,7 +32,7 @@ def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli:
     add_tasks(cli, "one")
     assert texts(ended(waiting)) == ["task-1 is ready: one"]
     cli.ok("claim-task", "1", agent="bob")
-    nothing(cli, "bob")  # who works waits for no more work
+    nothing(cli, "bob")  # an agent at work is not told of more work
     nothing(cli, "mia")
     waiting = begin(cli, "mia")
     cli.ok("release-task", "1", agent="bob")
@@ -41,7 +41,6 @@ def test_a_task_that_becomes_ready_ends_the_waits_of_those_who_may_claim_it(cli:
 
 @pytest.mark.slow
 def test_a_claim_that_runs_out_ends_the_wait_of_another(cli: Cli) -> None:
-    """Nobody has to claim for that, and nothing else changes."""
     cli.ok("set", "staleAfterSeconds", "1", agent="lea")
     in_progress(cli, "bob", "one")
     assert texts(ended(begin(cli, "mia"))) == ["task-1 is ready: one"]
@@ -73,7 +72,7 @@ def test_a_leader_hears_of_plans_and_of_the_end_of_all(cli: Cli) -> None:
     nothing(cli, "lea")
 
 
-def test_who_ends_the_work_is_told_when_the_last_one_ended(cli: Cli) -> None:
+def test_the_leader_is_told_when_the_last_member_was_shut_down(cli: Cli) -> None:
     add_tasks(cli, "one")
     complete(cli, "bob", "1")
     ended(begin(cli, "lea"))
@@ -95,14 +94,14 @@ def test_the_human_waits_for_questions_plans_and_mail(cli: Cli) -> None:
     assert texts(found) == ["ask-1 from bob: which?"]
     assert found["happened"][0]["next"] == "teams answer ask-1 TEXT"
     cli.ok("answer", "ask-1", "this", agent="human")
-    asking.communicate(timeout=120)
+    asking.communicate(timeout=TIMEOUT)
     waiting = begin(cli, "human")
     cli.ok("propose-plan", "so", agent="bob")
     assert texts(ended(waiting)) == ["plan-1 from bob:\nso"]
     nothing(cli, "human")
 
 
-def test_who_is_in_no_team_waits_until_there_is_one(tmp_path: Path) -> None:
+def test_an_agent_without_a_team_waits_until_there_is_one(tmp_path: Path) -> None:
     cli = Cli(tmp_path / "root", team=ALPHA)
     assert cli("join-team", "--wait", "0", agent="mia").status == 14
     waiting, joining = begin(cli, "bob"), begin(cli, "mia", "join-team", "--wait", "60")
@@ -138,7 +137,7 @@ def test_the_next_task_is_waited_for(cli: Cli) -> None:
     assert cli("claim-task", "1", "--wait", "1", agent="mia").status == 2
 
 
-def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
+def test_one_of_several_waiting_agents_is_woken_for_a_task(cli: Cli) -> None:
     cli.ok("join-team", agent="tom")
     add_tasks(cli, "one")
     add_tasks(cli, "two", blocked_by=["task-1"])
@@ -157,7 +156,7 @@ def test_of_those_who_wait_one_is_woken_for_a_task(cli: Cli) -> None:
     assert texts(ended(other)) == ["task-3 is ready: three"]
 
 
-def test_an_answer_ends_the_wait_of_who_asked_and_went_on(cli: Cli) -> None:
+def test_an_answer_ends_the_wait_of_an_asker_that_went_on(cli: Cli) -> None:
     cli.ok("set", "broadcast", "agents", agent="lea")
     cli.ok("ask-others", "which?", "--to", "mia", "--no-wait", agent="bob")
     waiting = begin(cli, "bob")
@@ -168,12 +167,12 @@ def test_an_answer_ends_the_wait_of_who_asked_and_went_on(cli: Cli) -> None:
     asking = cli.start("ask-others", "why?", "--to", "mia", "--timeout", "60", agent="bob")
     until(lambda: "ask-2" in cli("wait", "--timeout", "0", agent="mia").stdout)
     cli.ok("answer", "2", "because", agent="mia")
-    assert b"because" in asking.communicate(timeout=120)[0]
+    assert b"because" in asking.communicate(timeout=TIMEOUT)[0]
     nothing(cli, "bob")
 
 
-def test_whose_answer_is_waited_for_hears_that_the_other_is_blocked(cli: Cli) -> None:
-    """Once, with the question and, where it wants one, a task; not where nothing was asked."""
+def test_an_agent_hears_that_another_is_blocked_waiting_for_its_answer(cli: Cli) -> None:
+    """The agent hears this once, with the question, and only if something was asked."""
     add_tasks(cli, "one", "two")
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("send-message", "mia", "the parser is done", agent="bob")
@@ -199,4 +198,4 @@ def test_whose_answer_is_waited_for_hears_that_the_other_is_blocked(cli: Cli) ->
     asking = cli.start("ask-others", "which?", "--to", "mia", agent="bob")
     assert "(bob is BLOCKED waiting for your answer. Answer within " in cli("wait", "--message", agent="mia").stdout
     cli.ok("answer", "1", "the second", agent="mia")
-    asking.communicate(timeout=60)
+    asking.communicate(timeout=TIMEOUT)

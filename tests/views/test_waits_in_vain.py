@@ -10,17 +10,16 @@ from teams_cli.clock import later, rfc3339
 from teams_cli.store.retrying import update
 from teams_cli.tasks import tasks
 from teams_cli.teams import presence
-from tests.support.cli import ALPHA, Cli, add_tasks, complete, in_progress
+from tests.support.cli import ALPHA, TIMEOUT, Cli, add_tasks, complete, in_progress
 from tests.support.shop import CHECK, Shop, shop
 from tests.support.waits import until
 
 
-def test_who_waited_in_vain_hears_what_is_in_work(cli: Cli) -> None:
-    """With how long it is and its owner was silent, and who is idle."""
+def test_an_agent_that_waited_in_vain_hears_what_is_in_progress(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("create-task", "two", "--blocked-by", "1", agent="lea")
     said = cli("wait", "--timeout", "0", agent="lea").stderr
-    standstill = r"\n  Nobody has a task: 1 ready, 1 blocked; last seen: \w+, .* s ago\. Keep waiting: "
+    standstill = r"\n  Nobody has a task: 1 ready, 1 blocked; last seen: \w+, .* ago\. Keep waiting: "
     assert re.search(f"{standstill}teams wait --timeout 540\n", said)
     cli.ok("claim-task", "1", agent="bob")
     cli.ok("create-task", "three", agent="lea")
@@ -42,7 +41,7 @@ def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:
     assert answer.status == 14
     said = re.fullmatch(r"teams: timed out .*\n  (.*)Wait longer, or look: teams brief\n", answer.stderr)
     assert said, answer.stderr
-    return re.sub(r"[\d.]+ m?s\b", "T", said[1])
+    return re.sub(r"[\d.]+ (m?s|min)\b", "T", said[1])
 
 
 def test_who_waited_for_one_thing_in_vain_hears_how_it_stands(cli: Cli) -> None:
@@ -73,11 +72,12 @@ def test_a_leader_that_was_not_needed_hears_what_was_completed(cli: Cli) -> None
     complete(cli, "bob", "1", "--result", "all of it")
     add_tasks(cli, "half")
     assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
-    said = cli("wait", "--needed", "--timeout", "0.3", agent="lea")
+    said = cli("wait", "--completed", "2", "--timeout", "0.3", agent="lea")
     assert re.fullmatch(
+        "the wait timed out after 0.3 s, 2 short of the number of completed tasks that you waited for. Meanwhile:\\n"
         'msg-1\\n\\[From agent "system"\\]:\\n\\| task-1 \\(zero\\) completed by bob: all of it\\n'
-        r"Nobody has a task: 1 ready; last seen: bob, [\d.]+ m?s ago\n"
-        r"next: teams wait --needed --timeout 540\n",
+        r"Nobody has a task: 1 ready; last seen: bob, [\d.]+ (m?s|min) ago\n"
+        r"next: teams wait --needed --timeout 540 --completed 2\n",
         said.stdout,
     ), said
     assert said.status == 0 and cli("wait", "--needed", "--timeout", "0.1", agent="lea").status == 14
@@ -98,7 +98,7 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     until(lambda: presence.load(cli.store(), ALPHA, "mia").waiting)
     said = cli("update-task", "1", "--status", "completed", "--next", "--wait", "60", agent="bob").stdout
     assert said == f"task-1: completed by bob: one\n{DONE}"
-    mia, tom, lea = [process.communicate(timeout=60)[0] for process in waits]
+    mia, tom, lea = [process.communicate(timeout=TIMEOUT)[0] for process in waits]
     assert (mia, tom) == (DONE, DONE)
     assert "\nall tasks are settled: 1 completed\n" in lea and lea.endswith("next: teams close-team\n")
     said = cli("send-message", "mia", "thanks", agent="lea").stdout
@@ -117,8 +117,18 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     assert cli("create-task", "three", agent="lea").stdout == "task-3: pending: three\n"
 
 
-def test_what_can_be_freed_is_not_the_end(cli: Cli) -> None:
-    """The leader is shown what is stuck; members wait, as it may free that."""
+def test_at_the_end_only_what_was_asked_needs_an_answer(cli: Cli) -> None:
+    in_progress(cli, "bob", "one")
+    cli.ok("send-message", "mia", "thanks for all", agent="lea")
+    cli.ok("send-message", "mia", "which one was it?", agent="lea")
+    complete(cli, "bob", "1")
+    answer = cli("wait", "--timeout", "0", agent="mia").stdout
+    assert "thanks for all" in answer and answer.endswith(DONE)
+    assert [line for line in answer.splitlines() if line.startswith("next:")] == ["next: teams reply msg-2 TEXT"]
+
+
+def test_tasks_that_can_be_unblocked_are_not_the_end(cli: Cli) -> None:
+    """While a task is blocked by a failed one, members wait on and the leader is shown the blocked task."""
     add_tasks(cli, "one")
     add_tasks(cli, "two", blocked_by=["task-1"])
     cli.ok("claim-task", "1", agent="bob")
@@ -130,7 +140,7 @@ def test_what_can_be_freed_is_not_the_end(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-def test_what_has_yet_to_land_is_not_the_end(shop: Shop) -> None:
+def test_a_landing_that_is_queued_is_not_waited_for(shop: Shop) -> None:
     shop.create("one", "--check", CHECK)
     shop.cli.ok("set", "landing", "completed", agent="lea")
     shop.ok("bob", "claim-task", "1")

@@ -57,7 +57,7 @@ def test_who_proposes_a_plan_may_wait_for_the_decision_with_it(cli: Cli) -> None
     cli.ok("read-messages", agent="bob")
     waiting = cli.start(*revising, agent="bob")
     until(lambda: "plan-3" in cli("get-plans", "--open").stdout)
-    cli.ok("review-task", "2", "--accept", agent="lea")  # neither this nor the edit of another task ends the wait
+    cli.ok("review-task", "2", "--accept", agent="lea")  # neither the review nor the edit of another task ends the wait
     cli.ok("update-task", "3", "--append", "more", agent="lea")
     cli.ok("approve-plan", "3", agent="lea")
     assert waiting.communicate()[0].decode().splitlines() == [
@@ -87,7 +87,7 @@ def test_a_plan_that_is_approved_is_followed_by_the_claim_unless_its_task_is_blo
     refused = cli("claim-task", "2", agent="bob").stderr
     assert refused.endswith("\n  Wait for it, or claim another: teams wait --claim --timeout 540\n")
     after = cli("update-task", "1", "--after", "2", agent="lea")
-    assert after.status == 11  # it would wait for itself
+    assert after.status == 11  # task-1 would wait for itself
     cli.ok("create-task", "three", "--plan-required", agent="lea")
     assert "completes after task-1" in cli("update-task", "3", "--after", "1", agent="lea").stdout
     cli.ok("propose-plan", "so", "--task", "3", agent="mia")

@@ -128,7 +128,6 @@ orchestrator:
 
 
 def test_a_short_file_that_stands_for_millions_of_values_is_refused(cli: Cli, tmp_path: Path) -> None:
-    """Aliases repeat what they name, and so do those in it."""
     lists = [f"x{n}: &x{n} [{f'*x{n - 1},' * 6}]" for n in range(1, 12)]
     merges = [f"x{n}: &x{n} {{<<: [{f'*x{n - 1},' * 4}]}}" for n in range(1, 12)]
     for lines in (["x1: &x1 [*x0, *x1]"], lists, merges):
@@ -148,8 +147,8 @@ def test_what_is_no_regular_file_is_no_workflow(cli: Cli, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_code_review_with_a_base_that_is_none(cli: Cli, tmp_path: Path) -> None:
-    """What can't be found out fails its task, and what waits for it is not run; nothing is made of the words."""
+def test_code_review_with_a_base_that_is_no_revision(cli: Cli, tmp_path: Path) -> None:
+    """A base that is no revision fails its task, and is never run as a command or an option."""
     repository = make_repository(tmp_path / "repo", {"a.txt": "one\n"})
     before = tree(repository)
     for base in ["--output=pwned", "HEAD; touch pwned"]:
@@ -205,7 +204,6 @@ def test_council_asks_all_and_ranks_their_replies(cli: Cli, tmp_path: Path) -> N
 
 
 def test_what_workers_cannot_do_is_refused_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:
-    """A feature nobody has thought of, and one for a repository of another language."""
     repository = make_repository(tmp_path / "repo", {"index.js": "x\n"})
     answer = cli("run", "feature-factory", "--var", f"repo={repository}")
     assert answer.status == 2 and "this repository has no Python" in answer.stderr and "--harness" in answer.stderr

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 THREAD = "CODEX_THREAD_ID"
-"""The variable in which Codex names the thread to the tools that it runs."""
+"""The variable in which Codex names its current thread to the tools that it runs."""
 DAEMON = b"app-server"
 """The word in the command line of the daemon of Codex, which runs the tools and hooks of all terminals of a user."""
 DIRECTORIES = "directories"
@@ -70,8 +70,8 @@ def of_this_process(root: str, environ: Mapping[str, str], is_named: bool) -> Bi
 
 def of_nearest_client(root: str, pid: int) -> Binding | None:
     """Return the member of the nearest process that joined, from *pid* upward; None if there is none."""
-    client = client_above(root, pid)
-    return client and client[1]
+    found = client_above(root, pid)
+    return found[1] if found else None
 
 
 def client_above(root: str, pid: int) -> tuple[int, Binding] | None:
@@ -102,7 +102,8 @@ def parent_of(root: str, client: int, environ: Mapping[str, str]) -> Binding | N
         return None
     if DAEMON in _command_line(client):  # whichever terminal came first has started it for all
         return None
-    for ancestor in _with_ancestors(stat_of(client)[1]):
+    _, parent = stat_of(client)
+    for ancestor in _with_ancestors(parent):
         words = _command_line(ancestor)
         if environment.OWN_PROGRAM.encode() in words:
             return None
@@ -189,9 +190,10 @@ def bind_without_person(root: str, binding: Binding, pid: int) -> None:
     ended are forgotten here, because nothing else reports their end.
     """
     bind(root, binding, pid)
-    for joined in _joined_pids(root):
-        if not stat_of(joined)[0]:
-            release(root, joined)
+    for joined_pid in _joined_pids(root):
+        started, _ = stat_of(joined_pid)
+        if not started:
+            release(root, joined_pid)
 
 
 def release(root: str, pid: int, thread: str = "") -> None:
@@ -267,7 +269,6 @@ def is_locked(path: str) -> bool:
 
 
 def _is_file_name(text: str) -> bool:
-    """Whether the text is safe as the name of a file."""
     return 0 < len(text) <= _MAX_FILE_NAME and _FILE_NAME_CHARACTERS.issuperset(text)
 
 

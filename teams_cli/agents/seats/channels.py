@@ -82,7 +82,7 @@ class _Client:
             return bool(self.daemon) and start_turn(self.daemon, self.session_id or "", LINE, interrupts)
         if way == SOCKET:
             return self._write_to_socket(interrupts)
-        return self._post_to_server()
+        return self._post_to_server()  # the only other way; it interrupts nothing
 
     def can_be_stopped(self, way: str) -> bool:
         """Whether the client can be interrupted now in the given *way*."""
@@ -94,8 +94,8 @@ class _Client:
         from teams_cli.agents.seats import terminals
 
         # With some options the client asks its person before it takes messages from its socket.
-        holds = self.seat.socket.holds if self.seat and self.seat.socket else frozenset()
-        asks_person = not holds.isdisjoint(terminals.words_of(self.pid))
+        asking_options = self.seat.socket.asking_options if self.seat and self.seat.socket else frozenset()
+        asks_person = not asking_options.isdisjoint(terminals.words_of(self.pid))
         return bool(self.socket) and not asks_person and lines.has_listener(self.socket)
 
     def _enqueue(self) -> bool:
@@ -169,7 +169,12 @@ _HANDSHAKE = (
 _MAX_FRAME = 1 << 24
 _TEXT, _CONTINUATION, _CLOSE, _PING, _PONG = 1, 0, 8, 9, 10
 """The kinds of WebSocket frames (opcodes of RFC 6455)."""
+_KIND = 0x0F
+"""The bits with the kind in the first byte of a frame."""
 _LAST, _MASKED = 0x80, 0x80
+"""The bit in the first byte of a message's last frame, and the bit in the second byte of a frame with a mask."""
+_SIZE_IN_2_BYTES, _SIZE_IN_8_BYTES = 126, 127
+"""The sizes in the head of a frame that say that the real size follows, and in how many bytes."""
 
 
 def start_turn(address: str, thread: str, text: str, interrupts: bool = False) -> bool:
@@ -224,10 +229,10 @@ class _Control:
     def _send_frame(self, kind: int, data: bytes) -> None:
         """Send a WebSocket frame of less than 64 KiB, masked as clients must."""
         size = len(data)
-        if size < 126:  # 126 says that the size follows in two bytes, and 127 in eight
+        if size < _SIZE_IN_2_BYTES:
             head = struct.pack(">BB", _LAST | kind, _MASKED | size)
         else:
-            head = struct.pack(">BBH", _LAST | kind, _MASKED | 126, size)
+            head = struct.pack(">BBH", _LAST | kind, _MASKED | _SIZE_IN_2_BYTES, size)
         mask = os.urandom(4)
         self._connection.sendall(head + mask + bytes(byte ^ mask[place % 4] for place, byte in enumerate(data)))
 
@@ -235,26 +240,22 @@ class _Control:
         """Return the next message, put together from its frames. Pings are answered."""
         message = b""
         while True:
-            kind, is_last, data = self._read_frame()
+            first, size = self._read(2)
+            if size == _SIZE_IN_2_BYTES:
+                (size,) = struct.unpack(">H", self._read(2))
+            elif size == _SIZE_IN_8_BYTES:
+                (size,) = struct.unpack(">Q", self._read(8))
+            if size > _MAX_FRAME:
+                raise ValueError("its answer is too long")
+            kind, data = first & _KIND, self._read(size)
             if kind == _CLOSE:
                 raise ValueError("it hung up")
             if kind == _PING:
                 self._send_frame(_PONG, data)
             elif kind in (_TEXT, _CONTINUATION):
                 message += data
-                if is_last:
+                if first & _LAST:
                     return message
-
-    def _read_frame(self) -> tuple[int, bool, bytes]:
-        """Return the kind of the next frame, whether it is the last one of a message, and its data."""
-        first, size = self._read(2)
-        if size == 126:
-            (size,) = struct.unpack(">H", self._read(2))
-        elif size == 127:
-            (size,) = struct.unpack(">Q", self._read(8))
-        if size > _MAX_FRAME:
-            raise ValueError("its answer is too long")
-        return first & 0x0F, bool(first & _LAST), self._read(size)
 
     def _read(self, size: int) -> bytes:
         data = b""

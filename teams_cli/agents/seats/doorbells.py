@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 LINE = "[teams] You have messages. If they are not shown now, run: teams read-messages"
 """The only text that wakes a client. It never contains text that others wrote."""
 MAIL, STOP, LEAVE = b"m", b"s", b"l"
-"""The reasons to ring: there is mail; the client is to be interrupted because there is mail; listeners are to leave."""
+"""The reasons to ring: there is mail; there is mail for which the client is to be interrupted; listeners are to
+leave.
+"""
 
 
 class Doorbell:
@@ -125,16 +127,14 @@ def dismiss(directory: str, client: str) -> None:
     person needs it.
     """
     for bell in _bells_of(directory, client):
-        pid = abs(Doorbell(bell).client_pid())
-        _write_client_pid(bell, -pid)
+        _write_client_pid(bell, -abs(Doorbell(bell).client_pid()))
         ring(bell, LEAVE)
 
 
 def readmit(directory: str, client: str) -> None:
     """Let the dismissed listeners for clients of the kind *client* return after the next turn."""
     for bell in _bells_of(directory, client):
-        pid = abs(Doorbell(bell).client_pid())
-        _write_client_pid(bell, pid)
+        _write_client_pid(bell, abs(Doorbell(bell).client_pid()))
 
 
 def _bells_of(directory: str, client: str) -> Iterator[str]:
@@ -143,8 +143,14 @@ def _bells_of(directory: str, client: str) -> Iterator[str]:
     """
     for parent, _, files in os.walk(directory):
         for name in files:
-            if name.endswith(".bell") and _kind_of_client(f"{parent}/{name}") in ("", client):
-                yield f"{parent}/{name}"
+            if name.endswith(".bell"):
+                try:
+                    with open(f"{parent}/{name.removesuffix('.bell')}.json", encoding="utf-8") as file:
+                        kind = json.load(file).get("client")
+                except (OSError, ValueError):
+                    kind = None
+                if kind in (None, "", client):
+                    yield f"{parent}/{name}"
 
 
 def _write_client_pid(bell: str, pid: int) -> None:
@@ -154,12 +160,3 @@ def _write_client_pid(bell: str, pid: int) -> None:
         return
     os.write(descriptor, b"%d" % pid)
     os.close(descriptor)
-
-
-def _kind_of_client(bell: str) -> str:
-    """Return the kind of client that has the bell; "" if it was not recorded."""
-    try:
-        with open(f"{bell.removesuffix('.bell')}.json", encoding="utf-8") as file:
-            return str(json.load(file).get("client") or "")
-    except (OSError, ValueError):
-        return ""

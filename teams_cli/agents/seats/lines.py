@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 KEYS, SIZE, OUTPUT, END = b"k", b"s", b"o", b"e"
 """Kinds of frames: typed keys, the size of the viewer's terminal, output to show, the exit status of the client."""
 CLOSE, LOOKED_AT = b"c", b"l"
-"""Kinds of frames: the request to end the client, and the answer that the client continues, because somebody looks at
-it. A request that has any data ends the client even then.
+"""Kinds of frames: the request to end the client, and the answer that the client continues because somebody looks at
+it. A request with any data ends the client even if somebody looks at it.
 """
 _HEADER = struct.Struct(">cI")
 """The kind of a frame, and the length of its data."""
@@ -180,13 +180,13 @@ _TITLES = (b"0;", b"2;")
 """The beginnings of the commands that set the title of the window."""
 _STATES: dict[bytes, TerminalState] = {b"idle": IDLE, b"done": IDLE, b"working": WORKING, b"blocked": PERMISSION}
 _MAX_SEQUENCE = 4096
-"""Bytes of a control sequence, at most: a longer one is no sequence, and is shown."""
+"""How many bytes a control sequence may have. A longer sequence is taken for ordinary output."""
 _ANSWERS = b"cRntyIO"
 """The last bytes of the control sequences that terminals send by themselves: their type, the place of the cursor,
 whether they have the focus.
 """
 _CLEARS = (b"\r", b"\x03", b"\x15")
-"""Enter, Ctrl-C and Ctrl-U: after one of these alone, the input line is empty."""
+"""Enter, Ctrl-C and Ctrl-U: after one of these keys alone, the input line is empty."""
 
 
 class StateReader:
@@ -201,9 +201,11 @@ class StateReader:
         """The beginning of a control sequence whose end the client has not printed yet."""
         self._state: TerminalState | None = None
         self.new_states: list[TerminalState] = []
-        """The states since the list was last emptied, in order: a short turn may begin and end between two looks."""
+        """The states since this list was last emptied, oldest first: a short turn may begin and end between two looks
+        at the list.
+        """
         self.is_queried = False
-        """Whether the client asked whether its terminal understands reports. Whoever answers the client resets this."""
+        """Whether the client asked whether its terminal understands reports. It is reset by the code that answers."""
         self.takes_pastes = False
         """Whether the client has asked its terminal to mark pasted text."""
 
@@ -225,6 +227,7 @@ class StateReader:
             self._note_command(command)
             shown += data[place : start if command == _QUERY else after]
             place = after
+        # Now *start* is the beginning of an unfinished command, or -1.
         if start < 0 and data.endswith(b"\x1b"):  # perhaps the first byte of the next command
             start = len(data) - 1
         if start >= 0 and len(data) - start <= _MAX_SEQUENCE:
@@ -306,7 +309,9 @@ def typed_in(data: bytes) -> bytes:
     while place < len(data):
         end = _end_of_key(data, place)
         key = data[place:end]
-        if not _is_sent_by_terminal(key):
+        is_answer = key.startswith(b"\x1b[") and key[-1:] in _ANSWERS
+        is_report = key.startswith((b"\x1b]", b"\x1bP", b"\x1b_", b"\x1b[<", b"\x1b[M", b"\x1b[?"))
+        if not (is_answer or is_report):
             typed += key
         place = end
     return bytes(typed)
@@ -317,19 +322,12 @@ def _end_of_key(data: bytes, start: int) -> int:
     if data[start] != _ESC or start + 1 >= len(data):
         return start + 1
     kind = data[start + 1 : start + 2]
-    if kind == b"[":
+    if kind == b"[":  # parameters follow, up to a last byte from @ to ~
         end = start + 2
         while end < len(data) and not 0x40 <= data[end] <= 0x7E:
             end += 1
         return min(end + 1, len(data))
-    if kind in (b"]", b"P", b"_"):
+    if kind in (b"]", b"P", b"_"):  # a sequence with text
         end, after = _end_of_string(data, start + 2)
         return len(data) if end < 0 else after
     return start + 2
-
-
-def _is_sent_by_terminal(sequence: bytes) -> bool:
-    """Whether the terminal sends the sequence by itself: an answer, or a report of the mouse or the focus."""
-    if sequence.startswith((b"\x1b]", b"\x1bP", b"\x1b_", b"\x1b[<", b"\x1b[M", b"\x1b[?")):
-        return True
-    return sequence.startswith(b"\x1b[") and sequence[-1:] in _ANSWERS

@@ -24,7 +24,6 @@ from teams_cli.teams import history, presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from teams_cli.clients.seats import Daemon, Seat
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _NOTED_EVERY = 10.0
-"""Seconds after which a report of a known state is noted again."""
+"""Seconds after which a report is noted although it repeats a known state."""
 IN_TURN = (WORKING, PERMISSION)
 """The states in which a turn of the client runs."""
 
@@ -163,10 +162,10 @@ def note_report(
             return terminal.having(heard_at=now)
         return terminal
 
-    before, terminal = update(store, team, TERMINAL.also_closed, agent, change)
-    if before.state != terminal.state:
-        presence.note_facts(store, team, agent, in_turn=terminal.state in IN_TURN or None)
-    return terminal
+    before, after = update(store, team, TERMINAL.also_closed, agent, change)
+    if before.state != after.state:
+        presence.note_facts(store, team, agent, in_turn=after.state in IN_TURN or None)
+    return after
 
 
 def end(store: Store, team: str, agent: str, pid: int, source: str) -> None:
@@ -261,26 +260,19 @@ def _served_by_daemon(daemon: Daemon, daemon_pid: int, session_id: str) -> int:
     session was made.
     """
     program = os.path.basename(program_of(daemon_pid)[0])
-    pids = [pid for pid in _pids_in_terminals(daemon, program) if pid != daemon_pid]
-    naming_session = [pid for pid in pids if session_id in words_of(pid)]
-    made_at = _made_at(session_id)
-    started_before = [pid for pid in pids if not made_at or _started_at(pid) <= made_at + 1]
-    return max(naming_session or started_before or pids, key=_started_at, default=0)
-
-
-def _pids_in_terminals(daemon: Daemon, program: str) -> Iterator[int]:
-    """Yield the ids of the processes that run the *program* in a terminal. The daemon, which runs the same program, is
-    left out.
-    """
+    pids = []  # the processes that run the same program in a terminal
     for name in os.listdir("/proc"):
         if not name.isdigit() or bindings.name_of(int(name)) != program[:15]:  # the kernel keeps 15 characters
             continue
-        if terminal_of(int(name)) and daemon.word not in words_of(int(name)):
-            yield int(name)
+        if terminal_of(int(name)) and daemon.word not in words_of(int(name)) and int(name) != daemon_pid:
+            pids.append(int(name))
+    candidates = [pid for pid in pids if session_id in words_of(pid)]
+    if not candidates and (made_at := _made_at(session_id)):
+        candidates = [pid for pid in pids if _started_at(pid) <= made_at + 1]  # the time of boot has whole seconds
+    return max(candidates or pids, key=_started_at, default=0)
 
 
 def _started_at(pid: int) -> float:
-    """Return when a process was started, in seconds since 1970, or 0 if there is no such process."""
     started = bindings.stat_of(pid)[0]
     if not started:
         return 0.0

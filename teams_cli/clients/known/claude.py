@@ -14,14 +14,14 @@ from teams_cli.clients.seats import BELL, SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings
 
 ALLOWED = ("Bash(teams:*)", f"mcp__{NAME}")
-"""The rules by which our commands and tools need no permission, also in the mode "auto"."""
+"""The rules with which our commands and tools need no permission, also in the mode "auto"."""
 _ALLOWED_WITH_PLUGIN = (ALLOWED[0], f"mcp__plugin_teams_{NAME}")
 _TURN = ("claude", "-p", "--output-format", "json", "{model}")
 _OPTIONS = ("{permissions}", "--allowedTools", ",".join(ALLOWED), "{mcp}", "{hooks}")
 
 _OF_TASKS = ("TaskCreated", "TaskCompleted", "TeammateIdle")
 _CHECK_TIMEOUT = 600
-"""Seconds that a hook may take in which the check of a task runs."""
+"""How many seconds a hook may take that runs the check of a task."""
 
 
 class Claude(Client):
@@ -74,7 +74,7 @@ class Claude(Client):
         socket=Socket(
             "CLAUDE_CODE_MESSAGING_SOCKET",
             "CLAUDE_CODE_MESSAGING_TOKEN",
-            holds="bypassPermissions --permission-mode=bypassPermissions --dangerously-skip-permissions",
+            asking_options="bypassPermissions --permission-mode=bypassPermissions --dangerously-skip-permissions",
         ),
     )
     hook_timeout = 30

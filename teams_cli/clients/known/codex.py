@@ -23,9 +23,13 @@ _CONFINED = (
 _NO_TOOLS = ("-s", "read-only", "--disable", "shell_tool", "--disable", "unified_exec", "--ephemeral")
 _START_SECONDS = 60
 _ENDING_EVENTS, _END_SECONDS = ("Interrupt", "SessionEnd"), 3
-"""The events whose hooks may take only a few seconds, and how many: Codex warns its user of longer ones."""
+"""The events whose hooks may take only a few seconds, and the number of these seconds: Codex warns its user of longer
+hooks.
+"""
 _CALL_SECONDS = 24 * 60 * 60
-"""Seconds that a call of our server may take: many, because calls may wait. Short calls have limits of their own."""
+"""How many seconds a call of our server may take: very many, because some calls wait. Calls that do not wait have
+limits of their own.
+"""
 
 
 class Codex(Client):

@@ -14,7 +14,7 @@ from teams_cli.clients.settings_files import Settings, write_settings_once
 
 _TURN = ("gemini", "-o", "json", "{model}")
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-"""Variables that Gemini CLI does not pass to servers, although the agents that our server starts need them."""
+"""Variables that Gemini CLI does not pass to servers, although agents that our server starts need them."""
 
 
 class Gemini(Client):

@@ -63,7 +63,7 @@ class OpenCode(Client):
         resume=("--session", "{session_id}"),
         first=("--prompt", "{prompt}"),
         stops=(BELL,),
-        serves="OPENCODE_SERVER_PASSWORD",
+        password_variable="OPENCODE_SERVER_PASSWORD",
     )
     home = Home(
         "OPENCODE_CONFIG_DIR",

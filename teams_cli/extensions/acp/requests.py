@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 
 from teams_cli.clients import own_entries, permissions
@@ -30,24 +31,21 @@ def is_allowed(tool: dict[str, Any], level: str, directory: str) -> bool:
     Tools of `teams` are always allowed. At the level `edit`, edits of files in *directory* are also allowed; at the
     level `all`, everything is.
     """
-    if level == "all" or _is_ours(tool):
+    if level == "all":
+        return True
+    if tool.get("kind") == "execute" and permissions.is_ours("", {"command": _command(tool)}):
+        return True
+    if tool.get("kind") != "execute" and re.fullmatch(_OUR_TOOL, str(tool.get("title"))):
         return True
     if level != "edit" or tool.get("kind") != "edit":
         return False
     top = os.path.realpath(directory)
     paths = [os.path.realpath(os.path.join(directory, path)) for path in _paths(tool)]
-    return bool(paths) and all(
-        path.startswith(f"{top}/") and "/.git/" not in f"{path.removeprefix(top)}/"  # git runs commands named there
-        for path in paths
-    )
-
-
-def _is_ours(tool: dict[str, Any]) -> bool:
-    import re
-
-    if tool.get("kind") == "execute":
-        return permissions.is_ours("", {"command": _command(tool)})
-    return bool(re.fullmatch(_OUR_TOOL, str(tool.get("title"))))
+    for path in paths:
+        is_in_git = "/.git/" in f"{path.removeprefix(top)}/"  # git runs commands that files there name
+        if not path.startswith(f"{top}/") or is_in_git:
+            return False
+    return bool(paths)
 
 
 def _command(tool: dict[str, Any]) -> str | None:
@@ -83,22 +81,21 @@ def as_text(tool: dict[str, Any]) -> str:
     title = str(tool.get("title") or "")
     if tool.get("rawInput"):
         return f"{title}\n{permissions.as_text(tool['rawInput'])}".strip()
-    return "\n".join(filter(None, [title, *dict.fromkeys(_paths(tool)), *_texts(tool)]))
-
-
-def _texts(tool: dict[str, Any]) -> Iterator[str]:
-    """Yield the texts that the tool would write, and the client's description of the call."""
+    texts = [title, *dict.fromkeys(_paths(tool))]
     for part in tool.get("content") or ():
         if isinstance(part, dict):
-            description = part.get("content")
+            description = part.get("content")  # otherwise the part is a change of a file
             text = description.get("text") if isinstance(description, dict) else part.get("newText")
             if isinstance(text, str):
-                yield text
+                texts.append(text)
+    return "\n".join(filter(None, texts))
 
 
 def error_of(error: dict[str, Any], method: str) -> str:
     """Return the reason to give to the user if a client answered our request *method* with the *error*."""
-    message = f"{error.get('message')} {json.dumps(error['data']) if error.get('data') else ''}".strip()
+    message = str(error.get("message"))
+    if error.get("data"):
+        message += f" {json.dumps(error['data'])}"
     if error.get("code") == _LOGIN_NEEDED:
         return f"the client wants its user to log in: start it by hand once ({message})"
     return f"the client refused {method}: {message}"

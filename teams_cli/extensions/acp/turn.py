@@ -74,7 +74,7 @@ def main() -> None:
         sys.exit(1)
     status = 0
     try:
-        servers = [_own_server()] if options.server and own_entries.is_server_available() else []
+        servers = _our_server() if options.server else []
         turn.begin(options.session, servers)
         turn.take(sys.stdin.read())
     except Failed as failure:
@@ -88,17 +88,19 @@ def main() -> None:
     os._exit(status)  # a thread may still wait for the person
 
 
+def _our_server() -> list[dict[str, Any]]:
+    """Return a list with our MCP server, to be offered to the client. It is empty if the extra `mcp` is missing."""
+    if not own_entries.is_server_available():
+        return []
+    command, *args = own_entries.server_command(sys.executable)
+    variables = [{"name": name, "value": os.environ[name]} for name in own_entries.VARIABLES if name in os.environ]
+    return [{"name": own_entries.NAME, "command": command, "args": args, "env": variables}]
+
+
 def tell(type: str, **fields: Any) -> None:
     """Print one line of JSON about the turn."""
     sys.stdout.write(json.dumps({"type": type, **fields}, ensure_ascii=False) + "\n")
     sys.stdout.flush()
-
-
-def _own_server() -> dict[str, Any]:
-    """Return our MCP server in the form of the protocol."""
-    command, *args = own_entries.server_command(sys.executable)
-    variables = [{"name": name, "value": os.environ[name]} for name in own_entries.VARIABLES if name in os.environ]
-    return {"name": own_entries.NAME, "command": command, "args": args, "env": variables}
 
 
 def _open_store() -> tuple[Store, Caller]:
@@ -126,6 +128,8 @@ class Turn:
         self.titles = titles
         self.events = events
         self.level = os.environ.get(environment.HELD, environment.LEVELS[0])
+        self.asks_person = self.level == environment.LEVELS[0]
+        """Whether the person decides about tools that the rules do not allow. This is so at the level `ask`."""
         # In a process group of its own, the client does not get our SIGINT. We cancel its turn by the protocol.
         self.client = subprocess.Popen(
             command,
@@ -138,7 +142,9 @@ class Turn:
         self.requests_sent = 0
         self.is_prompted = self.is_cancelled = False
         self.is_silent = False
-        """Whether the client has written nothing since a refusal. Then the refusal may be why the client stopped."""
+        """Whether the client has written nothing since a refusal. Then the refusal may be why the client stopped. The
+        texts of a client that *gives_up* do not count.
+        """
         self.text = ""
         self.message_id: Any = None
         self.pending: dict[Any, dict[str, Any]] = {}
@@ -151,7 +157,7 @@ class Turn:
         `_END`.
         """
         for line in self.client.stdout or ():
-            with suppress(ValueError):
+            with suppress(ValueError):  # a line that is not JSON is none of the protocol
                 if isinstance(message := json.loads(line), dict):
                     self.events.put(message)
         self.events.put(_END)
@@ -171,27 +177,25 @@ class Turn:
             begun = self._ask("session/new", **settings)
             self.session = begun["sessionId"]
         else:
-            begun = self._continue(session, initialized.get("agentCapabilities", {}), settings)
-        if not self.forgets:
+            self.session = session
+            capabilities = initialized.get("agentCapabilities", {})
+            if "resume" in (capabilities.get("sessionCapabilities") or {}):
+                method = "session/resume"
+            elif capabilities.get("loadSession"):
+                method = "session/load"
+            else:
+                raise Failed("the client can't load a session, so this one can't go on: teams restart-agent --fresh")
+            # The name of the file has the current minute, so this ends after a minute at most.
+            while self.forgets and glob(time.strftime(self.forgets, time.gmtime()).format(session=session)):
+                with suppress(Empty):  # nothing happened in the pause
+                    self._handle(self.events.get(timeout=_PAUSE))
+            begun = self._ask(method, sessionId=session, **settings)
+        if not self.forgets:  # otherwise the session can be continued only after a whole turn: see `take`
             tell("session", sessionId=self.session)
         # Some clients change back to another mode when a session is resumed, so the mode is set each time.
         modes = begun.get("modes") or {}
         if any(mode.get("id") == requests.MODE for mode in modes.get("availableModes", ())):
             self._ask("session/set_mode", sessionId=self.session, modeId=requests.MODE)
-
-    def _continue(self, session: str, capabilities: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-        """Resume the session or, if the client can only load sessions, load it. Return the client's answer."""
-        self.session = session
-        if "resume" in (capabilities.get("sessionCapabilities") or {}):
-            method = "session/resume"
-        elif capabilities.get("loadSession"):
-            method = "session/load"
-        else:
-            raise Failed("the client can't load a session, so this one can't go on: teams restart-agent --fresh")
-        while self.forgets and glob(time.strftime(self.forgets, time.gmtime()).format(session=session)):
-            with suppress(Empty):
-                self._handle(self.events.get(timeout=_PAUSE))
-        return self._ask(method, sessionId=session, **settings)
 
     def take(self, prompt: str) -> None:
         """Send the prompt, and wait until the client has answered it. If the client stopped because permissions were
@@ -204,8 +208,8 @@ class Turn:
         if self.forgets and not self.is_cancelled:
             tell("session", sessionId=self.session)
         for _ in range(_REMINDERS):
-            # At the level `ask` the client always gets the person's reasons, which the protocol can't carry.
-            needs_reasons = self.refusals and (self.is_silent or self.level == environment.LEVELS[0])
+            # The client always gets the person's reasons, which the protocol can't carry.
+            needs_reasons = self.refusals and (self.is_silent or self.asks_person)
             if self.is_cancelled or not needs_reasons:
                 break
             reminder = "\n".join([*self.refusals, "Go on without that."])
@@ -233,7 +237,7 @@ class Turn:
         """Close the client's input, and wait until the client exits. A client that takes too long is terminated, then
         killed.
         """
-        with suppress(OSError):
+        with suppress(OSError):  # the client has ended
             if self.client.stdin:
                 self.client.stdin.close()
         for end in (self.client.terminate, self.client.kill, self.client.wait):
@@ -265,15 +269,21 @@ class Turn:
     def _handle(self, event: Any) -> None:
         """Handle an event: a message of the client, the client's end, a decision of the person, or a cancellation."""
         if event == _END:
-            with suppress(subprocess.TimeoutExpired):
+            with suppress(subprocess.TimeoutExpired):  # it has only closed its output
                 self.client.wait(_PATIENCE)
             raise Failed(f"the client ended by itself, with exit status {self.client.poll()}")
         if event == _CANCEL:
             self._cancel()
-        elif isinstance(event, tuple):
+        elif isinstance(event, tuple):  # from `_ask_person`
             self._decide(*event)
         elif "method" in event:
-            self._handle_call(event)
+            method, params = event["method"], event.get("params") or {}
+            if method == "session/update" and self.is_prompted:  # a loaded session first repeats its history
+                self._update(params.get("update") or {})
+            elif method == "session/request_permission":
+                self._consider(event["id"], params)
+            elif "id" in event:
+                self._send(id=event["id"], error={"code": _METHOD_NOT_FOUND, "message": f"no such method: {method}"})
 
     def _send(self, **message: Any) -> None:
         with suppress(BrokenPipeError):  # the reader thread reports that the client exited
@@ -291,19 +301,9 @@ class Turn:
         for request in list(self.pending):  # some clients end the turn only when their requests are answered
             self._respond(request, None)
         if is_person_asked:
-            with suppress(errors.TeamsError, OSError):
+            with suppress(errors.TeamsError, OSError):  # at worst, the person still sees the question
                 store, caller = _open_store()
                 answering.withdraw_for_tools(store, os.environ["TEAMS_TEAM"], caller.name)
-
-    def _handle_call(self, call: dict[str, Any]) -> None:
-        """Handle a notification or a request of the client."""
-        method, params = call["method"], call.get("params") or {}
-        if method == "session/update" and self.is_prompted:  # a loaded session first repeats its history
-            self._update(params.get("update") or {})
-        elif method == "session/request_permission":
-            self._consider(call["id"], params)
-        elif "id" in call:
-            self._send(id=call["id"], error={"code": _METHOD_NOT_FOUND, "message": f"no such method: {method}"})
 
     def _update(self, update: dict[str, Any]) -> None:
         """Handle what the client reports in its turn: the next part of a text, or the use of a tool."""
@@ -313,7 +313,8 @@ class Turn:
                 self._end_text()
                 self.message_id = update.get("messageId")
             self.text += content["text"]
-            self.is_silent = self.is_silent and (self.gives_up or not self.text.strip())
+            if self.text.strip() and not self.gives_up:
+                self.is_silent = False
             self._count((update.get("_meta") or {}).get("usage"))
         elif kind == "tool_call":
             self._end_text()
@@ -338,11 +339,11 @@ class Turn:
         if self.is_cancelled:
             return self._respond(request, None)  # cancels the request
         tool = params.setdefault("toolCall", {})
-        if self.titles and tool.get("kind") == "execute":
+        if self.titles and tool.get("kind") == "execute":  # this client does not report the command in the input
             tool["rawInput"] = {"command": tool.get("title")}
         if requests.is_allowed(tool, self.level, os.getcwd()):
             return self._decide(request, None)  # allows it
-        if self.level != environment.LEVELS[0]:
+        if not self.asks_person:
             refusal = f"at the level {self.level} an agent edits files in its directory, and runs `teams`; nothing else"
             return self._decide(request, refusal)
         Thread(target=self._ask_person, args=(request, tool), daemon=True).start()

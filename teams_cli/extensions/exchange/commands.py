@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
     from teams_cli.commands.phrases import Table
-    from teams_cli.extensions.exchange.items import Item
 
     Parts = list[str | Table]
 
@@ -42,19 +41,27 @@ def _import(
     call: Call, source: str, path: str | None, label: list[str], milestone: str | None, issue: list[int]
 ) -> Any:
     """Read the items of the *source*, make tasks of them or update their tasks, and return the answer of `import`."""
-    call.load_team()
+    call.load_team()  # refuses a missing team before anything is read
     if source in _TOOLS:
         if label or milestone or issue:
             raise errors.WrongUsage("a file has no labels or milestones", "Leave out these options.")
-        items = _read_file(source, os.path.join(call.directory, path or "."))
+        from teams_cli.extensions.exchange.other_tools import read_backlog, read_beads, read_task_master
+
+        read = {"beads": read_beads, "task-master": read_task_master, "backlog": read_backlog}[source]
+        items = read(os.path.join(call.directory, path or "."))
     else:
         if path is not None:
             raise errors.WrongUsage("a tracker takes no path: it is that of your checkout", f"teams import {source}")
         if issue and (label or milestone):
             raise errors.WrongUsage("--issue can't be combined with --label or --milestone", "Leave them out.")
-        items = _read_tracker(call, source, label, milestone, issue)
+        from teams_cli.extensions.exchange import trackers
+
+        earlier = importing.imported(call.store, call.team, source)
+        unfinished = [key for key, task in earlier.items() if task.status not in FINISHED]
+        wanted = trackers.Wanted(label, milestone, issue)
+        items = trackers.KINDS[source](call.directory, call.environ).issues(wanted, unfinished)
     outcome = importing.bring(call.store, call.team, call.caller, source, items)
-    call.try_to(call.set_next_step)
+    call.try_to(call.set_next_step)  # the tasks are imported, even if the next step can't be found
     return {
         "source": source,
         "created": [
@@ -66,21 +73,6 @@ def _import(
         "unchanged": outcome.unchanged,
         "left": [{"what": what, "of": keys} for what, keys in sorted(outcome.left_out.items())],
     }
-
-
-def _read_file(source: str, path: str) -> list[Item]:
-    from teams_cli.extensions.exchange.other_tools import read_backlog, read_beads, read_task_master
-
-    return {"beads": read_beads, "task-master": read_task_master, "backlog": read_backlog}[source](path)
-
-
-def _read_tracker(call: Call, source: str, labels: list[str], milestone: str | None, numbers: list[int]) -> list[Item]:
-    from teams_cli.extensions.exchange import trackers
-
-    wanted = trackers.Wanted(labels, milestone, numbers)
-    tasks = importing.imported(call.store, call.team, source)
-    unfinished = [key for key, task in tasks.items() if task.status not in FINISHED]
-    return trackers.KINDS[source](call.directory, call.environ).issues(wanted, unfinished)
 
 
 _EXPORT = """Export the whole team: every record, a readable text, or the tasks.
@@ -117,7 +109,6 @@ _MOST_TASKS_SHOWN = 20
 
 
 def _import_words(answer: dict[str, Any]) -> Parts:
-    """Return the lines that show what an import did, and what it did not take over."""
     new = answer["created"]
     count = text.counted(len(new), "task")
     lines = [f"{count} created, {len(answer['changed'])} changed, {answer['unchanged']} unchanged"]
@@ -133,7 +124,6 @@ def _import_words(answer: dict[str, Any]) -> Parts:
 
 
 def _export_words(answer: dict[str, Any]) -> Parts:
-    """Return the lines of an export, or a line that shows to which file it was written."""
     if "path" in answer:
         return [f"{answer['path']}: {answer['team']} as {answer['format']}"]
     return list(answer["lines"])

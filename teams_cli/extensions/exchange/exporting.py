@@ -100,10 +100,11 @@ def as_markdown(team: Team) -> Iterator[str]:
     """Yield the lines of a document with the tasks and their notes, the plans, the pages and the messages. All texts of
     members are quoted.
     """
-    (record,) = team.all_of(TEAM)
-    yield from (f"# {team.name}", "", *_quoted(record.get("description")))
-    for member in record["members"]:
-        yield f"* {member['agentId']}: {member['role']}{', left' if 'leftAt' in member else ''}"
+    (team_record,) = team.all_of(TEAM)
+    yield from (f"# {team.name}", "", *_quoted(team_record.get("description")))
+    for member in team_record["members"]:
+        state = ", left" if "leftAt" in member else ""
+        yield f"* {member['agentId']}: {member['role']}{state}"
     yield from ("", "## Tasks", "")
     for task in team.all_of(TASK):
         yield from (f"### {task['id']}: {_line(task['title'])}", "")
@@ -112,8 +113,9 @@ def as_markdown(team: Team) -> Iterator[str]:
         if task.get("result"):
             yield from ("Result:", "", *_quoted(task["result"]))
         for note in task.get("notes", ()):
+            line = f"* {note['at']} {note['what']} by {note['by']}"
             text = note.get("added") or note.get("reason") or ", ".join(note.get("changed", ()))
-            yield f"* {note['at']} {note['what']} by {note['by']}{f': {_line(text)}' if text else ''}"
+            yield f"{line}: {_line(text)}" if text else line
         yield ""
     sections: tuple[tuple[str, Kind[Any], tuple[str, ...], str], ...] = (
         ("Plans", PLAN, ("id", "from", "task", "status"), "plan"),
@@ -149,18 +151,19 @@ def as_otlp(team: Team) -> Iterator[str]:
     """Yield one line of JSON for a collector of OpenTelemetry. It has a span for each run, task, turn and landing that
     has ended, and a span for the team, which contains all others.
     """
-    (record,) = team.all_of(TEAM)
+    (team_record,) = team.all_of(TEAM)
     tasks = {task["id"]: task for task in team.all_of(TASK) if "completedAt" in task and "claimedAt" in task}
     spans = [*_runs(team), *_tasks(team, tasks), *_turns(team, tasks), *_landings(team, tasks)]
-    began = _nanoseconds(record["createdAt"])
+    began = _nanoseconds(team_record["createdAt"])
     ended = max([began, *(int(span["endTimeUnixNano"]) for span in spans)])
     root = _span(team, "team", f"team {team.name}", began, ended, {})
-    trace = _digest(32, team.name, record["createdAt"])
+    trace = _digest(32, team.name, team_record["createdAt"])
     for span in spans:
         span.setdefault("parentSpanId", root["spanId"])
     resource = {"service.name": "teams", "teams.team.name": team.name, "teams.gen_ai.conventions": CONVENTIONS}
     scope = {"scope": {"name": "teams"}, "spans": [{"traceId": trace, **span} for span in (root, *spans)]}
-    yield dumps({"resourceSpans": [{"resource": {"attributes": _attributes(resource)}, "scopeSpans": [scope]}]})
+    resource_spans = {"resource": {"attributes": _attributes(resource)}, "scopeSpans": [scope]}
+    yield dumps({"resourceSpans": [resource_spans]})
 
 
 FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown, "otlp": as_otlp}
@@ -258,11 +261,12 @@ def _span(
 
 def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
     """Return *values* in the form of OTLP, which writes an integer as text. Values that are None are left out."""
-    return [
-        {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
-        for key, value in values.items()
-        if value is not None
-    ]
+    rows = []
+    for key, value in values.items():
+        if value is not None:
+            typed_value = {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}
+            rows.append({"key": key, "value": typed_value})
+    return rows
 
 
 def _span_id(team: Team, key: str) -> str:

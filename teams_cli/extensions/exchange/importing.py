@@ -26,7 +26,7 @@ from teams_cli.teams.permission import Standing, require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
     from teams_cli.extensions.exchange.items import Item
@@ -95,7 +95,12 @@ class _Import:
         self.tasks = imported(store, standing.team.name, tracker)
         self.ids = {key: task.id for key, task in self.tasks.items()}
         """The ids of the tasks, by the keys of their items."""
-        self.skills = _skills_in_team(standing)
+        self.skills = set[str]()
+        """The skills that any active member of the team has."""
+        for member in standing.team.roster():
+            if member.active:
+                with suppress(errors.NotAllowed):  # its role is no longer defined
+                    self.skills |= roles.skills_of(member, standing.team, standing.caller.config)
         for item in items:
             for part in dict.fromkeys(item.left_out):
                 self.outcome.leave(part, item.key)
@@ -103,7 +108,7 @@ class _Import:
                 self.outcome.leave("its id is another's", f"{item.key} ({item.task_title})")
             elif len(item.key) > _LONGEST_ID:
                 self.outcome.leave(f"its id has more than {_LONGEST_ID} characters", text.clipped_line(item.key, 40))
-            elif item.status:
+            elif item.status:  # otherwise no task is made of it
                 self.items[item.key] = item
 
     def carry_out(self) -> Outcome:
@@ -116,7 +121,8 @@ class _Import:
             planned = []
             for item in new:
                 keys = blockers[item.key]
-                planned.append(Planned(refs[item.key], self._draft(item, keys), [refs[key] for key in keys]))
+                draft, refs_of_blockers = self._draft(item, keys), [refs[key] for key in keys]
+                planned.append(Planned(refs[item.key], draft, refs_of_blockers))
             standing = self.standing
             self.outcome.created = creating.create_all(self.store, standing.team.name, standing.caller, planned)
             self.ids.update({task.source["id"]: task.id for task in self.outcome.created if task.source})
@@ -146,9 +152,8 @@ class _Import:
         """Return those fields of the item's task that have their values from the item. A label of the item becomes a
         required skill if it begins with `skill:`, or if a member has a skill of that name.
         """
-        skills = dict.fromkeys(
-            label.removeprefix(_SKILL) for label in item.labels if label.startswith(_SKILL) or label in self.skills
-        )
+        labels = [label for label in item.labels if label.startswith(_SKILL) or label in self.skills]
+        skills = dict.fromkeys(label.removeprefix(_SKILL) for label in labels)
         return {
             "title": item.task_title,
             "description": item.task_description,
@@ -197,9 +202,11 @@ class _Import:
             if merge.edit.changes_fields:
                 changed = changes.with_edit(self.store, self.standing, present, merge.edit)
             changed = self._with_remarks(merge.with_status(changed), item)
-            if "require" in merge.changed:
+            if "require" in merge.changed:  # which is not a part of an `Edit`
                 changed = changed.having(require=fields["require"])
-            return changed if changed.source == source else changed.having(source=source)
+            if changed.source != source:
+                changed = changed.having(source=source)
+            return changed
 
         ended = f"{merge.status_there} in {self.tracker}"
         try:
@@ -214,14 +221,14 @@ class _Import:
             return
         if merge.status_there:
             self.outcome.leave(f"{ended}, but {task.id} is {task.status} here", item.key)
-        changed = merge.changed
-        if not changed and len(after.notes) > len(before.notes):
-            changed = ["notes"]
+        changed_fields = merge.changed
+        if not changed_fields and len(after.notes) > len(before.notes):
+            changed_fields = ["notes"]
         if merge.kept:
             self.outcome.kept[task.id] = merge.kept
-        if changed:
-            self.outcome.changed[task.id] = changed
-        if not changed and not merge.kept:
+        if changed_fields:
+            self.outcome.changed[task.id] = changed_fields
+        if not changed_fields and not merge.kept:
             self.outcome.unchanged += 1
 
 
@@ -243,10 +250,14 @@ class _Merge:
         edits: dict[str, Any] = {}
         for key, value in fields.items():
             digest_here = _digest(getattr(task, key))
-            if seen_now[key] not in (seen_before.get(key), digest_here):
-                is_changed = self._note_change(key, was_edited_here=digest_here != seen_before.get(key))
-                if is_changed and key in EDITABLE:
-                    edits[key] = value or ""
+            if seen_now[key] in (seen_before.get(key), digest_here):  # it did not change there, or is the same here
+                continue
+            if digest_here != seen_before.get(key):  # it was edited here, too
+                self.kept.append(key)
+                continue
+            self.changed.append(key)
+            if key in EDITABLE:
+                edits[key] = value or ""
         block, unblock = self._changed_blockers(task, seen_before.get("waits", ()), seen_now["waits"])
         self.edit = Edit(block=block, unblock=unblock, reason=f"changed in {import_.tracker}", **edits)
         self.status = ""
@@ -257,13 +268,6 @@ class _Merge:
         """
         self._merge_status(task, seen_before.get("status", "pending"))
 
-    def _note_change(self, key: str, was_edited_here: bool) -> bool:
-        """Note that a field changed in the source. Return whether to change it in the task: not if it was edited
-        here.
-        """
-        (self.kept if was_edited_here else self.changed).append(key)
-        return not was_edited_here
-
     def _changed_blockers(self, task: Task, before: Sequence[str], now: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the ids of the blockers to add to the task, and of those to remove. *before* has the keys of the
         blockers in the source at the last import, *now* the present keys.
@@ -271,17 +275,22 @@ class _Merge:
         ids = self._import.ids
         ids_before = {ids[key] for key in before if key in ids}
         ids_now = {ids[key] for key in now if key in ids}
-        here = set(task.blocked_by)
-        if set(before) == set(now) or ids_now == here:
+        ids_here = set(task.blocked_by)
+        if set(before) == set(now) or ids_now == ids_here:
             return [], []
-        if not self._note_change("blockedBy", was_edited_here=ids_before != here):
+        if ids_before != ids_here:
+            self.kept.append("blockedBy")
             return [], []
+        self.changed.append("blockedBy")
         return sorted(ids_now - ids_before), sorted(ids_before - ids_now)
 
     def _merge_status(self, task: Task, before: str) -> None:
         """Decide whether the task takes over the item's status. *before* is the item's status at the last import."""
         wanted = self._item.status
-        if wanted in (before, task.status) or (wanted in FINISHED and task.status in FINISHED - {before}):
+        if wanted in (before, task.status):
+            return
+        has_ended_here = task.status in FINISHED - {before}
+        if has_ended_here and wanted in FINISHED:  # it ended in both, perhaps in different ways
             return
         if task.status in ("pending", before):
             self.status = wanted
@@ -305,16 +314,6 @@ class _Merge:
         return ended.noted(now, standing.name, self.status, why or f"because it is so in {tracker}")
 
 
-def _skills_in_team(standing: Standing) -> set[str]:
-    """Return the skills that the active members have."""
-    skills = set[str]()
-    for member in standing.team.roster():
-        if member.active:
-            with suppress(errors.NotAllowed):  # its role is no longer defined
-                skills |= roles.skills_of(member, standing.team, standing.caller.config)
-    return skills
-
-
 def _digest(value: Any) -> str:
     return sha256(dumps(value or None).encode()).hexdigest()[:8]
 
@@ -328,7 +327,7 @@ def blockers_of(
     which an item would wait for itself, is left out. Then *leave* is called with the reason and the keys of both items.
     """
     blockers: dict[str, list[str]] = {key: [] for key in items}
-    for key, item in items.items():
+    for key, item in items.items():  # first the blockers that the items name, since later ones may close a cycle
         for blocker in item.waits_for:
             if blocker not in items and blocker not in imported:
                 leave("waits for an item that was not imported", f"{key} ({blocker})")
@@ -338,20 +337,15 @@ def blockers_of(
         if item.parent and not (item.parent in items and _add_blocker(blockers, item.parent, key)):
             leave("parent", f"{key} ({item.parent})")
     for key, item in items.items():
-        for ancestor in _ancestors(items, item):
-            for blocker in ancestor.waits_for:
+        # These blockers are not the item's own, so the ones that can't be added are left out silently.
+        passed = {key}  # each ancestor once, even if they form a cycle
+        while item.parent and item.parent in items and item.parent not in passed:
+            item = items[item.parent]
+            passed.add(item.key)
+            for blocker in item.waits_for:
                 if blocker in items or blocker in imported:
                     _add_blocker(blockers, key, blocker)
     return blockers
-
-
-def _ancestors(items: Mapping[str, Item], item: Item) -> Iterator[Item]:
-    """Yield the parent of the item, then the parent's parent, and so on."""
-    passed = {item.key}
-    while item.parent and item.parent in items and item.parent not in passed:
-        item = items[item.parent]
-        passed.add(item.key)
-        yield item
 
 
 def _add_blocker(blockers: dict[str, list[str]], key: str, blocker: str) -> bool:

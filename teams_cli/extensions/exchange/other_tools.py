@@ -30,6 +30,8 @@ _BEADS_PRIORITIES = {"0": "high", "1": "high", "3": "low", "4": "low"}
 _BEADS_STATUSES = {"open": "pending", "blocked": "pending", "closed": "completed"}
 _NO_WORK = {"message", "event", "gate", "agent", "role", "rig", "convoy", "molecule", "slot"}
 """Types of issues that beads keeps for its own purposes; no tasks are made of them."""
+_NO_TASK = "no task: "
+"""The beginning of the part that is left out if no task is made of an item."""
 _BLOCKING = ("blocks", "waits-for")
 _BEADS_LEFT_OUT = {
     "assignee": "assignee",
@@ -66,13 +68,17 @@ def read_beads(path: str) -> list[Item]:
 def _beads_item(row: dict[str, Any]) -> Item:
     """Return the item of an issue. If no task is to be made of the issue, the item has no status, and says why."""
     key, status = text_of(row["id"]), text_of(row.get("status")) or "open"
-    issue_type = text_of(row.get("issue_type"))
-    relations = [
-        (text_of(each.get("depends_on_id")), text_of(each.get("type") or each.get("dep_type")) or "blocks")
-        for each in objects(row.get("dependencies"))
-    ]
+    relations = []
+    for dependency in objects(row.get("dependencies")):
+        relation = text_of(dependency.get("type") or dependency.get("dep_type")) or "blocks"
+        relations.append((text_of(dependency.get("depends_on_id")), relation))
+    remarks = []
+    for comment in objects(row.get("comments")):
+        heading = f"{text_of(comment.get('author')) or '?'}, {text_of(comment.get('created_at'))[:10]}: "
+        text = text_of(comment.get("text") or comment.get("body"))
+        remarks.append(Remark(f"{key}-{text_of(comment.get('id'))}", heading + text))
     left_out = [f"relation {relation}" for _, relation in relations if relation not in (*_BLOCKING, "parent-child")]
-    left_out += [name for key_there, name in _BEADS_LEFT_OUT.items() if row.get(key_there) not in (None, "", {})]
+    left_out += [name for key_in_row, name in _BEADS_LEFT_OUT.items() if row.get(key_in_row) not in (None, "", {})]
     if status not in _BEADS_STATUSES:
         left_out.append(f"status {status}: pending here")
     item = Item(
@@ -91,26 +97,18 @@ def _beads_item(row: dict[str, Any]) -> Item:
         waits_for=[other for other, relation in relations if relation in _BLOCKING],
         parent=next((other for other, relation in relations if relation == "parent-child"), None),
         labels=texts_of(row.get("labels")),
-        remarks=[_beads_remark(key, each) for each in objects(row.get("comments"))],
+        remarks=remarks,
         author=text_of(row.get("created_by")) or None,
         left_out=left_out,
     )
-    no_task = ""
+    issue_type = text_of(row.get("issue_type"))
     if row.get("is_template"):
-        no_task = "template"
+        item.status, item.left_out = "", [f"{_NO_TASK}template"]
     elif issue_type in _NO_WORK:
-        no_task = issue_type
+        item.status, item.left_out = "", [f"{_NO_TASK}{issue_type}"]
     elif row.get("pinned") or status == "pinned":
-        no_task = "pinned"
-    if no_task:
-        item.status, item.left_out = "", [f"no task: {no_task}"]
+        item.status, item.left_out = "", [f"{_NO_TASK}pinned"]
     return item
-
-
-def _beads_remark(key: str, comment: dict[str, Any]) -> Remark:
-    heading = f"{text_of(comment.get('author')) or '?'}, {text_of(comment.get('created_at'))[:10]}: "
-    text = text_of(comment.get("text") or comment.get("body"))
-    return Remark(f"{key}-{text_of(comment.get('id'))}", heading + text)
 
 
 # task-master: one JSON file with a list of tasks for each tag; tasks have subtasks.
@@ -155,6 +153,10 @@ def _task_master_item(tag: str, row: dict[str, Any], key: str, parent: Item | No
     """Return the item of a task or, if *parent* is given, of a subtask; *parent* is the item of the task above it."""
     status = text_of(row.get("status")) or "pending"
     priority = _TASK_MASTER_PRIORITIES.get(text_of(row.get("priority")), "normal")
+    blockers = []
+    for number in texts_of(row.get("dependencies")):
+        is_sibling = parent and "." not in number  # subtasks of one parent call each other by numbers without a dot
+        blockers.append(f"{parent.key}.{number}" if parent and is_sibling else f"{tag}:{number}")
     return Item(
         key,
         text_of(row.get("title")),
@@ -165,10 +167,7 @@ def _task_master_item(tag: str, row: dict[str, Any], key: str, parent: Item | No
         ),
         priority=parent.priority if parent else priority,
         status=_TASK_MASTER_STATUSES.get(status, "pending"),
-        waits_for=[
-            f"{parent.key}.{number}" if parent and "." not in number else f"{tag}:{number}"  # without a dot: a sibling
-            for number in texts_of(row.get("dependencies"))
-        ],
+        waits_for=blockers,
         parent=parent.key if parent else None,
         left_out=[] if status in _TASK_MASTER_STATUSES else [f"status {status}: pending here"],
     )
@@ -177,8 +176,8 @@ def _task_master_item(tag: str, row: dict[str, Any], key: str, parent: Item | No
 # Backlog.md: a Markdown file with front matter for each task.
 
 _DIRECTORIES = ("backlog", ".backlog", ".")
-_FOLDERS = {"tasks": "", "completed": "completed", "drafts": "no task: draft", "archive/tasks": "no task: archived"}
-"""For each folder, what it says of the tasks in it."""
+_FOLDERS = {"tasks": "", "completed": "completed", "drafts": f"{_NO_TASK}draft", "archive/tasks": f"{_NO_TASK}archived"}
+"""The state of the tasks in each folder: "" if their files say it, `completed`, or the reason to leave them out."""
 _BACKLOG_PRIORITIES = {"high": "high", "low": "low"}
 _PENDING = ("to do", "todo", "")
 _DONE = "done"
@@ -259,12 +258,15 @@ def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) 
     if priority not in ("", "medium", *_BACKLOG_PRIORITIES):
         left_out.append(f"priority {priority}: normal here")
     parts = _sections(content)
-    comments = parts.pop("Comments", "")
+    remarks = [
+        Remark(f"{key}-{number}", f"{comment['author']}, {comment['at'][:10]}: {comment['text'].strip()}")
+        for number, comment in enumerate(_COMMENT.finditer(parts.pop("Comments", "")), 1)
+    ]
     summary = parts.pop("Final Summary", "") or None
     description = [parts.pop("Description", "")]
     milestone = text_of(front.get("milestone"))
-    parts["Milestone"] = milestones.get(milestone, milestone)
-    parts["References"] = "\n".join(texts_of(front.get("references")) + texts_of(front.get("documentation")))
+    references = texts_of(front.get("references")) + texts_of(front.get("documentation"))
+    parts |= {"Milestone": milestones.get(milestone, milestone), "References": "\n".join(references)}
     description += [f"## {name}\n{part}" for name, part in parts.items() if part]
     item = Item(
         key,
@@ -276,10 +278,10 @@ def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) 
         waits_for=[each.upper() for each in texts_of(front.get("dependencies"))],
         parent=text_of(front.get("parent_task_id")).upper() or None,
         labels=texts_of(front.get("labels")),
-        remarks=[_backlog_remark(key, number, each) for number, each in enumerate(_COMMENT.finditer(comments), 1)],
+        remarks=remarks,
         left_out=left_out,
     )
-    if state.startswith("no task"):
+    if state.startswith(_NO_TASK):
         item.status, item.left_out = "", [state]
     return item
 
@@ -301,7 +303,3 @@ def _sections(content: str) -> dict[str, str]:
             sections.setdefault(heading, []).append(line)
     texts = {name: "\n".join(lines).strip("\n") for name, lines in sections.items()}
     return {name: text for name, text in texts.items() if text.strip()}
-
-
-def _backlog_remark(key: str, number: int, comment: re.Match[str]) -> Remark:
-    return Remark(f"{key}-{number}", f"{comment['author']}, {comment['at'][:10]}: {comment['text'].strip()}")

@@ -68,22 +68,33 @@ class Tracker:
         if wanted.numbers:
             rows = [self._issue(number) for number in wanted.numbers]
         else:
-            rows = [row for row in self._open_issues(wanted) if not row.get("pull_request")]
-            rows = [row for row in rows if self._is_of_milestone(row, wanted.milestone)]
-        name = self._name_of(self.repository) if imported else ""
+            rows = [row for row in self._open_issues(wanted) if self._is_of_milestone(row, wanted.milestone)]
+            rows = [row for row in rows if not row.get("pull_request")]  # GitHub also lists these as issues
+        name = self._name_of(self.repository) if imported else ""  # only the keys in *imported* need it
         former_name = self._former_name(name, imported)
-        items = {item.key: item for item in (self._item(row, name, former_name) for row in rows)}
+        items: dict[str, Item] = {}
+        for row in rows:
+            item = self._item(row, name, former_name)
+            items[item.key] = item
         if wanted.numbers:
             return list(items.values())
         for key in imported:
             repository, _, number = key.rpartition("#")
             if repository == (former_name or name) and key not in items:
-                row = self._issue(int(number), may_be_missing=True)
-                item = self._item(row, name, former_name) if row else None
-                if item is None or item.key != key:  # it was deleted, or transferred to another repository
-                    item = Item(key, key, status="", left_out=[f"now {item.key}" if item else "no longer there"])
-                items[key] = item
+                items[key] = self._imported_before(key, int(number), name, former_name)
         return list(items.values())
+
+    def _imported_before(self, key: str, number: int, name: str, former_name: str) -> Item:
+        """Return the present item of an issue that was imported before, under *key*. If the issue was deleted, or
+        transferred to another repository, the item makes no task.
+        """
+        row = self._issue(number, may_be_missing=True)
+        if not row:
+            return Item(key, key, status="", left_out=["no longer there"])
+        item = self._item(row, name, former_name)
+        if item.key != key:
+            return Item(key, key, status="", left_out=[f"now {item.key}"])
+        return item
 
     def _former_name(self, name: str, imported: Collection[str]) -> str:
         """Return the earlier name of the repository, which the keys in *imported* have, if the repository was renamed
@@ -98,7 +109,6 @@ class Tracker:
         return ""
 
     def _open_issues(self, wanted: Wanted) -> list[dict[str, Any]]:
-        """Return all open issues with the wanted labels."""
         query = _query(wanted, state=self.state_of_open, per_page="100")
         return self._read(f"{self.repository}/issues?{query}")
 
@@ -107,7 +117,6 @@ class Tracker:
         raise NotImplementedError
 
     def _path_of(self, repository: str) -> str:
-        """Return the path of the repository with that name."""
         return f"repos/{repository}"
 
     def _name_of(self, path: str, may_be_missing: bool = False) -> str:
@@ -118,7 +127,6 @@ class Tracker:
         return text_of(rows[0].get(self.key_of_name)) if rows else ""
 
     def _issue(self, number: int, may_be_missing: bool = False) -> dict[str, Any]:
-        """Return one issue. If it *may_be_missing* and does not exist, return an empty dictionary."""
         rows = self._read(f"{self.repository}/issues/{number}", may_be_missing)
         return rows[0] if rows else {}
 
@@ -137,13 +145,15 @@ class Tracker:
             repository, _, number = key.rpartition("#")
             return f"{former_name}#{number}" if former_name and repository == name else key
 
-        url = text_of(row.get("html_url") or row.get("web_url"))
+        url = _url_of(row)
         key = key_of(url)
-        labels = [text_of(each.get("name") if isinstance(each, dict) else each) for each in row.get("labels") or ()]
+        rows_of_labels = row.get("labels") or ()  # each is an object or, in some answers, only the name
+        labels = [text_of(label.get("name") if isinstance(label, dict) else label) for label in rows_of_labels]
         author = row.get("user") or row.get("author") or {}
         milestone = text_of((row.get("milestone") or {}).get("title"))
         body = text_of(row.get("body") or row.get("description"))
-        is_open = row.get("state") in ("open", "opened")
+        is_open = _is_open(row)
+        blockers = [blocker for blocker in self._blockers(row) if _is_open(blocker)] if is_open else []
         return Item(
             key,
             text_of(row.get("title")),
@@ -151,11 +161,7 @@ class Tracker:
             priority=_priority(labels),
             status="pending" if is_open else "cancelled",
             why=None if is_open else f"closed at {url}",
-            waits_for=[
-                key_of(text_of(blocker.get("html_url") or blocker.get("web_url")))
-                for blocker in (self._blockers(row) if is_open else ())
-                if blocker.get("state") in ("open", "opened")
-            ],
+            waits_for=[key_of(_url_of(blocker)) for blocker in blockers],
             labels=labels,
             url=url,
             author=text_of(author.get("login") or author.get("username")),
@@ -169,7 +175,9 @@ class Tracker:
         Raises:
             TrackerFailed: The tracker's program, such as `gh`, is not installed, or it failed.
         """
-        command = [self.program, "api", *(["--paginate"] if self.paginates and "?" in path else []), path]
+        is_list = "?" in path
+        options = ["--paginate"] if is_list and self.paginates else []
+        command = [self.program, "api", *options, path]
         done = processes.outcome_of(command, self._directory, self._environ)
         if done.returncode:
             reason = " ".join((done.stderr or done.stdout).split())[:500]
@@ -245,6 +253,14 @@ def _key(url: str) -> str:
     if match is None:
         raise TrackerFailed(f"{url or 'nothing'} is not the address of an issue", "Give the number of an issue.")
     return f"{match['repository']}#{match['number']}"
+
+
+def _is_open(issue: dict[str, Any]) -> bool:
+    return issue.get("state") in ("open", "opened")
+
+
+def _url_of(issue: dict[str, Any]) -> str:
+    return text_of(issue.get("html_url") or issue.get("web_url"))
 
 
 def _priority(labels: Sequence[str]) -> str:

@@ -50,7 +50,10 @@ class Fork(Shadow):
         self.session = session
         self.profile = profile
         self.variables = profile.environment(environ, {SHADOW: "1", processes.TAG: self.tag})
-        self.session_id = self._session_id()
+        self.session_id = session.session_id
+        if not session.session_known:  # a client that chooses its ids itself prints the id in its first turn
+            printed = output.session_id_in(profile, self._printed_in_turn()) or ""
+            self.session_id = printed if sessions.is_session_id(printed) else ""
         self.file = profiles.session_file(profile, self.session_id, self.variables) if self.session_id else None
 
     @property
@@ -74,15 +77,6 @@ class Fork(Shadow):
         prompt = instruction(self.question, self.member, self.about, unfinished)
         return run_to_end(command, prompt, self.variables, self.session.directory, patience)
 
-    def _session_id(self) -> str:
-        """Return the id of the client's session. A client that chooses its ids itself prints the id in its first turn;
-        before that, return "".
-        """
-        if self.session.session_known:
-            return self.session.session_id
-        session_id = output.session_id_in(self.profile, self._printed_in_turn()) or ""
-        return session_id if sessions.is_session_id(session_id) else ""
-
     def _printed_in_turn(self) -> str:
         return logs.of_turn(self.store, self.question.team_name, self.member.agent_id, self.session.turns, "out")
 
@@ -98,27 +92,28 @@ def instruction(question: Question, member: Member, about: str = "", unfinished:
     *unfinished* turn, and the question.
     """
     name = f"{member.agent_id}, {member.agent_type}" if member.agent_type else member.agent_id
+    role = f"{about} " if about else ""
     last_words = f"Your last words in the present turn:\n\n{unfinished}\n\n" if unfinished else ""
     return (
         f"You are {name}, and {question.from_} asks you something while you work. "
-        f"{f'{about} ' if about else ''}This is a copy of you, made to answer. Keep "
+        f"{role}This is a copy of you, made to answer. Keep "
         "your identity and your view, and use what you know from your work so far. Use no tools, answer in one "
         f"message, and do not go on with your task.\n\n{last_words}{asking.how_deep(question.depth)}\n\n"
         f"Question from {question.from_}:\n\n{question.question}\n\nYour answer:"
     )
 
 
-def copy_of(store: Store, question: Question, member: Member, session: Session | None, user: Config) -> Fork | None:
+def copy_of(store: Store, question: Question, member: Member, session: Session | None, config: Config) -> Fork | None:
     """Return a copy of the session of *member*, which is to answer the *question*; None if no copy can be made.
     *session* is None if the user, not `teams`, started the client.
     """
-    profile = profiles.get(session.harness, user) if session else None
-    if profile and profile.fork and (fork := _fork_of_started(store, question, member, profile, user)):
+    profile = profiles.get(session.harness, config) if session else None
+    if profile and profile.fork and (fork := _fork_of_started(store, question, member, profile, config)):
         return fork
-    return _fork_of_client(store, question, member, user)
+    return _fork_of_client(store, question, member, config)
 
 
-def _fork_of_client(store: Store, question: Question, member: Member, user: Config) -> Fork | None:
+def _fork_of_client(store: Store, question: Question, member: Member, config: Config) -> Fork | None:
     """Return a copy of the session of a client that `teams` did not start. The client may be in a terminal of this
     machine, or run without one and have reported its session. Return None if there is no session, if it has no turn
     yet, or if the client can't copy sessions.
@@ -131,26 +126,26 @@ def _fork_of_client(store: Store, question: Question, member: Member, user: Conf
         in_terminal = sitting.as_session(terminal)
         if sessions.is_started_here(store, question.team_name, in_terminal):
             session = in_terminal
-    profile = profiles.get(session.harness, user) if session else None
+    profile = profiles.get(session.harness, config) if session else None
     if session is None or profile is None or not profile.fork:
         return None
-    fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
-    fork.may_be_gone = terminal is None
+    fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, config))
+    fork.may_be_gone = terminal is None  # nothing shows that the session still exists
     return fork if fork.is_possible else None
 
 
-def _fork_of_started(store: Store, question: Question, member: Member, profile: Profile, user: Config) -> Fork | None:
+def _fork_of_started(store: Store, question: Question, member: Member, profile: Profile, config: Config) -> Fork | None:
     """Return a copy of the session of an agent that `teams` started, or None if the session can't be copied. If the
     session has just begun and can't be copied yet, wait for some time: the agent itself would read the question much
     later.
     """
     team = question.team_name
-    patience = max(0.1, questions.seconds_left(store, question)) / 2
+    patience = max(0.1, questions.seconds_left(store, question)) / 2  # the other half is for the answer
     deadline = time.monotonic() + min(_WAIT_FOR_SESSION, patience)
     while session := sessions.find(store, team, member.agent_id):
         if session.host not in ("", store.host) or not sessions.is_started_here(store, team, session):
             return None  # the client keeps its session on another machine
-        fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, user))
+        fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, config))
         if session.turns and fork.is_possible:
             return fork
         if session.ended or time.monotonic() > deadline:
@@ -159,5 +154,5 @@ def _fork_of_started(store: Store, question: Question, member: Member, profile: 
     return None
 
 
-def _about(store: Store, question: Question, member: Member, user: Config) -> str:
-    return roles.about(member, teams.get(store, question.team_name), user)
+def _about(store: Store, question: Question, member: Member, config: Config) -> str:
+    return roles.about(member, teams.get(store, question.team_name), config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
+from functools import partial
 from hmac import compare_digest
 from urllib.parse import parse_qs
 
@@ -105,7 +106,9 @@ class RequestGuard:
         if is_foreign or (origins and origins != [f"http://{hosts[0]}"]):
             hint = "Use the board of this server."
             raise RequestRefused(403, "foreign_origin", "pages of other sites may not use this server", hint)
-        if scope["method"] not in _READING or (is_api and self.private and scope["path"] != _PROOF):
+        is_change = scope["method"] not in _READING
+        is_private = is_api and self.private and scope["path"] != _PROOF
+        if is_change or is_private:
             self._check_token(scope, headers.get("authorization", ""))
 
     def _check_token(self, scope: Scope, authorization: str) -> None:
@@ -156,13 +159,13 @@ class Api:
             Route("/board/rows", _with_refusals(self.boards.rows, ["after", "messages", "finished"])),
             Route("/board/messages", _with_refusals(self.boards.messages, ["before", "limit", "whole"])),
             Route("/board/report", _with_refusals(self.boards.report)),
-            Route("/proof", _with_refusals(lambda request: _prove(request, token), ["nonce"])),
+            Route("/proof", _with_refusals(partial(_prove, token=token), ["nonce"])),
             Route("/events", _with_refusals(self.events, ["lastEventId", "token"])),
             *(route for command in requests.offered() for route in self._routes(command)),
         ]
         routes = [
             Mount("/api", routes=api),
-            Route("/openapi.json", _with_refusals(self.description)),
+            Route("/openapi.json", _with_refusals(_describe)),
             Mount("/", StaticFiles(directory=_BOARD, html=True)),
         ]
         app = Starlette(
@@ -180,27 +183,35 @@ class Api:
         """Return the addresses of a command: the command's name, and the names that OpenCode Teams has for it."""
 
         async def handle(request: Request) -> Response:
-            arguments = _query(request, lists) if command.reads else await self.bodies.read(request)
+            if command.reads:
+                query = request.query_params
+                keys = [key for key in query if key not in _GENERAL_PARAMETERS]
+                arguments = {key: query.getlist(key) if key in list_keys else query[key] for key in keys}
+            else:
+                arguments = await self.bodies.read(request)
             document, call = await self.operations.command(request, command, arguments)
-            damaged = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
-            return self.operations.receipts.expect(request, Document(document, headers=damaged), call)
+            headers = {"X-Teams-Damaged": str(len(call.problems))} if call.problems else None
+            return self.operations.receipts.expect(request, Document(document, headers=headers), call)
 
-        many = [parameter for parameter in requests.parameters(command) if parameter.many]
-        lists = {requests.camel_case(name) for parameter in many for name in parameter.spellings}
+        list_parameters = [parameter for parameter in requests.parameters(command) if parameter.many]
+        list_keys = {requests.camel_case(name) for parameter in list_parameters for name in parameter.spellings}
         snake = command.name.replace("-", "_")
         names = dict.fromkeys((command.name, snake, f"team_{snake}", f"team-{command.name}"))
         method = "GET" if command.reads else "POST"
-        answer = _with_refusals(handle, None if command.reads else (), lists)  # a command refuses what it does not take
+        query_parameters = None if command.reads else ()  # a command itself refuses parameters that it does not have
+        answer = _with_refusals(handle, query_parameters, list_keys)
         return [Route(f"/{name}", answer, methods=[method]) for name in names]
 
     async def agents(self, request: Request) -> Response:
         """Answer with the agents that can be written to."""
         team = request.query_params.get("team", "")
-        return Document(await self.operations.call(request, lambda call: janus.agents(call, team)))
+        rows = await self.operations.call(request, lambda call: janus.agents(call, team))
+        return Document(rows)
 
     async def message(self, request: Request) -> Response:
         """Deliver a message to an agent. A refusal has the form that clients of the Janus system expect."""
         name, query = request.path_params["name"], request.query_params
+        write_hint = refusals.hint_writer(request.headers.get("prefer", ""))
         try:
             _check_query(request, ("team", "interrupt"))
             body = await self.bodies.read(request)
@@ -211,14 +222,15 @@ class Api:
                 agent=sender if isinstance(sender, str) else "",
             )
         except (Departed, ClientDisconnect):
-            return janus.refused(_SERVER_ENDED)
+            return janus.refused(_SERVER_ENDED, write_hint)
         except Exception as error:
-            return janus.refused(error)
+            return janus.refused(error, write_hint)
 
     async def log(self, request: Request) -> Response:
         """Answer with the last lines that an agent printed."""
         name, lines = request.path_params["name"], request.query_params.get("lines")
-        return Document(await self.operations.call(request, lambda call: janus.log(call, name, lines)))
+        log = await self.operations.call(request, lambda call: janus.log(call, name, lines))
+        return Document(log)
 
     async def events(self, request: Request) -> Any:
         """Answer with the stream of the team's events. A request for the headers alone opens no stream."""
@@ -228,8 +240,9 @@ class Api:
             return Response(media_type="text/event-stream")
         return self.feeds.stream(feed, feeds.last_event(request))
 
-    async def description(self, request: Request) -> Response:
-        return Document(openapi.document())
+
+async def _describe(request: Request) -> Response:
+    return Document(openapi.document())
 
 
 async def _prove(request: Request, token: str) -> Response:
@@ -261,15 +274,6 @@ def _check_query(request: Request, known: Collection[str] | None, lists: Collect
             raise errors.InvalidValue(f"the query has {key} several times", "Give it once.")
         if key in _GENERAL_PARAMETERS and not query[key].strip():
             raise errors.InvalidValue(f"{key} is blank in the query", f"Write ?{key}=NAME, or leave {key} out.")
-
-
-def _query(request: Request, lists: Collection[str]) -> dict[str, Any]:
-    """Return the command's arguments from the query of the request's address. The parameters in *lists* get a list of
-    their values.
-    """
-    query = request.query_params
-    keys = [key for key in query if key not in _GENERAL_PARAMETERS]
-    return {key: query.getlist(key) if key in lists else query[key] for key in keys}
 
 
 def _with_refusals(handle: Handler, parameters: Collection[str] | None = (), lists: Collection[str] = ()) -> Handler:

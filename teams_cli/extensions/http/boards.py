@@ -56,31 +56,35 @@ class Board:
         with self._lock:
             self._store(tables)
             epoch, _, number = after.partition("-")
-            is_known = epoch == self._epoch and number.isascii() and number.isdigit() and int(number) <= self._version
+            is_of_this_board = epoch == self._epoch and number.isascii() and number.isdigit()
+            last_seen = int(number) if is_of_this_board and int(number) <= self._version else None
             changed: dict[str, dict[str, Any]] = {}
             for (table, key), (version, _) in self._rows.items():
-                if not is_known or version > int(number):
+                if last_seen is None or version > last_seen:
                     changed.setdefault(table, {})[key] = tables[table][key]
-            if is_known:
+            if last_seen is not None:
                 for (table, key), version in self._removed.items():
-                    if version > int(number):
+                    if version > last_seen:
                         changed.setdefault(table, {})[key] = None
-            return {"version": f"{self._epoch}-{self._version}", "whole": not is_known, "rows": changed}
+            return {"version": f"{self._epoch}-{self._version}", "whole": last_seen is None, "rows": changed}
 
     def _store(self, tables: dict[str, Rows]) -> None:
         """Store *tables* as the present rows. If any row is new, changed or removed, the board gets its next version,
         and all these rows get it.
         """
-        version = self._version + 1
+        next_version = self._version + 1
         present = {(table, key): json.dumps(row) for table, rows in tables.items() for key, row in rows.items()}
-        for place in [place for place in self._rows if place not in present]:
+        removed = [place for place in self._rows if place not in present]
+        for place in removed:
             del self._rows[place]
-            self._removed[place] = self._version = version
+            self._removed[place] = next_version
+            self._version = next_version
         for place, row in present.items():
-            if place not in self._rows or self._rows[place][1] != row:
-                self._rows[place] = version, row
+            _, stored_row = self._rows.get(place, (0, None))
+            if row != stored_row:
+                self._rows[place] = next_version, row
                 self._removed.pop(place, None)
-                self._version = version
+                self._version = next_version
 
 
 class Boards:
@@ -131,7 +135,7 @@ class Boards:
                 tables["facts"]["run"] = run
             tables["facts"]["problems"] = [problem.message for problem in call.problems]
             document = self._board(team.name, finished).update(tables, after)
-            last_message = 0 if document["whole"] else seen
+            last_message = 0 if document["whole"] else seen  # with all rows, the page also gets the newest messages
             document["messages"] = board.newest(call.store, team.name, last_message, _MESSAGES, call.problems)
             return {**document, "now": teams.now(call.store), "position": position}
 
@@ -140,20 +144,22 @@ class Boards:
     async def messages(self, request: Request) -> Response:
         """Answer with the last `limit` messages before the number `before`, the oldest first."""
         before, limit = _number(request, "before", 1 << 40), _number(request, "limit", _MESSAGES, 1000)
-        whole = _number(request, "whole", 0, 1) == 1
+        in_full = _number(request, "whole", 0, 1) == 1
 
         def look(call: Call) -> list[dict[str, Any]]:
-            last = call.store.last(call.team, MESSAGE) + 1
-            older = board.older(call.store, call.load_team().name, min(before, last), limit, call.problems)
-            return [board.letter(message, whole) for message in older]
+            end = call.store.last(call.team, MESSAGE) + 1
+            older = board.older(call.store, call.load_team().name, min(before, end), limit, call.problems)
+            return [board.letter(message, in_full) for message in older]
 
         return Document(await self._operations.call(request, look))
 
     async def report(self, request: Request) -> Response:
         """Answer with the run that made the team, and the run's report as Markdown, if it has one."""
-        return Document(
-            await self._operations.call(request, lambda call: reports.report_of(call.store, call.load_team().name))
-        )
+
+        def look(call: Call) -> Any:
+            return reports.report_of(call.store, call.load_team().name)
+
+        return Document(await self._operations.call(request, look))
 
     async def teams(self, request: Request) -> Response:
         """Answer with all teams, each with its state, its description and the run that made it, if any."""
@@ -177,14 +183,13 @@ class Boards:
         """
         with self._lock:
             used = self._boards.pop((team, finished), None) or Board()
-            self._boards[team, finished] = used
+            self._boards[team, finished] = used  # at the end, because the first of them is dropped
             if len(self._boards) > _BOARDS:
                 del self._boards[next(iter(self._boards))]
             return used
 
 
 def _run(call: Call, team: str) -> dict[str, Any] | None:
-    """Return the workflow and the status of the run that made the team, or None if no run made it."""
     runs = [run for run, _ in call.store.scan(team, RUN, call.problems)]
     return {"workflow": runs[-1].workflow, "status": runs[-1].status} if runs else None
 

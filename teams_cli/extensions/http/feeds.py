@@ -75,16 +75,20 @@ class Feed:
         """Return some of the events after *position*, the oldest first, each with the position that follows it. Return
         an empty list if there are none yet.
         """
+        if position >= self.position:
+            return []
+        if self._recent:
+            before_oldest, _, _ = self._recent[0]
+            if position >= before_oldest:
+                later_events = ((after, event) for before, after, event in self._recent if before >= position)
+                return _first_batch(later_events)
 
         def from_history() -> list[tuple[int, bytes]]:
             entries = self._watchers.store.history(self._team, position)
-            return _first_batch((after, _event(after, entry)) for after, entry in entries)
+            later_events = ((after, _event(after, entry)) for after, entry in entries)
+            return _first_batch(later_events)
 
-        if position >= self.position:
-            return []
-        if self._recent and position >= self._recent[0][0]:
-            return _first_batch((after, event) for before, after, event in self._recent if before >= position)
-        return await to_thread.run_sync(from_history)
+        return await to_thread.run_sync(from_history)  # it may wait for the disk
 
     def _try_to_read(self) -> None:
         with suppress(errors.TeamsError):  # the next change reads it again
@@ -101,38 +105,32 @@ class Feed:
             TeamsError: The history can't be read.
         """
         with self._reading:
-            is_replaced, entries = self._new_entries()
-            if is_replaced or entries:
-                self._before_last, self._last = entries[-1][:2] if entries else (0, 0)
-                events = [(before, after, _event(after, entry)) for before, after, entry in entries]
+            position = self._before_last  # so that the entry that was read last comes first
+            entries = self._watchers.store.history(self._team, position)
+            is_replaced = False
+            if self._last:
+                first = next(entries, None)
+                is_replaced = first is None or first[0] != self._last  # it is not the same entry
+                position = self._last
+            if is_replaced:
+                position = 0
+                entries = self._watchers.store.history(self._team, position)
+            new: deque[Entry] = deque(maxlen=refusals.EVENTS)
+            for after, entry in entries:
+                new.append((position, after, entry))
+                position = after
+            if is_replaced or new:
+                # Without an entry, the new history is empty.
+                self._before_last, self._last = new[-1][:2] if new else (0, 0)
+                events = [(before, after, _event(after, entry)) for before, after, entry in new]
                 self._loop.call_soon_threadsafe(self._publish, events, self._last, is_replaced)
             return self._last
-
-    def _new_entries(self) -> tuple[bool, deque[Entry]]:
-        """Return whether the history was replaced by another history since the last reading. Also return the new
-        entries, but only as many as are kept in memory.
-        """
-        position = self._before_last
-        entries = self._watchers.store.history(self._team, position)
-        is_replaced = False
-        if self._last:  # the first entry must be the one that was read last
-            first = next(entries, None)
-            is_replaced = first is None or first[0] != self._last
-            position = self._last
-        if is_replaced:
-            position = 0
-            entries = self._watchers.store.history(self._team, position)
-        new: deque[Entry] = deque(maxlen=refusals.EVENTS)
-        for after, entry in entries:
-            new.append((position, after, entry))
-            position = after
-        return is_replaced, new
 
     def _publish(self, events: list[tuple[int, int, bytes]], position: int, is_replaced: bool) -> None:
         """Store the new events in memory, and wake the readers."""
         if is_replaced:
             self.replacements += 1
-        has_gap = self._recent and events and events[0][0] != self._recent[-1][1]
+        has_gap = bool(self._recent and events) and events[0][0] != self._recent[-1][1]
         if is_replaced or has_gap:
             self._recent.clear()
         self._recent.extend(events)
@@ -257,7 +255,7 @@ class EventStream(StreamingResponse):
         """
         yield _START
         while not self._feeds.is_closing:
-            news = self._feed.news
+            news = self._feed.news  # taken before the look, so that no event is missed
             if self._is_unknown or self._replacements != self._feed.replacements:
                 self._is_unknown, self._replacements = False, self._feed.replacements
                 self._position = position = self._feed.position

@@ -13,6 +13,7 @@ from teams_cli.views.agents import agent_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from teams_cli.commands.call import Call
@@ -33,10 +34,11 @@ def agents(call: Call, team: str) -> list[dict[str, Any]]:
         for row in agent_rows(call.store, record, call.problems):
             if row["name"] not in active:
                 continue
-            others = {key: row[key] for key in ("role", "agentType", "state", "queueDepth", "lastSeen")}
-            status = "active" if row["state"] == "active" else "idle"
+            unchanged = {key: row[key] for key in ("role", "agentType", "state", "queueDepth", "lastSeen")}
+            status = "active" if row["state"] == "active" else "idle"  # the words of Janus
+            announced = row["status"]  # what the agent says it is doing
             rows.append(
-                {"name": row["name"], "status": status, "announced": row["status"], **others, "team": record.name}
+                {"name": row["name"], "status": status, "announced": announced, **unchanged, "team": record.name}
             )
     return rows
 
@@ -56,14 +58,17 @@ def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, tea
     """
     message, sender = body.get("message"), body.get("sender")
     if not (isinstance(message, str) and isinstance(sender, str) and message.strip() and sender):
-        return _undelivered(400, "Missing message or sender")
+        raise errors.WrongUsage("Missing message or sender", 'Send both: {"message": "TEXT", "sender": "NAME"}')
     try:
         call.given_team = team or _common_team(call, name) or call.given_team
-        return _send(call, name, message, body.get("uid"), _parse_interrupt(interrupt))
+        if interrupt is not None and interrupt.lower() not in _YES + _NO:
+            raise errors.InvalidValue(f"{interrupt!r} is not true or false", "Use ?interrupt=true, or leave it out.")
+        ends_turn = None if interrupt is None else interrupt.lower() in _YES  # None: as the settings say
+        return _send(call, name, message, body.get("uid"), ends_turn)
     except errors.AgentNotFound as missing:
         available = [agent for record in _teams(call, team) for agent in record.active_names()]
         error = f'Agent "{name}" not found'
-        return _undelivered(404, error, available=available, code=missing.code, hint=missing.hint)
+        return _undelivered(404, error, missing.code, missing.hint, available=available)
 
 
 def _common_team(call: Call, name: str) -> str:
@@ -93,7 +98,7 @@ def _send(call: Call, name: str, message: str, uid: object, interrupt: bool | No
         raise errors.InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
     target = teams.get_recipient(call.load_team(), name)
     if target == call.agent:
-        return _undelivered(400, "Cannot send message to self")
+        raise errors.WrongUsage("Cannot send message to self", "Choose another agent: GET /api/agents")
     sent, ended = interrupting.deliver_interruptions(
         call.store, call.team, call.known_caller, target, message, call.environ, interrupt, uid
     )
@@ -101,30 +106,21 @@ def _send(call: Call, name: str, message: str, uid: object, interrupt: bool | No
     return Document({"delivered": True, "target": target, "id": sent.id, "number": sent.number, "interrupted": ended})
 
 
-def refused(error: Exception) -> Document:
+def refused(error: Exception, write_hint: Callable[[str], str]) -> Document:
     """Return the answer to a message that was not delivered because of *error*. *write_hint* adapts the error's texts
     to the client.
     """
-    refusal = refusals.refused(error)
-    return _undelivered(refusal.status, refusal.message, refusal.headers, code=refusal.code, hint=refusal.hint)
+    refusal = refusals.refused(error, write_hint)
+    return _undelivered(refusal.status, refusal.message, refusal.code, refusal.hint, refusal.headers)
 
 
-def _undelivered(status: int, error: str, headers: dict[str, str] | None = None, **details: Any) -> Document:
+def _undelivered(
+    status: int, error: str, code: str, hint: str, headers: dict[str, str] | None = None, **details: Any
+) -> Document:
     """Return the answer to a message that was not delivered, with the HTTP *status*. It has the keys and the words that
     Janus uses, further *details*, and like every error a *code* and a *hint*.
     """
-    return Document({"delivered": False, "error": error, **details}, status, headers)
-
-
-def _parse_interrupt(value: str | None) -> bool | None:
-    """Return whether the message is to end the recipient's turn. Return None if *value* is None, because the request
-    does not say it.
-    """
-    if value is None:
-        return None
-    if value.lower() in _YES + _NO:
-        return value.lower() in _YES
-    raise errors.InvalidValue(f"{value!r} is not true or false", "Use ?interrupt=true, or leave it out.")
+    return Document({"delivered": False, "error": error, **details, "code": code, "hint": hint}, status, headers)
 
 
 def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:

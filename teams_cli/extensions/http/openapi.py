@@ -62,8 +62,8 @@ _SCHEMAS = {
         {"interrupted": {"type": "boolean"}},
     ),
     "Undelivered": _object(
-        {"delivered": {"const": False}, "error": _STRING},
-        {"available": _list_of(_STRING), "code": _STRING, "hint": _STRING},
+        {"delivered": {"const": False}, "error": _STRING, "code": _STRING, "hint": _STRING},
+        {"available": _list_of(_STRING)},
     ),
     "Log": _object({"agent": _STRING, "lines": _list_of(_STRING)}),
     "Board": _object(
@@ -97,7 +97,7 @@ def _answer(command: Command) -> dict[str, Any]:
     schema = _ref(record.__name__)
     if isinstance(command.answers, UnionType):  # a record for one id, a list for several
         return {"anyOf": [schema, _list_of(schema)]}
-    return schema if record is command.answers else _list_of(schema)
+    return schema if record is command.answers else _list_of(schema)  # the latter for `list[record]`
 
 
 def _record_of(command: Command) -> Any:
@@ -108,7 +108,8 @@ def _record_of(command: Command) -> Any:
 def _components() -> dict[str, Any]:
     """Return all schemas to which the descriptions of answers refer, by their names."""
     schemas: dict[str, Any] = dict(_SCHEMAS)
-    for record in filter(None, dict.fromkeys(map(_record_of, requests.offered()))):
+    records = dict.fromkeys(_record_of(command) for command in requests.offered())
+    for record in filter(None, records):
         schema = schema_of(record)
         schemas |= {name: _stored(inner) for name, inner in schema.pop("$defs", {}).items()}
         schemas[record.__name__] = _stored(schema)
@@ -120,10 +121,13 @@ def _stored(schema: dict[str, Any]) -> dict[str, Any]:
     because answers have all keys.
     """
     properties: dict[str, Any] = schema.get("properties", {})
-    keys = [key for key in ("id", "number") if properties.get(key, {}).get("default") in ("", 0)]
+    # These have a default only for a record that is not stored yet.
+    given_on_storing = [key for key in ("id", "number") if properties.get(key, {}).get("default") in ("", 0)]
     for field in properties.values():
         field.pop("default", None)
-    return {**schema, "required": [*schema.get("required", ()), *keys]} if keys else schema
+    if not given_on_storing:
+        return schema
+    return {**schema, "required": [*schema.get("required", ()), *given_on_storing]}
 
 
 _ABOUT = """The operations of `teams` over HTTP, on this machine alone. A request is a command with JSON values.
@@ -187,7 +191,6 @@ def document() -> dict[str, Any]:
 
 
 def _refusal(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the description of an operation's refusal, with the meaning of each HTTP status."""
     rows = [f"| {status} | {meaning} |" for status, meaning in _REFUSALS.items()]
     description = "\n".join(["The request is refused, and changed nothing.", "", "| status | |", "|---|---|", *rows])
     return {"description": description, "headers": _RETRY, "content": _json(schema)}

@@ -64,7 +64,10 @@ class Operations:
             return requests.answer(call, command.name, sender.rest, requests.camel_case), call
 
         sender.refuse_other_team(request.query_params.get("team", ""))
-        agent = sender.known_as(request.query_params.get("as") or ("" if sender.agent else HUMAN))
+        agent_in_address = request.query_params.get("as", "")
+        if not agent_in_address and not sender.agent:
+            agent_in_address = HUMAN
+        agent = sender.known_as(agent_in_address)
         return await self.call(request, run, command.long, agent, sender)
 
     async def call(
@@ -82,48 +85,42 @@ class Operations:
         and requests that may take *long*, use other threads. They end when their client leaves.
         """
         agent = agent or request.query_params.get("as") or HUMAN
-        await self.receipts.settle(agent)
+        await self.receipts.settle(agent)  # so that no news is given twice
         client = Requester()
-        limiter, watch = self._quick, None
         if long or agent != HUMAN:
             limiter, watch = self._long, asyncio.create_task(_watch_client(request, client))
+        else:
+            limiter, watch = self._quick, None
 
         def work() -> T:
             """Call *run* with the user's configuration as it is now, not as it was when the server started."""
-            return run(self._call_for(request, agent, client, sender))
+            base = self.base
+            store = cast("Store", WatchedStore(self.watchers, client))
+            unbound_call = Call(
+                store,
+                config.load(store.root, base.environ),
+                team=base.given_team,
+                sources=base.sources,
+                environ=base.environ,
+                directory=base.current_directory,
+            )
+            team = (sender and sender.team) or request.query_params.get("team") or base.given_team
+            call = requests.call_as(unbound_call, agent, team, request.headers.get("x-teams-token", ""), sender)
+            call.elsewhere = True  # the directory of this process says nothing about the work of the caller
+            call.is_given_up = lambda: client.is_gone
+            return run(call)
 
         self._clients.add(client)
         try:
             await _take_place(limiter, client)
             try:
-                return await to_thread.run_sync(work, limiter=self._threads)
+                return await to_thread.run_sync(work, limiter=self._threads)  # there is a thread for each place
             finally:
                 limiter.release_on_behalf_of(client)
         finally:
             self._clients.discard(client)
             if watch:
                 watch.cancel()
-
-    def _call_for(self, request: Request, agent: str, client: Requester, sender: requests.Sender | None) -> Call:
-        """Return the call for a request of *agent*. It has the user's configuration as it is now, not as it was when
-        the server started.
-        """
-        base = self.base
-        store = cast("Store", WatchedStore(self.watchers, client))
-        fresh = Call(
-            store,
-            config.load(store.root, base.environ),
-            team=base.given_team,
-            sources=base.sources,
-            environ=base.environ,
-            directory=base.current_directory,
-        )
-        team = (sender and sender.team) or request.query_params.get("team") or base.given_team
-        token = request.headers.get("x-teams-token", "")
-        call = requests.call_as(fresh, agent, team, token, sender)
-        call.elsewhere = True
-        call.is_given_up = lambda: client.is_gone
-        return call
 
     def close(self) -> None:
         """End all requests that wait."""
@@ -135,10 +132,9 @@ async def _watch_client(request: Request, client: Requester) -> None:
     """Wait until the client leaves, and then end the waits of its request. The body of the request must have been read
     before.
     """
-    while True:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            return client.leave()
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    client.leave()
 
 
 async def _take_place(limiter: anyio.CapacityLimiter, client: Requester) -> None:
@@ -148,7 +144,7 @@ async def _take_place(limiter: anyio.CapacityLimiter, client: Requester) -> None
     Raises:
         RequestRefused: No place became free in time.
     """
-    with suppress(anyio.WouldBlock):
+    with suppress(anyio.WouldBlock):  # no place is free
         return limiter.acquire_on_behalf_of_nowait(client)
     try:
         with anyio.fail_after(_PLACE_SECONDS):
@@ -186,7 +182,7 @@ class Receipts:
                 has_left = await request.is_disconnected()
                 await response(scope, receive, send)
                 if has_left:
-                    call.is_given_up = lambda: True
+                    call.is_given_up = lambda: True  # a repeated request may take this one's place
                 else:
                     await to_thread.run_sync(call.record_shown, limiter=self._limiter)
             finally:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from teams_cli.commands.declaration import Command, Parameter
+    from teams_cli.commands.declaration import Command
 
 
 STATUSES = {1: 422, 2: 400, 10: 404, 11: 409, 12: 503, 13: 403, 14: 408, 15: 500}
@@ -58,7 +58,9 @@ def _request(command: Command, arguments: requests.Arguments) -> str:
         if parameter not in command.own:  # `--as` or `--team`
             query.append(f"{parameter.flags[0].lstrip('-')}={value}")
             continue
-        body[requests.camel_case(parameter.key)] = _json_value(parameter, value)
+        text = value.strip('"')  # as a hint writes it, perhaps in quotation marks
+        text_or_list = [text] if parameter.many else text
+        body[requests.camel_case(parameter.key)] = True if parameter.flag else text_or_list
     if method == "GET":
         query += [f"{key}={value}" for key, value in body.items()]
         body = {}
@@ -68,14 +70,6 @@ def _request(command: Command, arguments: requests.Arguments) -> str:
     if body:
         request += f" {json.dumps(body, ensure_ascii=False)}"
     return request
-
-
-def _json_value(parameter: Parameter, value: str) -> Any:
-    """Return the JSON value of an argument. *value* is the argument as a hint writes it, perhaps in quotation marks."""
-    if parameter.flag:
-        return True
-    value = value.strip('"')
-    return [value] if parameter.many else value
 
 
 def hint_writer(prefer: str) -> Callable[[str], str]:
@@ -92,24 +86,18 @@ def description(doc: str) -> tuple[str, str]:
     """
     explanation, _, raises = inspect.cleandoc(doc).partition("Raises:")
     summary, _, details = explanation.strip().partition("\n\n")
-    details = details.strip()
-    if refusals := _refusals(raises):
-        details = "\n".join([*([details, ""] if details else ()), "Refused:", "", *refusals])
-    return in_requests(" ".join(summary.split())), in_requests(details)
-
-
-def _refusals(raises: str) -> list[str]:
-    """Return a line of Markdown for each error in the section `Raises:` of a docstring."""
     refusals: list[str] = []
     kinds = errors.kinds()
     for line in raises.splitlines():
         match = _REFUSED.match(line)
         kind = kinds.get(match[1]) if match else None
         if match and kind:
-            refusals.append(f"* {STATUSES[kind.status]} `{kind('').code}`: {match[2]}")
+            code = kind("").code
+            refusals.append(f"* {STATUSES[kind.status]} `{code}`: {match[2]}")
         elif refusals and line.strip():  # the text of the error goes on
             refusals[-1] += f" {line.strip()}"
-    return refusals
+    parts = [details.strip(), "\n".join(["Refused:", "", *refusals]) if refusals else ""]
+    return in_requests(" ".join(summary.split())), in_requests("\n\n".join(filter(None, parts)))
 
 
 RETRY_AFTER = {"Retry-After": "1"}
@@ -145,9 +133,10 @@ def refused(error: Exception, write_hint: Callable[[str], str] = in_requests) ->
     if isinstance(error, RequestRefused):
         return error
     if isinstance(error, errors.TeamsError):
-        headers = RETRY_AFTER if error.status == 12 else {}
+        status = STATUSES[error.status]
+        headers = RETRY_AFTER if status == 503 else {}
         message, hint = write_hint(error.message), write_hint(error.hint)
-        return RequestRefused(STATUSES[error.status], error.code, message, hint, headers)
+        return RequestRefused(status, error.code, message, hint, headers)
     bug = bugs.report(error, ["serve"])
     sys.stderr.write(f"teams: {bug.message}\n  {bug.hint}\n")
     return RequestRefused(500, "bug", bug.message, bug.hint)
@@ -200,13 +189,7 @@ class Bodies:
         Raises:
             RequestRefused: The body is too large, not a JSON object, of another type, or late.
         """
-        length = request.headers.get("content-length", "0")
-        if length.isascii() and length.isdigit() and int(length[:20]) > BODY:
-            raise _too_large()
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json" and (kind or length != "0" or "transfer-encoding" in request.headers):
-            hint = "Send `Content-Type: application/json`."
-            raise RequestRefused(415, "not_json", f"the body is {kind or 'of no type'}, not JSON", hint)
+        _check_headers(request)
         body = bytearray()
         try:
             async with asyncio.timeout(BODY_SECONDS):
@@ -223,6 +206,22 @@ class Bodies:
         finally:
             self._total -= len(body)
         return _parsed(bytes(body))
+
+
+def _check_headers(request: Request) -> None:
+    """Check that the headers announce a JSON body that is not too large, or no body.
+
+    Raises:
+        RequestRefused: The body is too large, or of another type.
+    """
+    length = request.headers.get("content-length", "0")
+    if length.isascii() and length.isdigit() and int(length[:20]) > BODY:  # 20 digits are too much in any case
+        raise _too_large()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    has_body = length != "0" or "transfer-encoding" in request.headers
+    if kind != "application/json" and (kind or has_body):
+        hint = "Send `Content-Type: application/json`."
+        raise RequestRefused(415, "not_json", f"the body is {kind or 'of no type'}, not JSON", hint)
 
 
 def _too_large() -> RequestRefused:

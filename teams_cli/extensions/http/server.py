@@ -56,7 +56,7 @@ class HttpConnection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
-        if self.transport is not None:
+        if self.transport is not None:  # None if it was refused because too many were open
             super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -128,11 +128,9 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
     """
     root = call.store.root
     if settings["browse"] and is_locked(_lock_path(root)) and (running := _registration(root)):
-        import webbrowser
-
         call.say(f"a server of these teams is running; to end it: kill {running['pid']}")
         call.show(_shown(running))
-        webbrowser.open(_board_address(running))
+        _open_board(running)
         return 0
     with _listen(call, settings["port"]) as listener:
         server = HttpServer(call, listener, secrets.token_urlsafe(32), settings["private"], settings["browse"])
@@ -144,12 +142,13 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
 
 
 def _shown(registration: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a server's registration that `teams serve` prints."""
     return {key: registration[key] for key in ("url", "token", "pid")}
 
 
-def _board_address(registration: dict[str, Any]) -> str:
-    return f"{registration['url']}/#token={registration['token']}"
+def _open_board(registration: dict[str, Any]) -> None:
+    import webbrowser
+
+    webbrowser.open(f"{registration['url']}/#token={registration['token']}")
 
 
 class HttpServer(uvicorn.Server):
@@ -205,9 +204,8 @@ class HttpServer(uvicorn.Server):
             self._call.say("Ctrl-C ends the server")
         if self._browse:
             import threading
-            import webbrowser
 
-            threading.Thread(target=webbrowser.open, args=[_board_address(registration)], daemon=True).start()
+            threading.Thread(target=_open_board, args=[registration], daemon=True).start()
 
     def _register(self) -> dict[str, Any]:
         """Write the registration of the server, by which programs find it. Lock the registration while the server runs,

@@ -14,7 +14,7 @@ EXTENSION = Extension(
         "landingVia": "settings:VIA",
         "landingComments": "settings:COMMENTS",
     },
-    checks=("examination:unqueued",),
+    checks=("queueing:unqueued",),
     provides={
         "land a completed task": "commands:follow",
         "land the queue": "lander:start",

@@ -55,7 +55,7 @@ def _start_and_wait(call: Call, landing: Landing, seconds: float) -> dict[str, A
     start = partial(lander.start, call.store, call.team, call.environ)
     call.try_to(start)
     try:
-        condition = conditions.landing_over(call.store, call.team, landing.id, start)
+        condition = conditions.landing_over(call.store, call.team, landing.id, start, until_requested=True)
         result = conditions.wait(call.store, call.team, [condition], seconds)
         call.once_shown(lambda: conditions.count_as_read(call.store, call.team, call.agent, result))
         return dict(result["landing"])

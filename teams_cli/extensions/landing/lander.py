@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import ExitStack
 
 from teams_cli import errors
-from teams_cli.agents import checkouts, merging, overlaps
+from teams_cli.agents import checkouts, merging, overlaps, submodules
 from teams_cli.agents.background import LANDER
 from teams_cli.agents.regions import Snapshots
 from teams_cli.clients import environments
@@ -58,12 +59,12 @@ def main() -> None:
 def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Do all work of the lander: record how pull requests ended, land the queue, and comment on issues."""
     _end_requests(store, team, environ)
-    while _queued(store, team) and (held := LANDER.hold(store, team)) is not None:
+    while _queued(store, team) and (lock := LANDER.hold(store, team)) is not None:
         try:
             if not work(store, team, environ):
                 return
         finally:
-            os.close(held)
+            os.close(lock)
     pull_requests.comment_on_issues(store, team, environ)
 
 
@@ -75,26 +76,20 @@ def _end_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
     for landing in _requested(store, team):
         try:
             trust.refuse_untrusted(store, team, landing)
-            _refuse_foreign_request(store, team, landing, environ)
+            if not trust.has_opened(store, team, landing):
+                # This machine may have died before it recorded the request, which then has the landing's commit.
+                if not pull_requests.is_of(landing, environ):
+                    raise errors.NotAllowed(
+                        f"the pull request {landing.url} was not opened by this machine",
+                        "See who recorded it: teams history",
+                    )
+                _trust_request(store, team, landing)
         except errors.NotAllowed as problem:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
             continue
         state, reason = pull_requests.outcome(landing, environ)
         if state:
             outcomes.end(store, teams.get(store, team), landing, state, reason=reason)
-
-
-def _refuse_foreign_request(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
-    """Refuse a landing whose pull request belongs to somebody else. A pull request that this machine did not open is
-    accepted if it is from the landing's branch and has the landing's commit. Then record that this machine opened it.
-    """
-    if trust.has_opened(store, team, landing):
-        return
-    if not pull_requests.is_of(landing, environ):
-        raise errors.NotAllowed(
-            f"the pull request {landing.url} was not opened by this machine", "See who recorded it: teams history"
-        )
-    _trust_request(store, team, landing)
 
 
 def _trust_request(store: Store, team: str, landing: Landing) -> None:
@@ -116,6 +111,8 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
     trials.remove_leftovers(store, team_name)
     while queue := _queued(store, team_name):
         team = teams.get(store, team_name)
+        if team.state == "closed" and not (queue[0].over or queue[0].merge):
+            return False
         try:
             # Backwards, so that after the loop `landing` is the first of the queue, which `_give_up` gets.
             for landing in reversed(queue):
@@ -136,21 +133,20 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
             sys.stderr.write(f"{landing.id}: {problem.message}\n")
             if not _give_up(store, team_name, landing, problem, environ):
                 return False
+    trials.remove_leftovers(store, team_name)  # the end of a trial may have failed to remove its checkout
     return True
 
 
 def _queued(store: Store, team: str) -> list[Landing]:
     """Return the open landings of this machine, in their order. Landings that wait for a pull request are left out."""
-    return [landing for landing in _open_here(store, team) if landing.over or not landing.url]
+    here = [landing for landing in landings.open_ones(store, team) if outcomes.is_of_this_machine(store, landing)]
+    return [landing for landing in here if landing.over or not landing.url]
 
 
 def _requested(store: Store, team: str) -> list[Landing]:
     """Return the open landings of this machine that wait for the merge of a pull request."""
-    return [landing for landing in _open_here(store, team) if landing.url and not landing.over]
-
-
-def _open_here(store: Store, team: str) -> list[Landing]:
-    return [landing for landing in landings.open_ones(store, team) if outcomes.is_of_this_machine(store, landing)]
+    here = [landing for landing in landings.open_ones(store, team) if outcomes.is_of_this_machine(store, landing)]
+    return [landing for landing in here if landing.url and not landing.over]
 
 
 def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsError, environ: Mapping[str, str]) -> bool:
@@ -204,10 +200,14 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     if merging.holds(repository, base, landing.head):
         return outcomes.end_landed(store, team, landing, base, checkout)
     try:
+        merging.refuse_unfollowed(repository, onto)  # before the checks run for nothing
+    except errors.Conflict as problem:
+        return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
+    try:
         commit = _merge(store, team, landing, base)
     except merging.Clash as clash:
-        with Snapshots(checkouts.repository_of(repository)[1]) as shot:
-            details = overlaps.with_tip(shot, store, team.name, repository, landing.head, onto, base)
+        with Snapshots(checkouts.repository_of(repository)[1]) as snapshots:
+            details = overlaps.with_tip(snapshots, store, team.name, repository, landing.head, onto, base)
         return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=clash.files, **details)
     if checkout and (obstacle := merging.in_the_way(checkout, base, commit)):
         return outcomes.end(store, team, landing, "refused", base=base, merge=None, reason=f"{checkout}: {obstacle}")
@@ -222,9 +222,14 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     # The checkout may have changed during the checks.
     if checkout and commands and (obstacle := merging.in_the_way(checkout, base, commit)):
         return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {obstacle}")
-    landing = outcomes.record_merge(store, team, landing, commit, check.to_json() if check else None)
-    if not merging.move(repository, onto, base, commit, f"teams: {landing.id}"):
-        return landing  # the branch moved meanwhile, so the landing is tried again on its new tip
+    with ExitStack() as undone_if_refused:
+        try:
+            undone_if_refused.enter_context(submodules.carried(repository, base, commit, landing.branch or landing.id))
+        except errors.Conflict as problem:
+            return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
+        landing = outcomes.record_merge(store, team, landing, commit, check.to_json() if check else None)
+        if not merging.move(repository, onto, base, commit, f"teams: {landing.id}"):
+            return landing  # the branch moved meanwhile, so the landing is tried again on its new tip
     return outcomes.end_landed(store, team, landing, commit, checkout)
 
 

@@ -42,7 +42,8 @@ def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -
         ended = current.having(state=state, ended_at=now, updated_at=now, **fields)
         return owing(ended, *_notices(team, ended))
 
-    before, ended = update(store, team.name, LANDING.also_closed, landing.id, with_end)
+    kind = LANDING.also_closed if state == "landed" else LANDING
+    before, ended = update(store, team.name, kind, landing.id, with_end)
     if before is not ended:
         details = {"task": ended.task, "commit": ended.merge, "onto": ended.onto, "reason": ended.reason}
         history.note(store, team.name, SYSTEM, f"landing {state}", landing=ended.id, **details)
@@ -62,7 +63,7 @@ def _notices(team: Team, landing: Landing) -> list[Owed]:
     message = sentence_of(landing, settings.lands_by_itself(team))
     if landing.state == "landed":
         return [Owed(to=owner, message=message, uid=uid, type="info", about=landing.id, event=event, task=landing.task)]
-    leader = [team.leader] if landing.state == "refused" and team.state == "active" else []
+    leader = [team.leader] if landing.state == "refused" else []
     recipients = dict.fromkeys((owner, landing.by, *leader))
     return [
         Owed(to=name, message=message, uid=f"{uid}~{name}", about=landing.id, event=event, task=landing.task)
@@ -74,10 +75,10 @@ def sentence_of(landing: Landing, lands_by_itself: bool) -> str:
     """Return the outcome of a landing as a sentence. If the landing failed, the sentence says what to do.
     *lands_by_itself* is True if tasks land as soon as they are completed, so that no command to land is needed.
     """
-    what = f"{landing.id} of {landing.task} ({landing.title})"
+    subject = f"{landing.id} of {landing.task} ({landing.title})"
     check = landing.result
     if landing.state == "landed":
-        return f"{what} landed: {where(landing)}" + ("" if check or landing.url else _UNCHECKED)
+        return f"{subject} landed: {where(landing)}" + ("" if check or landing.url else _UNCHECKED)
     if landing.state == "conflict":
         cause = f" ({landings.whose(landing.against)})" if landing.against else ""
         from teams_cli.agents import regions
@@ -85,15 +86,15 @@ def sentence_of(landing: Landing, lands_by_itself: bool) -> str:
         places = text.listed([regions.in_words(place) for place in landing.places or []])
         repeat = f"complete {landing.task} again{'' if lands_by_itself else ', and land it'}"
         return (
-            f"{what} conflicts with {landing.onto}{cause} in {places}: "
+            f"{subject} conflicts with {landing.onto}{cause} in {places}: "
             f"merge {landing.onto} into your branch, commit, and {repeat}"
         )
     if landing.state == "red" and landing.url:
-        return f"{what}: {landing.reason}"
+        return f"{subject}: {landing.reason}"
     if landing.state == "red":
         reason = "; ".join(filter(None, (landing.reason, check.in_words if check else None)))
-        return f"{what} is red on {landing.onto}: {reason}"
-    return f"{what} was refused: {landing.reason}"
+        return f"{subject} is red on {landing.onto}: {reason}"
+    return f"{subject} was refused: {landing.reason}"
 
 
 def update_task(store: Store, team: Team, landing: Landing) -> Landing:
@@ -102,16 +103,30 @@ def update_task(store: Store, team: Team, landing: Landing) -> Landing:
     """
     if landing.returned or not landing.over:
         return landing
-    summary = _summary(landing)
+    if landing.state == "landed":
+        summary = f"{landing.id}: {where(landing)}"
+    else:
+        reason = ", ".join(landing.files or ()) if landing.state == "conflict" else landing.reason
+        if not reason and (result := landing.result):
+            reason = f"exit status {result.status}"
+        summary = f"{landing.id} is {landing.state}" + (f": {reason}" if reason else "")
 
     def with_outcome(task: Task) -> Task:
         if task.landing == landing.id:
             return task
-        updated = task.having(landing=landing.id, checked=_check_after_landing(task, landing))
-        if landing.state in ("red", "conflict") and (task.status, task.claim) == ("completed", landing.claim):
+        updated = task.having(landing=landing.id)
+        check = checks.of(task) if landing.state == "landed" else None
+        landed = landing.merge or landing.head
+        if check and check.commit and not merging.holds(landing.repository, landed, check.commit):
+            updated = updated.having(checked=check.having(stale=True).to_json())
+        is_unchanged = (task.status, task.claim) == ("completed", landing.claim)  # since the landing was queued
+        if landing.state in ("red", "conflict") and is_unchanged:
             reopened = reviews.given_back(store, team, updated, SYSTEM, "reopened", summary)
             return reopened.having(owed=updated.owed)  # the notice of the landing informs the owner
         return updated.noted(teams.now(store), SYSTEM, landing.state, summary)
+
+    def with_mark(current: Landing) -> Landing:
+        return current.having(returned=True)
 
     try:
         before, task = update(store, team.name, TASK, landing.task, with_outcome)
@@ -123,7 +138,7 @@ def update_task(store: Store, team: Team, landing: Landing) -> Landing:
         raise
     except errors.TeamsError:  # the task is gone, the team is closed, or the login may not change it
         pass
-    return update(store, team.name, LANDING.also_closed, landing.id, lambda current: current.having(returned=True))[1]
+    return update(store, team.name, LANDING.also_closed, landing.id, with_mark)[1]
 
 
 def is_of_this_machine(store: Store, landing: Landing) -> bool:
@@ -151,33 +166,11 @@ def up_to_date(store: Store, team: Team, task: Task) -> Task:
     return task
 
 
-def _summary(landing: Landing) -> str:
-    """Return the outcome of a landing in a few words, for the notes of its task."""
-    if landing.state == "landed":
-        return f"{landing.id}: {where(landing)}"
-    reason = ", ".join(landing.files or ()) if landing.state == "conflict" else landing.reason
-    if not reason and (check := landing.result):
-        reason = f"exit status {check.status}"
-    return f"{landing.id} is {landing.state}" + (f": {reason}" if reason else "")
-
-
 def where(landing: Landing) -> str:
     """Return a phrase that says where the landing went: its merged pull request, or its branch with the new commit."""
     if landing.url:
         return f"{landing.url} was merged"
     return f"{landing.onto} is {(landing.merge or landing.head)[:10]}"
-
-
-def _check_after_landing(task: Task, landing: Landing) -> Any:
-    """Return the result of the task's check. It is marked as stale if the landed commit does not contain the commit
-    that was checked.
-    """
-    check = checks.of(task)
-    if check is None or check.commit is None or landing.state != "landed":
-        return task.checked
-    if merging.holds(landing.repository, landing.merge or landing.head, check.commit):
-        return task.checked
-    return check.having(stale=True).to_json()
 
 
 def record_begin(store: Store, team: Team, landing: Landing, base: str, commands: list[str]) -> Landing:

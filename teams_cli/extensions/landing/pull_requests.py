@@ -34,9 +34,7 @@ FIELDS = "state,headRefOid,reviews,statusCheckRollup"
 """The fields of a pull request that are read."""
 _FAILED = ("FAILURE", "ERROR", "TIMED_OUT", "STARTUP_FAILURE")
 _PROJECT_MEMBERS = ("OWNER", "MEMBER", "COLLABORATOR")
-"""What an author must be in the project for a request for changes to count. Anybody may review a public pull
-request.
-"""
+"""The roles in the project whose requests for changes count. Anybody may review a public pull request."""
 _FOREIGN_MARK = re.compile(r"^\[foreign [^\]]*\] ")
 _JOB = re.compile(r"/job/(\d+)")
 _SHOWN_OF_LOG = 2000
@@ -118,10 +116,6 @@ def _branch(landing: Landing) -> str:
     branch = landing.branch
     if branch and merging.is_on_branch(landing.repository, branch, landing.head):
         return branch
-    return _landing_branch(landing)
-
-
-def _landing_branch(landing: Landing) -> str:
     return f"teams/{landing.team_name}/{landing.id}"
 
 
@@ -138,8 +132,8 @@ def find(landing: Landing, environ: Mapping[str, str]) -> str:
 
 def is_of(landing: Landing, environ: Mapping[str, str]) -> bool:
     """Return whether the recorded pull request is from a branch of the landing and has the landing's commit."""
-    branches = [_landing_branch(landing), *([landing.branch] if landing.branch else [])]
-    return any(landing.url in _requests(landing, branch, "all", environ) for branch in branches)
+    branches = (f"teams/{landing.team_name}/{landing.id}", landing.branch)
+    return any(landing.url in _requests(landing, branch, "all", environ) for branch in branches if branch)
 
 
 def _requests(
@@ -150,12 +144,12 @@ def _requests(
     *is_pushed* says that the commit was pushed just now. GitHub may then still show the earlier commit for some
     seconds, so the commits are not compared.
     """
-    which = [f"--head={branch}", f"--base={landing.onto}", f"--state={state}"]
+    filters = [f"--head={branch}", f"--base={landing.onto}", f"--state={state}"]
     fields = ["--json", "url,headRefOid,isCrossRepository", "--jq", _IN_REPOSITORY]
-    done = gh(landing, ["pr", "list", *which, *fields], environ)
+    done = gh(landing, ["pr", "list", *filters, *fields], environ)
     rows = [line.split() for line in done.stdout.splitlines()] if done.returncode == 0 else []
-    rows = [row for row in rows if len(row) == 2]
-    return [row[0] for row in rows if is_pushed or merging.holds(landing.repository, row[1], landing.head)]
+    requests = [(row[0], row[1]) for row in rows if len(row) == 2]
+    return [url for url, commit in requests if is_pushed or merging.holds(landing.repository, commit, landing.head)]
 
 
 def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | None]:
@@ -183,22 +177,24 @@ def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
     """Return the requests for changes to this commit by members of the project, as text. Only the last review of each
     member counts. Return "" if there are none.
     """
-    last: dict[str, dict[str, Any]] = {}
+    last_reviews: dict[str, dict[str, Any]] = {}
     for review in reviews:
         if (review.get("commit") or {}).get("oid") == landing.head and review.get("state") != "COMMENTED":
-            last[(review.get("author") or {}).get("login") or "?"] = review
-    wanted = [
-        f"changes requested by {name} at {landing.url}{_quoted(review.get('body'))}"
-        for name, review in last.items()
+            author = (review.get("author") or {}).get("login") or "?"
+            last_reviews[author] = review
+    requests = [
+        f"changes requested by {author} at {landing.url}{_quoted(review.get('body'))}"
+        for author, review in last_reviews.items()
         if review.get("state") == "CHANGES_REQUESTED" and review.get("authorAssociation") in _PROJECT_MEMBERS
     ]
-    return "\n".join(wanted)
+    return "\n".join(requests)
 
 
 def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mapping[str, str]) -> str:
     """Return a check that failed in its last run, with the end of its log; "" if none failed."""
     last_runs = {}
-    for check in sorted(checks, key=lambda check: str(check.get("startedAt") or "")):
+    oldest_first = sorted(checks, key=lambda check: str(check.get("startedAt") or ""))
+    for check in oldest_first:
         last_runs[check.get("workflowName"), check.get("name") or check.get("context")] = check
     for check in last_runs.values():
         if (check.get("conclusion") or check.get("state")) in _FAILED:
@@ -231,13 +227,13 @@ def comment_on_issues(store: Store, team: str, environ: Mapping[str, str]) -> No
     """Comment on the issue of each landing of this machine that has landed. If our comment is there already, add none.
     If a comment fails, it is tried again when this function is called next.
     """
-    if not (landed := to_comment(store, team)) or (held := LANDER.hold(store, team)) is None:
+    if not (landed := to_comment(store, team)) or (lock := LANDER.hold(store, team)) is None:
         return
     try:
         for landing in landed:
             _comment(store, team, landing, environ)
     finally:
-        os.close(held)
+        os.close(lock)
 
 
 def to_comment(store: Store, team: str) -> list[Landing]:
@@ -260,11 +256,11 @@ def _comment(store: Store, team: str, landing: Landing, environ: Mapping[str, st
         issue = issue_of(tasks.get(store, team, landing.task))
     except errors.TeamsError:
         return
-    if not issue or _has_comment(landing, issue, environ):
+    if not issue or _comment_once(landing, issue, environ):
         update(store, team, LANDING, landing.id, lambda current: current.having(commented=True))
 
 
-def _has_comment(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:
+def _comment_once(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:
     """Comment on the issue, unless our comment is there already. Return False if the comment failed."""
     repository, _, number = issue.rpartition("#")
     mark = f"({landing.id} of {landing.team_name})"

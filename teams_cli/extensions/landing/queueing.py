@@ -12,12 +12,15 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import checks, landings, tasks
 from teams_cli.tasks.assigning import state_of
 from teams_cli.tasks.landings import LANDING, Landing
-from teams_cli.tasks.tasks import IN_PROGRESS, Task
-from teams_cli.teams import history, settings, teams
+from teams_cli.tasks.tasks import IN_PROGRESS, IN_REVIEW, Task
+from teams_cli.teams import history, presence, settings, teams
 from teams_cli.teams.permission import Standing, require, standing_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from teams_cli.doctor.teams import Problem
     from teams_cli.teams.permission import Caller
     from teams_cli.teams.teams import Team
 
@@ -67,25 +70,20 @@ def land(
 
 def _refuse_unfinished(task: Task) -> None:
     """Refuse to land a task that is neither completed nor in progress, or whose review is still to come."""
+    unreviewed = f"{task.id} must be accepted by {task.review_by} before it lands"
+    complete = f"teams update-task {task.id} --status completed"
+    if task.status == IN_REVIEW:
+        raise errors.WrongState(unreviewed, f"Wait for the review: teams wait --task {task.id}")
     if task.status not in ("completed", IN_PROGRESS):
-        raise errors.WrongState(
-            f"{task.id} is {state_of(task)}", f"Complete it first: teams update-task {task.id} --status completed"
-        )
+        raise errors.WrongState(f"{task.id} is {state_of(task)}", f"Complete it first: {complete}")
     if task.review_by and task.status != "completed":
-        raise errors.WrongState(
-            f"{task.id} must be accepted by {task.review_by} before it lands",
-            f"Complete it: teams update-task {task.id} --status completed",
-        )
+        raise errors.WrongState(unreviewed, f"Complete it: {complete}")
 
 
 def _way_to_land(standing: Standing, via: str | None) -> str:
-    """Return how to land: the option *via* or, if that is None, the setting `landingVia`. Only the human may choose a
-    way that differs from the setting.
-    """
-    setting = str(settings.value(standing.team, "landingVia"))
-    if via not in (None, setting) and not standing.caller.is_human:
-        raise _way_not_allowed(setting)
-    return via or setting
+    if via and not standing.caller.is_human:
+        _refuse_way(via, standing.team)
+    return via or str(settings.value(standing.team, "landingVia"))
 
 
 def refuse_unwanted_request(team: Team, landing: Landing) -> None:
@@ -95,14 +93,16 @@ def refuse_unwanted_request(team: Team, landing: Landing) -> None:
     Raises:
         NotAllowed: The human did not queue this landing, and `landingVia` is not `pr`.
     """
+    if landing.by != HUMAN:
+        _refuse_way(PULL_REQUEST, team)
+
+
+def _refuse_way(via: str, team: Team) -> None:
+    """Refuse a way to land that differs from the person's choice in the setting `landingVia`."""
     setting = str(settings.value(team, "landingVia"))
-    if landing.by != HUMAN and setting != PULL_REQUEST:
-        raise _way_not_allowed(setting)
-
-
-def _way_not_allowed(setting: str) -> errors.NotAllowed:
-    change = f"To change it, as the person: teams set landingVia pr --as {HUMAN}"
-    return errors.NotAllowed(f"the person set landingVia to `{setting}`", change)
+    if via != setting:
+        change = f"To change it, as the person: teams set landingVia pr --as {HUMAN}"
+        raise errors.NotAllowed(f"the person set landingVia to `{setting}`", change)
 
 
 def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, directory: str) -> Landing | None:
@@ -116,16 +116,14 @@ def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, 
         return None
     worktree = checkouts.worktree_of(store, team, task.owner or "")
     source = _source(store, standing, task, directory if task.owner == standing.name else "", None)
-    if source is None or not (_has_new_commits(source) or (worktree and work.uncommitted(source))):
+    if source is None:
         return None
-    return _queue(store, standing, task, source, None, _way_to_land(standing, None))
-
-
-def _has_new_commits(source: Checkout) -> bool:
-    """Return whether the checkout has a branch of its own, with commits that the branch of the main checkout lacks."""
     target = checkouts.branch_of(source.main)
     tip = merging.tip_of(source.main, target) if target else ""
-    return bool(tip) and source.branch != target and not merging.holds(source.main, tip, source.head)
+    has_new_commits = tip and source.branch != target and not merging.holds(source.main, tip, source.head)
+    if not (has_new_commits or (worktree and work.uncommitted(source))):
+        return None
+    return _queue(store, standing, task, source, None, _way_to_land(standing, None))
 
 
 def _source(store: Store, standing: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
@@ -138,14 +136,16 @@ def _source(store: Store, standing: Standing, task: Task, directory: str, onto: 
     """
     owner, team = task.owner or "", standing.team.name
     check = checks.of(task)
-    recorded = [place for place in (checkouts.seen_in(store, team, owner), check.directory if check else None) if place]
+    last_seen, checked_in = checkouts.seen_in(store, team, owner), check.directory if check else None
+    recorded = [place for place in (last_seen, checked_in) if place]
     places = [
         checkouts.worktree_of(store, team, owner),
         directory if owner == standing.name else None,
         *trust.trusted_places(store, team, recorded, directory),
         directory,
     ]
-    candidates = [checkout for place in dict.fromkeys(places) if place and (checkout := checkouts.at(place))]
+    checkouts_there = [checkouts.at(place) for place in dict.fromkeys(places) if place]
+    candidates = [checkout for checkout in checkouts_there if checkout]
     for checkout in candidates:
         if checkout.branch != (onto or checkouts.branch_of(checkout.main)):
             return checkout
@@ -158,7 +158,9 @@ def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto:
     """
     _refuse_unsubmitted(store, task)
     team = standing.team.name
-    target = onto or _branch_of_main(source)
+    target = onto or checkouts.branch_of(source.main)
+    if not target:
+        raise errors.InvalidValue(f"{source.main} has no branch checked out", "Give the target: --onto BRANCH")
     head = _head(source, task)
     last = landings.last_of(store, team, task.id)
     is_same = last and (last.head, last.onto, last.claim) == (head, target, task.claim)
@@ -198,13 +200,6 @@ def _refuse_unsubmitted(store: Store, task: Task) -> None:
             f"no commit of {task.id} was submitted for review",
             f"Have it completed again in its checkout: teams update-task {task.id} --status pending",
         )
-
-
-def _branch_of_main(source: Checkout) -> str:
-    branch = checkouts.branch_of(source.main)
-    if not branch:
-        raise errors.InvalidValue(f"{source.main} has no branch checked out", "Give the target: --onto BRANCH")
-    return branch
 
 
 def _head(source: Checkout, task: Task) -> str:
@@ -297,3 +292,15 @@ def refuse_all(store: Store, team: str, why: str) -> list[str]:
         if before is not after:
             refused.append(landing.id)
     return refused
+
+
+def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Problem]:
+    """Yield a problem for each completed task whose landing was not queued, because the command that completed the task
+    was killed. *fix* has no effect: a problem has the command to repair it.
+    """
+    known = {task.id: task for task in tasks.all_of(store, team.name, [])}
+    for agent, _ in store.scan(team.name, presence.AGENT, []):
+        task = known.get(agent.completing or "")
+        if task and task.status == "completed" and landings.last_of(store, team.name, task.id) is None:
+            what = f"{task.id} is completed, but it was not queued to land: the command was killed"
+            yield "warning", what, f"teams land {task.id}"

@@ -81,21 +81,23 @@ def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Seque
     if a conflict is left.
     """
     tree, conflicts = _merge(repository, base, head)
-    unresolved = [_merge(repository, theirs, mine)[0] for _, mine, theirs in earlier]
+    old_trees = [_merge(repository, theirs, mine)[0] for _, mine, theirs in earlier]  # with the conflict markers
     entries = []
     for path, stages in conflicts.items():
         is_deleted_or_renamed = set(stages) not in _STAGES
         if is_deleted_or_renamed or len({mode for mode, _ in stages.values()}) > 1:
             return ""
         text = _text(repository, tree, path, base, head)
-        for (commit, mine, theirs), old_tree in zip(earlier, unresolved, strict=True):
+        for (commit, mine, theirs), old_tree in zip(earlier, old_trees, strict=True):
             if old_tree and _ONTO in text:
-                conflict = _text(repository, old_tree, path, theirs, mine)
-                text = _resolve(repository, text, conflict, _text(repository, commit, path)) or text
+                old_conflict = _text(repository, old_tree, path, theirs, mine)
+                old_resolution = _text(repository, commit, path)
+                text = _resolve(repository, text, old_conflict, old_resolution) or text
         if _ONTO in text or not text:
             return ""
         blob = git.must(repository, "hash-object", "-w", "--stdin", stdin=text).strip()
-        entries.append(f"{stages['2'][0]} {blob}\t{path}\0")
+        mode, _ = stages["2"]  # which is the same in all stages
+        entries.append(f"{mode} {blob}\t{path}\0")
     with TemporaryDirectory(prefix="teams-") as directory:
         index = {"GIT_INDEX_FILE": os.path.join(directory, "index")}
         git.must(repository, "read-tree", tree, variables=index)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import os
+from contextlib import ExitStack, suppress
 from itertools import combinations
 
 from teams_cli import errors
-from teams_cli.agents import checking, checkouts, git, merging, trees
+from teams_cli.agents import checking, checkouts, git, merging, submodules, trees
 from teams_cli.agents.regions import Snapshots
 from teams_cli.extensions.landing import outcomes
 from teams_cli.names import SYSTEM
@@ -39,7 +40,8 @@ def run_checks(
     """
     if not commands:
         return []
-    path = f"{_directory(store, team.name)}/.{landing.id}"
+    # A git command of a killed lander may still write into the checkout of an earlier try, so every try has its own.
+    path = f"{_directory(store, team.name)}/.{landing.id}.{os.urandom(4).hex()}"
     with trees.tree(team, landing.repository, commit, path, environ, "nothing was tried") as lacking:
         results: list[Check] = []
         for command in commands:
@@ -57,7 +59,8 @@ def remove_leftovers(store: Store, team: str) -> None:
     for name in disk.names_in(directory):
         if name.startswith(f".{LANDING.name}-"):
             with suppress(errors.TeamsError):
-                trees.clear(landings.get(store, team, name.removeprefix(".")).repository, f"{directory}/{name}")
+                landing = landings.get(store, team, name.split(".")[1])
+                trees.clear(landing.repository, f"{directory}/{name}")
 
 
 def _directory(store: Store, team: str) -> str:
@@ -95,18 +98,17 @@ def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[t
     if any(conflicts.values()):
         ended = [landing for landing in landings.all_of(store, team.name, []) if landing.over]
         for landing in waiting:
-            if _times_overtaken(landing, ended) >= _MOST_OVERTAKEN:
+            rank = landings.turn(landing)[1:]
+            # Landings that come after it by priority and age, but ended while it waited.
+            overtakers = [
+                other
+                for other in ended
+                if landings.turn(other)[1:] > rank and (other.ended_at or "") > landing.created_at
+            ]
+            if len(overtakers) >= _MOST_OVERTAKEN:
                 conflicts[landing.id] = -1
     # Landings that do not wait, because they were begun before, go first.
     return sorted(queue, key=lambda landing: conflicts.get(landing.id, -1))
-
-
-def _times_overtaken(landing: Landing, ended: list[Landing]) -> int:
-    """Return how many of the *ended* landings overtook this landing: by priority and age they come after it, but they
-    ended while it waited.
-    """
-    rank = landings.turn(landing)[1:]
-    return sum(landings.turn(one)[1:] > rank and (one.ended_at or "") > landing.created_at for one in ended)
 
 
 def repair_of_tip(
@@ -151,29 +153,18 @@ def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
     members: list[Landing] = []
     changed: set[str] = set()
     for landing in queue[:most]:
-        if landing.id in apart or not _may_join(landing, queue[0]):
+        was_begun = landing.over or landing.merge is not None
+        has_same_target = (landing.repository, landing.onto) == (queue[0].repository, queue[0].onto)
+        if landing.id in apart or was_begun or landing.via == "pr" or not has_same_target:
             break
-        files = _changed_files(landing)
+        between = f"refs/heads/{landing.onto}...{landing.head}"
+        arguments = ("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", between)
+        files = set(git.run(landing.repository, *arguments).stdout.split("\0")) - {""}
         if not 0 < len(files) <= _SMALL or files & changed:
             break
         changed |= files
         members.append(landing)
     return members if len(members) > 1 else []
-
-
-def _may_join(landing: Landing, first: Landing) -> bool:
-    """Return whether the landing may be in a group with *first*: it has the same target, needs no pull request, and no
-    trial of it was left unfinished.
-    """
-    if landing.over or landing.merge is not None or landing.via == "pr":
-        return False
-    return (landing.repository, landing.onto) == (first.repository, first.onto)
-
-
-def _changed_files(landing: Landing) -> set[str]:
-    between = f"refs/heads/{landing.onto}...{landing.head}"
-    printed = git.run(landing.repository, "diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", between).stdout
-    return set(printed.split("\0")) - {""}
 
 
 def land_together(store: Store, team: Team, group: list[Landing], environ: Mapping[str, str]) -> bool:
@@ -191,20 +182,27 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
         return False
     commands = [commands_of(store, team, landing) for landing in group]
     group = [
-        outcomes.record_begin(store, team, landing, base, own) for landing, own in zip(group, commands, strict=True)
+        outcomes.record_begin(store, team, landing, base, commands_of_landing)
+        for landing, commands_of_landing in zip(group, commands, strict=True)
     ]
-    all_commands = list(dict.fromkeys(command for own in commands for command in own))
+    all_commands = list(dict.fromkeys(command for commands_of_landing in commands for command in commands_of_landing))
     checks = run_checks(store, team, group[0], tip, all_commands, environ)
     if not all(check.passed for check in checks):
         return False
     if checkout and merging.in_the_way(checkout, base, tip):  # the checkout may have changed during the checks
         return False
-    moving = []
-    for landing, commit, own in zip(group, commits, commands, strict=True):
-        check = next((check for check in reversed(checks) if check.command in own), None)
-        moving.append(outcomes.record_merge(store, team, landing, commit, check.to_json() if check else None))
-    # If the branch moved meanwhile, the landings stay open and are tried again.
-    if merging.move(repository, onto, base, tip, f"teams: {', '.join(landing.id for landing in group)}"):
+    with ExitStack() as undone_if_refused:
+        try:
+            undone_if_refused.enter_context(submodules.carried(repository, base, tip, group[0].branch or group[0].id))
+        except errors.Conflict:
+            return False
+        moving = []
+        for landing, commit, commands_of_landing in zip(group, commits, commands, strict=True):
+            own_checks = (check for check in reversed(checks) if check.command in commands_of_landing)
+            check = next(own_checks, None)
+            moving.append(outcomes.record_merge(store, team, landing, commit, check.to_json() if check else None))
+        moved = merging.move(repository, onto, base, tip, f"teams: {', '.join(landing.id for landing in group)}")
+    if moved:  # otherwise somebody else moved the branch, so the landings stay open and are tried again
         if checkout:
             merging.follow(checkout, base, tip)
         for landing, commit in zip(moving, commits, strict=True):

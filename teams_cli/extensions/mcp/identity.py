@@ -64,20 +64,26 @@ class Identity:
         server's own agent.
         """
         base = self._base
-        self._adopt_from_terminal()
+        # The agent in whose terminal the server runs may have joined by now. Several agents may share a daemon.
+        if not (self.agent or self._is_nested or bindings.is_below(os.getppid(), bindings.DAEMON)):
+            terminal = bindings.of_nearest_client(base.store.root, os.getppid())
+            if terminal and self._team in ("", terminal.team):
+                self.adopt(terminal.agent, terminal.team, terminal.token, "terminal")
         store = cast("Store", WatchedStore(self.watchers, requester))
-        fresh = Call(
+        unbound_call = Call(
             store, self.load_config(), None, "", base.sources, environ=base.environ, directory=base.current_directory
         )
-        binding = bindings.of_thread(store.root, thread)
+        binding = bindings.of_thread(store.root, thread)  # an agent with its team and token
         parent = binding or Binding(self.team, self.agent, self.token)
         if subagent := insiders.caller(store.root, parent, agent_id, tool_use_id):
             binding = Binding(parent.team, *subagent)
         agent, token = (binding.agent, binding.token) if binding else (self.agent, self.token)
         if sender:
             agent = sender.known_as(agent)
-        named_team = (sender and sender.team) or (binding.team if binding else self._team)
-        call = requests.call_as(fresh, agent, named_team, token, sender)
+        team = binding.team if binding else self._team
+        if sender and sender.team:
+            team = sender.team
+        call = requests.call_as(unbound_call, agent, team, token, sender)
         call.is_given_up = lambda: requester.is_gone
         if call.caller is not None and base.caller is not None and not binding:
             call.caller.display = call.caller.display or base.caller.display
@@ -91,16 +97,6 @@ class Identity:
             DamagedRecord: The configuration can't be read.
         """
         return config.load(self._base.store.root, self._base.environ)
-
-    def _adopt_from_terminal(self) -> None:
-        """Act for the agent in whose terminal the server runs, once that agent has joined. If the server runs below a
-        daemon, do nothing, because several agents may share the daemon.
-        """
-        if self.agent or self._is_nested or bindings.is_below(os.getppid(), bindings.DAEMON):
-            return
-        binding = bindings.of_nearest_client(self._base.store.root, os.getppid())
-        if binding and self._team in ("", binding.team):
-            self.adopt(binding.agent, binding.team, binding.token, "terminal")
 
     def adopt(self, agent: str, team: str, token: str, source: str) -> None:
         """Act from now on for this agent of the team. *source* says how the server knows the agent: `terminal` if it

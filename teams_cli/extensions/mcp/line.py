@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from fcntl import F_DUPFD_CLOEXEC, fcntl
 from functools import partial
 from threading import Event, Lock
@@ -110,11 +110,14 @@ def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
         return _error(None, INVALID_REQUEST, f"a message may have at most {LONGEST} bytes")
     if not line.strip():
         return None
-    try:
+    with suppress(ValueError):  # the code below finds out why the message is not valid
         message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        return _doubled_key(message, line) or SessionMessage(message)
-    except ValueError:
-        pass
+        if isinstance(message, JSONRPCRequest):
+            try:  # the SDK would silently use the last value of a key that stands twice
+                json.loads(line, object_pairs_hook=requests.unique_keys)
+            except errors.InvalidValue as repeated_key:
+                return _error(message.id, INVALID_PARAMS, f"{repeated_key.message}. {repeated_key.hint}")
+        return SessionMessage(message)
     try:
         document = json.loads(line)
         whole = whole_characters(line)
@@ -126,16 +129,6 @@ def parsed(line: bytes | None) -> SessionMessage | JSONRPCError | None:
     elif whole != line:  # the SDK refuses half a character, so a replacement for it is tried
         return parsed(whole)
     return _error(id if isinstance(id, str | int) else None, INVALID_REQUEST, "this is not a JSON-RPC 2.0 message")
-
-
-def _doubled_key(message: object, line: bytes) -> JSONRPCError | None:
-    """Return the error for a request that has a key twice, of which the SDK keeps the last; else None."""
-    if isinstance(message, JSONRPCRequest):
-        try:
-            json.loads(line, object_pairs_hook=requests.unique_keys)
-        except errors.InvalidValue as doubled:
-            return _error(message.id, INVALID_PARAMS, f"{doubled.message}. {doubled.hint}")
-    return None
 
 
 def _error(id: str | int | None, code: int, message: str) -> JSONRPCError:
@@ -250,7 +243,7 @@ async def _read_all(
             elif message is not None:
                 receipts.note_cancellation(message)
                 await arrived.send(message)
-    except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+    except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):  # the client has left, or reads no more
         pass
     await settle()
     await arrived.aclose()
@@ -271,13 +264,13 @@ async def _write_all(
                 write = partial(_write, sink, data)
                 id = getattr(item.message, "id", None)
                 await anyio.to_thread.run_sync(receipts.write, write, id, call, abandon_on_cancel=True)
-            elif len(data) <= _PIPE_BYTES and select.select([], [sink], [], 0)[1]:
+            elif len(data) <= _PIPE_BYTES and select.select([], [sink], [], 0)[1]:  # then writing does not block
                 _write(sink, data)
             else:
                 await anyio.to_thread.run_sync(_write, sink, data, abandon_on_cancel=True)
     except OSError:
         await incoming.aclose()
-        async for _ in leaving:
+        async for _ in leaving:  # so that nobody waits to send a message
             continue
     finally:
         written.set()

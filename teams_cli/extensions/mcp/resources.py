@@ -73,16 +73,16 @@ def text(call: Call, uri: str) -> str:
         NotFound: The URI names no resource.
         TeamsError: The resource can't be read.
     """
-    name, arguments, team = _request(uri)
-    teams = {known.lower(): known for known in call.store.teams()}
-    if team.lower() not in teams:  # clients may write the host of a URI in lower case
+    command, arguments, team = _request(uri)
+    teams = {name.lower(): name for name in call.store.teams()}  # clients may write the host of a URI in lower case
+    if team.lower() not in teams:
         raise errors.NotFound(f"there is no team {team!r}", f"Teams: {', '.join(sorted(teams.values())[:20])}.")
-    if name == "read-messages" and call.caller is None:
+    if command == "read-messages" and call.caller is None:
         hint = "Start the server with TEAMS_AGENT_ID, or call join_team."
         raise errors.NoIdentity("an inbox belongs to an agent", hint)
     call.given_team = teams[team.lower()]
-    document = requests.answer(call, name, arguments)
-    return json.dumps(results.resource(document, commands.get(name).gist), indent=1)
+    document = requests.answer(call, command, arguments)
+    return json.dumps(results.resource(document, commands.get(command).gist), indent=1)
 
 
 def _request(uri: str) -> tuple[str, dict[str, Any], str]:
@@ -149,30 +149,26 @@ class Subscriptions:
         """Note the *tools* that the client was shown, and its *session*, to notify it when its tools change."""
         self._session, self._tools = session, tools
 
-    async def subscribe(self, session: ServerSession, uri: str) -> None:
+    async def subscribe(self, session: ServerSession, uris: list[str]) -> None:
         """Notify the client from now on when one of the resources *uris* changes. It gets no notification of their
         present content.
         """
         self._session = session
-        await self._add([uri])
+        self._subscriptions.update(uris)
+        for uri in uris:
+            self._contents.setdefault(uri, await asyncio.to_thread(self._text, uri))
 
     def unsubscribe(self, uri: str) -> None:
         """Stop notifying the client of the resource."""
         del self._subscriptions[uri]
         self._contents.pop(uri, None)
 
-    async def _add(self, uris: list[str]) -> None:
-        """Add subscriptions to these resources. The client counts as knowing their present content."""
-        self._subscriptions.update(uris)
-        for uri in uris:
-            self._contents.setdefault(uri, await asyncio.to_thread(self._text, uri))
-
     async def listen(
         self, ctx: ServerRequestContext[Any], params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
         """Serve the stream of a client of the newer protocol until the client ends it."""
         uris = list(params.notifications.resource_subscriptions or ())
-        await self._add(uris)
+        await self.subscribe(ctx.session, uris)
         try:
             return await self._listen(ctx, params)
         finally:
@@ -185,7 +181,7 @@ class Subscriptions:
             try:
                 self._watch_team(loop, self._identity.team)
             except Exception as error:
-                if not (is_reported or loop.is_closed()):
+                if not (is_reported or loop.is_closed()):  # only the first failure is reported
                     failure = report(error, ["mcp", "changes"])
                     print(f"teams: {failure.message}\n  {failure.hint}", file=sys.stderr)
                     is_reported = True
@@ -196,7 +192,8 @@ class Subscriptions:
         subscribed to no resource, only changes that may affect its tools wake this thread.
         """
         if not team:
-            return time.sleep(_CHECK_SECONDS)
+            time.sleep(_CHECK_SECONDS)
+            return
         topics = self._topics()
         watch = self._store.watch(team, topics)
         try:
@@ -218,7 +215,6 @@ class Subscriptions:
         return None if is_subscribed else _TOPICS_OF_TOOLS
 
     def _config(self) -> Config | None:
-        """Return the user's configuration, or None while it can't be read."""
         try:
             return self._identity.load_config()
         except errors.TeamsError:
@@ -239,7 +235,7 @@ class Subscriptions:
 
     def notify_of_tools(self, loop: asyncio.AbstractEventLoop) -> None:
         """Notify the client if the offered tools have changed."""
-        if self._tools is None:
+        if self._tools is None:  # the client has not asked for them yet
             return
         offered = self._offered()
         if offered != self._tools:
@@ -255,11 +251,11 @@ class Subscriptions:
 
     async def _notify(self, event: ResourceUpdated | ToolsListChanged) -> None:
         """Send the event to the client, in the form that the client's version of the protocol demands."""
-        await self._bus.publish(event)
+        await self._bus.publish(event)  # for the streams of clients of the newer protocol
         session = self._session
         if session is None or session.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return
-        with suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        with suppress(MCPError, anyio.ClosedResourceError, anyio.BrokenResourceError):  # the client has left
             if isinstance(event, ResourceUpdated):
                 await session.send_resource_updated(event.uri)
             else:

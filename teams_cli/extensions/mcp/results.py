@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from contextlib import suppress
 
 from mcp_types import CallToolResult, TextContent
 
@@ -69,7 +70,9 @@ def listed(rows: Sequence[Any], gist: Sequence[str], most: int) -> dict[str, Any
     shown = list(rows[:most])
     if gist:
         shown = [{key: row[key] for key in gist if row.get(key)} for row in shown]
-    return {"result": shown, "more": len(rows) - most} if len(rows) > most else {"result": shown}
+    if len(rows) > most:
+        return {"result": shown, "more": len(rows) - most}
+    return {"result": shown}
 
 
 def within(document: dict[str, Any], most: int = _ANSWER_BYTES - _RESERVED_BYTES, cut: str = _CUT) -> dict[str, Any]:
@@ -80,9 +83,12 @@ def within(document: dict[str, Any], most: int = _ANSWER_BYTES - _RESERVED_BYTES
     def fits(part: Any) -> bool:
         return size(part) <= most
 
+    def mark(owner: dict[str, Any], missing: int) -> str:
+        return f"({missing} more characters)"
+
     if fits(document):
         return document
-    short: dict[str, Any] = text.shortened(document, fits, _TEXT_LENGTHS, lambda _, more: f"({more} more characters)")
+    short: dict[str, Any] = text.shortened(document, fits, _TEXT_LENGTHS, mark)
     return {**short, "cut": cut}
 
 
@@ -190,17 +196,13 @@ def schema(document: dict[str, object]) -> dict[str, object]:
     """Return the schema of a request, adapted to a tool. Its descriptions name tools instead of commands.
     `additionalProperties` is left out, because it would cost every model tokens.
     """
-    return {key: _with_tools_named(value) for key, value in document.items() if key != "additionalProperties"}
 
+    def with_tools_named(key: str, value: object) -> object:
+        if isinstance(value, dict):
+            return {inner: with_tools_named(inner, part) for inner, part in value.items()}
+        return in_tools(value) if key == "description" and isinstance(value, str) else value
 
-def _with_tools_named(value: object) -> object:
-    """Return a part of a schema, with commands in its descriptions replaced by tools."""
-    if not isinstance(value, dict):
-        return value
-    changed = {key: _with_tools_named(inner) for key, inner in value.items()}
-    if isinstance(value.get("description"), str):
-        changed["description"] = in_tools(value["description"])
-    return changed
+    return {key: with_tools_named(key, value) for key, value in document.items() if key != "additionalProperties"}
 
 
 def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult:
@@ -211,20 +213,11 @@ def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult
     _name_tools(answer)
     if call.problems:
         answer["problems"] = [problem.message for problem in call.problems]
-    unread = 0 if tool.command.quiet else _unread_count(call)
-    if unread:
-        answer["unread"] = f"{text.counted(unread, 'unread message')}: call read_messages"
+    if not tool.command.quiet and call.caller and not call.caller.is_human:
+        with suppress(errors.TeamsError):  # the inbox can't be read
+            if unread := len(inboxes.unread(call.store, call.team, call.caller.name)):
+                answer["unread"] = f"{text.counted(unread, 'unread message')}: call read_messages"
     return _result(answer, has_data=tool.has_data)
-
-
-def _unread_count(call: Call) -> int:
-    """Return the number of the caller's unread messages. It is 0 for the human, and if the inbox can't be read."""
-    if call.caller is None or call.caller.is_human:
-        return 0
-    try:
-        return len(inboxes.unread(call.store, call.team, call.caller.name))
-    except errors.TeamsError:
-        return 0
 
 
 def _name_tools(document: dict[str, Any]) -> None:
@@ -239,10 +232,10 @@ def _name_tools(document: dict[str, Any]) -> None:
         if "hint" in output:
             output["hint"] = in_tools(output["hint"])
         parts += output.values()
-    for part in parts:
-        for row in part if isinstance(part, list) else ():
-            if isinstance(row, dict):
-                _name_tools_in_row(row)
+    rows = [row for part in parts if isinstance(part, list) for row in part]
+    for row in rows:
+        if isinstance(row, dict):
+            _name_tools_in_row(row)
 
 
 def _name_tools_in_row(row: dict[str, Any]) -> None:

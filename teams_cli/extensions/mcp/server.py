@@ -89,7 +89,7 @@ class Jobs:
         thread = asyncio.ensure_future(to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=self._threads))
         started = time.monotonic()
         try:
-            while not (await asyncio.wait({thread}, timeout=_REPORT_SECONDS))[0]:
+            while not (await asyncio.wait({thread}, timeout=_REPORT_SECONDS))[0]:  # until the thread has ended
                 if report:
                     await report(time.monotonic() - started)
         except BaseException:
@@ -164,20 +164,7 @@ class TeamsServer:
 
     async def serve(self, source: int, sink: int) -> None:
         """Serve the client over the two descriptors until it leaves."""
-        server = self._server()
-        options = server.create_initialization_options(NotificationOptions(tools_changed=True))
-        self.subscriptions.start()
-        try:
-            settle = partial(self.jobs.settle, _PATIENCE)
-            async with line.connected(source, sink, settle, self.receipts) as (incoming, outgoing):
-                await server.run(incoming, outgoing, options)
-        finally:
-            self.subscriptions.end()
-            self.identity.watchers.close()
-            await self.jobs.end(_PATIENCE)
-
-    def _server(self) -> Server[Any]:
-        return Server(
+        server: Server[Any] = Server(
             "teams",
             version=__version__,
             instructions=self._instructions(),
@@ -190,6 +177,16 @@ class TeamsServer:
             on_unsubscribe_resource=self._unsubscribe,
             on_subscriptions_listen=self.subscriptions.listen,
         )
+        options = server.create_initialization_options(NotificationOptions(tools_changed=True))
+        self.subscriptions.start()
+        try:
+            settle = partial(self.jobs.settle, _PATIENCE)
+            async with line.connected(source, sink, settle, self.receipts) as (incoming, outgoing):
+                await server.run(incoming, outgoing, options)
+        finally:
+            self.subscriptions.end()
+            self.identity.watchers.close()
+            await self.jobs.end(_PATIENCE)
 
     def _instructions(self) -> str:
         """Return the instructions for the client. If the caller has a team, they also say how readily its agents should
@@ -243,7 +240,8 @@ class TeamsServer:
         async def report_waiting(seconds: float) -> None:
             await ctx.session.report_progress(seconds, message=f"{name} waits")
 
-        thread, tool_use_id = (str((ctx.meta or {}).get(key) or "") for key in (_THREAD, _TOOL_USE))
+        meta = ctx.meta or {}
+        thread, tool_use_id = str(meta.get(_THREAD) or ""), str(meta.get(_TOOL_USE) or "")
         identify = partial(self.identity.call, thread=thread, agent_id=agent_id, tool_use_id=tool_use_id)
         work = partial(self._use, name, arguments, identify)
         self.receipts.begin(ctx.request_id)
@@ -254,8 +252,9 @@ class TeamsServer:
                 return results.refused(error)
             if name == tools.MORE_TOOLS:
                 self.lists_few = False
-            if (self.tools[name].command.moves or name == tools.MORE_TOOLS) and not result.is_error:
-                # The call may have changed which tools are offered. The client is to know before it has the answer.
+            may_change_tools = name == tools.MORE_TOOLS or self.tools[name].command.moves
+            if may_change_tools and not result.is_error:
+                # The client is to know which tools are offered now before it has the answer.
                 loop = asyncio.get_running_loop()
                 with suppress(errors.TeamsError):  # the change was made, and the client gets its answer
                     await self.jobs.run(lambda requester: self.subscriptions.notify_of_tools(loop))
@@ -314,8 +313,9 @@ class TeamsServer:
         return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, mime_type=resources.JSON, text=text)])
 
     async def _subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+        # Reading it refuses what the client may not subscribe to.
         await self._run(lambda requester: resources.text(self.identity.call(requester), params.uri))
-        await self.subscriptions.subscribe(ctx.session, params.uri)
+        await self.subscriptions.subscribe(ctx.session, [params.uri])
         return EmptyResult()
 
     async def _unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
@@ -344,7 +344,7 @@ def _inner_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
         if value is None:
             return {}
         if isinstance(value, str):
-            with suppress(ValueError, RecursionError, errors.InvalidValue):
+            with suppress(ValueError, RecursionError, errors.InvalidValue):  # then it stays a text, and is refused
                 value = json.loads(value, object_pairs_hook=requests.unique_keys)
         if isinstance(value, dict):
             return value

@@ -58,12 +58,21 @@ class Tool:
     @cached_property
     def listed(self) -> Listed:
         """The tool in the form in which a list of tools has it, with hints for clients."""
+        claims = any(parameter.key == "claim" for parameter in self.command.own)
+        if not self.needs_right and not (self.command.changes or claims):
+            annotations = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+        else:
+            annotations = ToolAnnotations(
+                destructive_hint=self.command.changes and not (self.command.repeatable or self.command.adding),
+                idempotent_hint=self.command.repeatable or None,
+                open_world_hint=False,
+            )
         return Listed(
             name=self.name,
             title=self.name.replace("_", " ").capitalize(),
             description=self.description,
             input_schema=self.schema,
-            annotations=self._annotations,
+            annotations=annotations,
         )
 
     @cached_property
@@ -75,18 +84,6 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of the tool's arguments."""
         return self._schema or results.schema(requests.schema(self.command.name, requests.snake_case))
-
-    @property
-    def _annotations(self) -> ToolAnnotations:
-        """Return hints for clients: whether the tool only reads, destroys something, and may be called again."""
-        claims = any(parameter.key == "claim" for parameter in self.command.own)
-        if not self.needs_right and not (self.command.changes or claims):
-            return ToolAnnotations(read_only_hint=True, open_world_hint=False)
-        return ToolAnnotations(
-            destructive_hint=self.command.changes and not (self.command.repeatable or self.command.adding),
-            idempotent_hint=self.command.repeatable or None,
-            open_world_hint=False,
-        )
 
     def is_daily(self, rights: Rights) -> bool:
         """Return whether this is an everyday tool of the caller. If several tools run one command, only one of them can
@@ -114,29 +111,28 @@ class Tool:
         """
         is_full = arguments.get(_FULL) is True
         arguments = {key: value for key, value in arguments.items() if key != _FULL}
-        more = 0
-        if not is_full and self._marks_as_read and not any(arguments.get(key) for key in ("peek", "all", "limit")):
-            # The command marks as read what it returns, so it may return only what fits into the answer.
+        left_out = 0
+        limits_rows = any(arguments.get(key) for key in ("peek", "all", "limit"))
+        marks_as_read = {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
+        if marks_as_read and not is_full and not limits_rows:
+            # Only messages that fit into the answer are to be marked as read.
             rows = self.run(call, {**arguments, "peek": True, "limit": EVERY_ROW})
             fitting = results.rows_that_fit(rows)
-            more = len(rows) - fitting
-            arguments = {**arguments, "limit": fitting or None}
+            arguments, left_out = {**arguments, "limit": fitting or None}, len(rows) - fitting
         document = self.run(call, arguments)
-        more = more or getattr(document, "more", 0)
-        has_limit = is_full or arguments.get("limit") is not None
-        must_fit = not is_full and (more > 0 or not has_limit)
+        left_out = left_out or getattr(document, "more", 0)
+        shows_all_rows = is_full or arguments.get("limit") is not None  # the command itself has limited them
+        must_fit = not is_full and (left_out > 0 or not shows_all_rows)
         if isinstance(document, dict):
-            return _complete(document, more, must_fit)
+            return _complete(document, left_out, must_fit)
         # Of rows that do not fit, the oldest are left out: the newest rows come first until the answer is cut.
         rows = document[::-1] if self.command.newest_last else document
-        answer = results.listed(rows, () if is_full else self.command.gist, len(rows) if has_limit else results.ROWS)
-        answer = _complete(answer, more, must_fit)
-        return {**answer, "result": answer["result"][::-1]} if self.command.newest_last else answer
-
-    @cached_property
-    def _marks_as_read(self) -> bool:
-        """Whether the command marks the messages that it returns as read, unless its argument `peek` is given."""
-        return {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
+        keys = () if is_full else self.command.gist
+        answer = results.listed(rows, keys, len(rows) if shows_all_rows else results.ROWS)
+        answer = _complete(answer, left_out, must_fit)
+        if self.command.newest_last:
+            return {**answer, "result": answer["result"][::-1]}
+        return answer
 
     def run(self, call: Call, arguments: Arguments) -> Any:
         """Run the command, and return its document.
@@ -243,7 +239,6 @@ def _undelivered(call: Call, arguments: Arguments, error: errors.TeamsError) -> 
 
 
 def _sender(call: Call) -> str:
-    """Return the name of the caller; "" if it has none."""
     return call.caller.name if call.caller else ""
 
 
@@ -283,7 +278,7 @@ def _broadcast_to_all(call: Call, message: str) -> dict[str, Any]:
         others = attention.others(call.store, call.team, sender)[: attention.MAX_NAMED]
         outcome["agents"] = [{"name": row["name"], "status": row["status"]} for row in others]
 
-    call.try_to(add_agents)
+    call.try_to(add_agents)  # the message is sent, even if the agents can't be listed
     return outcome
 
 
@@ -392,7 +387,9 @@ def first_tools(usable: list[Tool]) -> list[Tool]:
     ask = results.tool_name(_ASK)
     names = [ask if name == "claim_task" and ask in by_name else name for name in _FIRST]
     first = [by_name[name] for name in names if name in by_name][:_FIRST_COUNT]
-    return [*first, by_name[PROMPT_TOOL]] if PROMPT_TOOL in by_name else first
+    if PROMPT_TOOL in by_name:
+        first.append(by_name[PROMPT_TOOL])
+    return first
 
 
 class MoreTools(Tool):
@@ -415,7 +412,6 @@ class MoreTools(Tool):
         return self._list(call)
 
     def _list(self, call: Call) -> dict[str, Any]:
-        """Return the tools that are not in the first list, and how to call them."""
         rows = [
             {"name": tool.name, "does": tool.description, "arguments": tool.input_schema["properties"]}
             for tool in self._others(call)

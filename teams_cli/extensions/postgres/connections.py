@@ -146,7 +146,7 @@ class Connection:
 
     def close(self) -> None:
         """End the connection."""
-        with suppress(psycopg2.Error):
+        with suppress(psycopg2.Error):  # it is broken already
             self.link.close()
 
     def _translated(self, error: psycopg2.Error) -> Exception:
@@ -154,9 +154,10 @@ class Connection:
         close it.
         """
         code, reason = error.pgcode or "", str(error).strip().partition("\n")[0]
-        if code in _AGAIN:
+        if code in _AGAIN:  # one of these codes would also match `_LOST`
             return Again(reason)
-        if self.link.closed or code.startswith(_LOST) or (not code and not isinstance(error, _ERRORS_OF_CALLER)):
+        is_broken_without_code = not code and not isinstance(error, _ERRORS_OF_CALLER)
+        if self.link.closed or code.startswith(_LOST) or is_broken_without_code:
             self.close()  # its next answer may belong to another statement
             return Lost(reason)
         if code in _NO_TABLES:
@@ -178,7 +179,7 @@ class Server:
     """The database of one store. If an operation has not succeeded after *patience* seconds, Busy is raised."""
 
     def __init__(self, address: str, patience: float, lock_timeout: float) -> None:
-        self.schema, self.options, self._listening = _parse_address(address)
+        self.schema, self.options, self._options_to_listen = _parse_address(address)
         self.reached: tuple[str, ...] = ()
         """The host, the port and the database of the last connection; empty before the first one."""
         self.patience = patience
@@ -201,7 +202,7 @@ class Server:
         """Whether the address has a part `listen=`. This part leads to the server itself; the rest of the address leads
         to a pooler, such as PgBouncer.
         """
-        return bool(self._listening)
+        return bool(self._options_to_listen)
 
     def direct(self) -> Server:
         """Return a copy of this object for listening. Its connections lead to the server itself and not to a pooler,
@@ -210,7 +211,7 @@ class Server:
         import copy
 
         server = copy.copy(self)
-        server.options = {**self.options, **self._listening}
+        server.options = {**self.options, **self._options_to_listen}
         server._idle, server._shared = [], {}
         return server
 
@@ -218,7 +219,7 @@ class Server:
         """Return the identity of the store: host, port, database, schema, and the address for listening."""
         if not self.reached:
             self.do(lambda connection: None)  # connects
-        return (*self.reached, self.schema, *map(str, self._listening.values()))
+        return (*self.reached, self.schema, *map(str, self._options_to_listen.values()))
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that only reads; no rows if the tables do not exist."""
@@ -259,13 +260,13 @@ class Server:
                 try:
                     if doubt and _find_or_prevent(connection, doubt[0]):
                         return doubt[1]
-                    doubt = None
+                    doubt = None  # the earlier change was not committed, and never will be
                     return job(connection, change_id, answers.append)
                 except Lost as problem:
-                    if answers:
+                    if answers:  # the statement that may commit the change was begun
                         doubt = change_id, answers[-1]
                     self._pause(give_up, str(problem))
-                except Again as problem:
+                except Again as problem:  # the server refused the change, so it was not committed
                     self._pause(give_up, str(problem))
                 finally:
                     self.give_back(connection)
@@ -289,7 +290,7 @@ class Server:
     def _take_idle(self, give_up: float) -> Connection:
         """Return an idle connection, or a new one."""
         while True:
-            with suppress(IndexError):
+            with suppress(IndexError):  # no connection is idle
                 return self._idle.pop()
             try:
                 return self._connect()
@@ -332,7 +333,7 @@ class Server:
         """Undo the connection's transaction if it is still open, and keep the connection for its next user."""
         try:
             connection.roll_back()
-        except Exception:
+        except Exception:  # then the server undoes the transaction
             connection.close()
         if connection.link.closed:
             return
@@ -372,7 +373,7 @@ class Server:
             if any(part in reason for part in _WRONG_ADDRESS):
                 raise errors.StorageFailed(f"{self.name}: {reason}", "Correct the address of the store.") from None
             raise Lost(reason) from None
-        except psycopg2.Error as error:
+        except psycopg2.Error as error:  # its text may contain the password
             raise errors.StorageFailed(
                 f"{self.name}: {type(error).__name__}", "Correct the address of the store."
             ) from None

@@ -119,10 +119,10 @@ class PostgresStore(Store):
             return records[0], revision
         label, body = _label(kind, record), encode(record).decode()
         values = [_checked(team), kind.name, _checked(key), label, body]
-        created = self.session.change(team, kind, _CREATE, values, topics=topics_of(kind, key, label))
-        if created is None:
+        new_revision = self.session.change(team, kind, _CREATE, values, topics=topics_of(kind, key, label))
+        if new_revision is None:
             raise errors.AlreadyExists(f"there is a {kind.name} {key} already", "Choose another name.")
-        return record, created
+        return record, new_revision
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
         return self._create_numbered(team, kind, count, make)[0]
@@ -241,7 +241,8 @@ class PostgresStore(Store):
 
         def job(connection: Connection, change_id: str, note_answer: Callable[[None], None]) -> None:
             revisions = [revision for _, revision in changed]
-            if len(connection.begin(_LOCK_ALL, [keys, revisions, team, kind.name], kind.while_closed)) < len(keys):
+            locked = connection.begin(_LOCK_ALL, [keys, revisions, team, kind.name], kind.while_closed)
+            if len(locked) < len(keys):  # only records that still have their revision were locked
                 connection.roll_back()
                 raise errors.StaleRevision(f"one {kind.name} was changed meanwhile", "Read it again.")
             note_answer(None)
@@ -373,7 +374,11 @@ class PostgresStore(Store):
             sql += " AND number = ANY (ARRAY (SELECT found_messages(%s, %s, %s::tsquery)))"
         sql += f" ORDER BY number DESC LIMIT {_PAGE}"
         before = _BEYOND_ALL
-        while rows := self._look(sql, [team, before] if query is None else [team, before, team, before, query]):
+        while True:
+            values = [team, before] if query is None else [team, before, team, before, query]
+            rows = self._look(sql, values)
+            if not rows:
+                return
             yield from ((f"{kind.prefix}-{number}", body) for number, body in rows)
             before = rows[-1][0]
 
@@ -447,7 +452,8 @@ class PostgresStore(Store):
 
 def _name_of_host(name: str) -> str:
     """Return the name of a machine, reduced to the characters and the length that records allow."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "-" for c in name)[:64]
+    characters = [char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in name]
+    return "".join(characters)[:64]
 
 
 def _label(kind: Kind[R], record: R) -> str | None:
@@ -460,8 +466,9 @@ def _columns(kind: Kind[R], records: Sequence[R]) -> tuple[list[str], list[str |
     """
     keys = [getattr(record, kind.key) for record in records]
     labels = [_label(kind, record) for record in records]
-    topics = frozenset().union(*(topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)))
-    return keys, labels, [encode(record).decode() for record in records], topics
+    topics_of_each = [topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)]
+    bodies = [encode(record).decode() for record in records]
+    return keys, labels, bodies, frozenset().union(*topics_of_each)
 
 
 def _checked(name: str) -> str:

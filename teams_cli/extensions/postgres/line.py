@@ -83,7 +83,7 @@ class Place:
             line.sendall(json.dumps(request).encode() + b"\n")
             answer = line.recv(len(COUNTS))
             if answer not in (LISTENS, COUNTS):
-                raise ConnectionError
+                raise ConnectionError  # an OSError, as if there were no watcher
         except OSError:
             if line is not None:
                 line.close()
@@ -112,10 +112,10 @@ class Place:
         """Start the watcher. Do nothing if another process has just started it, or if this process is in a sandbox."""
         if not self._may_start or not self._claim_start():
             return
-        with suppress(OSError):
+        with suppress(OSError):  # there may be no log yet
             if os.path.getsize(self.log) > _LONGEST_LOG:
                 os.replace(self.log, f"{self.log}.1")
-        with suppress(OSError):
+        with suppress(OSError):  # without a watcher, processes listen by themselves
             processes.start_own("teams_cli.extensions.postgres.watcher", [self.name], self._environ, self.log)
 
     def _claim_start(self) -> bool:
@@ -206,7 +206,7 @@ class AttachedWatch:
         """
         data = self._incomplete_line + self._received()
         lines, _, self._incomplete_line = data.rpartition(b"\n")
-        if self.is_lost:
+        if self.is_lost:  # as `_received` has found
             self.heard = EVERY_TOPIC
             return True
         self.heard = frozenset(lines.decode().split())

@@ -127,13 +127,19 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
         addresses = {}
         ((database,),) = connection.rows("SELECT current_database()")
         connection.begin(_ONE_AT_A_TIME, [f"teams {server.schema}"])
-        _store_rules(connection, kinds)
+        for kind in kinds:  # what the logins of agents may do with each kind of record
+            if kind.logins:
+                connection.rows(
+                    "INSERT INTO opened VALUES (%s, %s, %s)"
+                    " ON CONFLICT (kind) DO UPDATE SET rule = excluded.rule, prefix = excluded.prefix",
+                    [kind.name, kind.logins, kind.prefix if kind.numbered else None],
+                )
         for name, duty in agents.items():
             login = login_of(database, server.schema, team, name)
             if not connection.rows("SELECT 1 FROM pg_roles WHERE rolname = %s", [login]):
                 created.add(name)
-                hidden = encrypt_password(passwords[name], login, connection.link, "scram-sha-256")
-                connection.rows(f'CREATE ROLE "{login}" LOGIN PASSWORD %s', [hidden])
+                password_hash = encrypt_password(passwords[name], login, connection.link, "scram-sha-256")
+                connection.rows(f'CREATE ROLE "{login}" LOGIN PASSWORD %s', [password_hash])
             if name in created:  # perhaps by an earlier attempt, if only the answer to its commit was lost
                 addresses[name] = _address(server, login, passwords[name])
             _grant(connection, server.schema, login)
@@ -146,17 +152,6 @@ def admit(server: Server, team: str, agents: Mapping[str, str], kinds: Sequence[
         return addresses
 
     return server.do(job)
-
-
-def _store_rules(connection: Connection, kinds: Sequence[Kind[Any]]) -> None:
-    """Store rules in the database: what the logins of agents may do with each kind of record."""
-    for kind in kinds:
-        if kind.logins:
-            connection.rows(
-                "INSERT INTO opened VALUES (%s, %s, %s)"
-                " ON CONFLICT (kind) DO UPDATE SET rule = excluded.rule, prefix = excluded.prefix",
-                [kind.name, kind.logins, kind.prefix if kind.numbered else None],
-            )
 
 
 def login_of(database: str, schema: str, team: str, agent: str) -> str:
@@ -183,5 +178,5 @@ def _address(server: Server, login: str, password: str) -> str:
     left_out = {"user", "password", "dbname", *SOCKET}
     query = {key: value for key, value in server.options.items() if key not in left_out}
     query["schema"] = server.schema
-    name = quote(str(server.options.get("dbname", "")), safe="")
-    return f"postgresql://{quote(login, safe='')}:{quote(password, safe='')}@/{name}?{urlencode(query)}"
+    database = quote(str(server.options.get("dbname", "")), safe="")
+    return f"postgresql://{quote(login, safe='')}:{quote(password, safe='')}@/{database}?{urlencode(query)}"

@@ -87,7 +87,7 @@ class Session:
         """
 
         def job(connection: Connection, change_id: str, note_answer: Callable[[str], None]) -> str | None:
-            note_answer(change_id)
+            note_answer(change_id)  # instead of the revision, which is not known before the commit
             rows = connection.change(*self.as_change(sql, values, change_id, team, topics, before), kind.while_closed)
             return str(rows[0][0]) if rows else None
 
@@ -97,7 +97,7 @@ class Session:
         self.changed += 1
         if revision.isdigit():
             return revision
-        # The connection broke after the commit, so that only the id of the change is known.
+        # The connection broke after the commit, so `job` could only answer with the id of the change.
         return str(self.look("SELECT xmin::text FROM changes WHERE id = %s", [revision])[0][0])
 
     def as_change(
@@ -165,7 +165,7 @@ class ServerClock:
         after = self._local.steady()[1]
         if rows:
             seconds, self._store_id = rows[0][:2]
-            self._offset = seconds - (before + after) / 2
+            self._offset = seconds - (before + after) / 2  # the server looked at its clock about in the middle
             if self._store_id:  # without tables, ask again each time
                 self._asked_at = after
         return rows

@@ -53,6 +53,11 @@ class Waiter:
         self._received = b""
         self._unsent = b""
 
+    @property
+    def has_asked(self) -> bool:
+        """Whether the waiting process has sent its request, which says for what it waits."""
+        return bool(self.channels)
+
     def receive(self) -> bool:
         """Read what the waiting process sent. Return False if the process has left, or if it sent too much.
 
@@ -66,7 +71,7 @@ class Waiter:
         except OSError:
             return False
         self._received += data
-        if self.channels or not self._received.endswith(b"\n"):
+        if self.has_asked or not self._received.endswith(b"\n"):  # no request is expected, or it is incomplete
             return bool(data) and len(self._received) < _LONGEST_REQUEST
         request = parse_request(self._received)
         self.team, self.channels = str(request["team"]), frozenset(map(str, request["channels"]))
@@ -97,7 +102,7 @@ class Waiter:
         """
         self._unsent += data
         if len(self._unsent) > _MOST_UNSENT:
-            self._unsent = self._unsent[: self._unsent.index(b"\n") + 1] + b"*\n"
+            self._unsent = self._unsent[: self._unsent.index(b"\n") + 1] + b"*\n"  # `*` stands for every topic
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -123,6 +128,7 @@ class Watcher:
         self._connection: Connection | None = None
         self._descriptor = -1
         self._listening: set[str] = set()
+        """The channels to which the connection listens."""
         self._counts: Counts | None = None
         self._due_at = 0.0
         """The time of the next count, or of the next attempt to connect."""
@@ -169,7 +175,7 @@ class Watcher:
         if time.monotonic() > self._prune_at:
             self._prune_at += _PRUNE_EVERY
             schema.prune(self._server)
-            self._server.close()
+            self._server.close()  # the connection that listens stays open
         if self._waiters:
             self.alone_since = time.monotonic()
 
@@ -177,7 +183,7 @@ class Watcher:
         """Accept a process that connects in order to wait. Close the connection if the process belongs to another
         user.
         """
-        with suppress(OSError):
+        with suppress(OSError):  # the process has left already
             line, _ = self._door.accept()
             if not is_of_this_user(line):
                 line.close()
@@ -201,7 +207,7 @@ class Watcher:
         """Begin to serve new waiting processes. Listen to the channels of all waiting processes, and to no others. If
         the server can't announce changes, count the changes of the teams for which processes wait.
         """
-        new = [waiter for waiter in self._waiters.values() if waiter.channels and not waiter.is_served]
+        new = [waiter for waiter in self._waiters.values() if waiter.has_asked and not waiter.is_served]
         wanted = {channel for waiter in self._waiters.values() for channel in waiter.channels}
         if self._counts:
             if new:  # a change is found only in a team that was counted before it
@@ -224,18 +230,19 @@ class Watcher:
         link.poll()
         topics_by_channel: dict[str, set[str]] = {}
         for notification in link.notifies:
-            topics = (notification.payload or "*").split()
+            topics = (notification.payload or "*").split()  # `*` stands for every topic
             topics_by_channel.setdefault(notification.channel, set()).update(topics)
         link.notifies.clear()
         if not topics_by_channel:
             return
         for waiter in self._waiters.values():
-            waiter.tell(frozenset().union(*(topics_by_channel.get(channel, ()) for channel in waiter.channels)))
+            topics_of_each_channel = [topics_by_channel.get(channel, ()) for channel in waiter.channels]
+            waiter.tell(frozenset().union(*topics_of_each_channel))
 
     def _count(self, counts: Counts) -> None:
         """Count the changes of all teams for which processes wait. Notify the processes whose team has changed."""
         self._due_at = time.monotonic() + _ROUND
-        teams = {waiter.team for waiter in self._waiters.values() if waiter.channels}
+        teams = {waiter.team for waiter in self._waiters.values() if waiter.has_asked}
         changed = counts.changed(sorted(teams)) if teams else ()
         for waiter in self._waiters.values():
             if waiter.team in changed:
@@ -310,15 +317,6 @@ def _log(line: str) -> None:
     sys.stderr.flush()
 
 
-def _raise_limit_of_files() -> None:
-    """Raise the limit of open files, since each waiting process needs one."""
-    import resource
-
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def main() -> None:
     """Run the watcher whose name is the first argument. It ends when another watcher has replaced its socket, or when
     no process has waited for 30 seconds; a second argument replaces this number.
@@ -328,9 +326,13 @@ def main() -> None:
     assert isinstance(store, PostgresStore)
     place = Place(store.root, sys.argv[1], {}, {})
     lock = locks.hold(f"{place.directory}/{place.name}.lock", store.root)  # until the process ends
-    if lock is None:
+    if lock is None:  # another watcher is running
         return
-    _raise_limit_of_files()
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):  # then only fewer processes can wait, each of which needs an open file
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         listen(store.server.direct(), [])[0].close()  # a watcher that can't reach the server must not take the place
         tenancy = Tenancy(place)

@@ -127,6 +127,7 @@ class HostWatch:
         new one.
         """
         self._has_moved = False
+        """Whether another watch is in use since the last news. Changes may have been missed in between."""
         self.heard: frozenset[str] = EVERY_TOPIC
         self.slow = ""
         self._watch: Watch | None = self._attached() or self._connected()
@@ -159,7 +160,8 @@ class HostWatch:
         self.heard = watch.heard
         if isinstance(watch, AttachedWatch) and (watch.is_lost or watch.silence > _SILENT):
             self.close()
-            self._look_at, self._connect_at = 0.0, time.monotonic() + _ORPHANED
+            self._look_at = 0.0  # look for another watcher at once
+            self._connect_at = time.monotonic() + _ORPHANED
         return has_news
 
     def _seconds_to_next_step(self) -> float:
@@ -187,7 +189,10 @@ class HostWatch:
         self._place.start()
         if self._watch is None and now < self._connect_at:
             return  # the new watcher may be there at the next step
-        self._postpone_look(now)
+        self._look_at, self._pause = now + self._pause, min(self._pause * 2, _LONGEST_PAUSE)
+        self._looks += 1
+        if self._looks > _LOOKS_BEFORE_WARNING and self._server.listens_elsewhere:
+            self.slow = f"{_UNWATCHED} {self._place.log}"
         if self._watch is None:
             self._move_to(self._connected())
 
@@ -206,12 +211,6 @@ class HostWatch:
         if attached:
             self._pause, self._looks, self.slow = _SHORTEST_PAUSE, 0, attached.slow
         return attached
-
-    def _postpone_look(self, now: float) -> None:
-        self._look_at, self._pause = now + self._pause, min(self._pause * 2, _LONGEST_PAUSE)
-        self._looks += 1
-        if self._looks > _LOOKS_BEFORE_WARNING and self._server.listens_elsewhere:
-            self.slow = f"{_UNWATCHED} {self._place.log}"
 
     def _connected(self) -> Watch:
         """Return a watch without a watcher. It listens to the server or, if only a pooler can be reached, polls."""

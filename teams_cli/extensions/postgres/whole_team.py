@@ -38,21 +38,17 @@ def pack(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, byte
     """Yield the key and the stored bytes of each record of a kind, ordered by number or name. The key of a message is
     `<number>.<recipient>.<uid>`.
     """
-    if kind.name == "message":
-        yield from _pack_messages(session, team, kind)
+    if kind.name == "message":  # its key has the number, the recipient and the uid
+        rows = session.look("SELECT number, uid, body FROM messages WHERE team = %s ORDER BY number", [team])
+        for number, uid, body in rows:
+            message = session.decode(team, kind, f"{kind.prefix}-{number}", body)
+            to = _TO_SEVERAL if message.recipients else message.to  # type: ignore[attr-defined]
+            yield f"{number}.{to}.{uid}", body.encode()
         return
     rows = session.look("SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name])
     for key, body in sorted(rows, key=lambda row: (kind.number_in(row[0]), row[0])):
         session.decode(team, kind, key, body)  # refuses a damaged record
         yield key, body.encode()
-
-
-def _pack_messages(session: Session, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-    rows = session.look("SELECT number, uid, body FROM messages WHERE team = %s ORDER BY number", [team])
-    for number, uid, body in rows:
-        message = session.decode(team, kind, f"{kind.prefix}-{number}", body)
-        to = _TO_SEVERAL if message.recipients else message.to  # type: ignore[attr-defined]
-        yield f"{number}.{to}.{uid}", body.encode()
 
 
 def put(session: Session, team: str, kind: Kind[R], key: str, data: bytes) -> None:
@@ -104,8 +100,8 @@ def drop(session: Session, team: str, kind: Kind[R], revision: str) -> None:
     nothing is deleted, and an error is raised.
     """
     where = [team, kind.name, team]  # the key of a team's own record is its name
-    values = [*where, revision, *[team] * _DROP.count(_IF_GONE)]
-    if session.change(team, kind, "SELECT 1 FROM gone", values, _DROP) is None:
+    for_conditions = [team] * _DROP.count(_IF_GONE)
+    if session.change(team, kind, "SELECT 1 FROM gone", [*where, revision, *for_conditions], _DROP) is None:
         if not session.look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
             raise errors.NotFound(f"there is no {kind.name} {team}")
         raise errors.StaleRevision(f"{kind.name} {team} was changed meanwhile", "Read it again.")
@@ -137,20 +133,21 @@ def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: st
     for name, (level, what, remedy) in _SETTINGS.items():
         if session.server.look(f"SHOW {name}") == [("off",)]:
             yield finding(session.address, level, f"{name} is off: {what}", remedy)
-    yield from _lack_of_connections(session)
-    yield from _late_notifications(session)
-    for team in [only] if only else store.teams():
-        for kind in kinds:
-            yield from _damaged_records(store, team, kind)
-
-
-def _lack_of_connections(session: Session) -> Iterator[Finding]:
-    """Yield a warning if the server has few free connections."""
     used, most = session.server.look(_USED)[0]
     if most - used < max(_FEW, most * _SHARE_OF_FEW):
         what = f"{used} of the {most} available connections are in use; a command that gets none fails"
         remedy = "Raise max_connections, or put PgBouncer before the server: see docs/postgres.md."
         yield finding(session.address, "warning", what, remedy)
+    yield from _late_notifications(session)
+    for team in [only] if only else store.teams():
+        problems: list[errors.TeamsError] = []
+        for kind in kinds:
+            if kind.name == "message":
+                store.read(team, kind, None, 0, problems)
+            else:
+                list(store.scan(team, kind, problems))
+        for problem in problems:
+            yield finding(f"team {team}", "problem", problem.message, "Correct its body with psql.")
 
 
 def _late_notifications(session: Session) -> Iterator[Finding]:
@@ -169,13 +166,3 @@ def _late_notifications(session: Session) -> Iterator[Finding]:
     elif not is_direct(session.server):
         late, _, remedy = POOLED.partition(". ")
         yield finding(session.address, "warning", late, f"{remedy}.")
-
-
-def _damaged_records(store: Store, team: str, kind: Kind[Any]) -> Iterator[Finding]:
-    problems: list[errors.TeamsError] = []
-    if kind.name == "message":
-        store.read(team, kind, None, 0, problems)
-    else:
-        list(store.scan(team, kind, problems))
-    for problem in problems:
-        yield finding(f"team {team}", "problem", problem.message, "Correct its body with psql.")

@@ -30,7 +30,8 @@ _MOST_FINDINGS, _MOST_FILES = 200, 500
 def _collect(environ: Mapping[str, str], work: str) -> None:
     """Collect the change in the directory *work* for the other checks, and print what it is."""
     change = changes.collect(os.getcwd(), work, environ.get("base", ""), environ)
-    added, deleted = sum(len(file.added) for file in change.files), sum(file.deleted for file in change.files)
+    added = sum(len(file.added) for file in change.files)
+    deleted = sum(file.deleted for file in change.files)
     print(f"{text.counted(len(change.files), 'file')}, +{added} -{deleted} lines since {change.called}")
     for file in change.files[:_MOST_FILES]:
         moved = f" from {shown(file.old)}" if file.old != file.path else ""
@@ -48,8 +49,8 @@ def _check(name: str, environ: Mapping[str, str], change: Change) -> int:
     ordered = sorted(review.findings, key=lambda finding: (WEIGHTS.index(finding.weight), finding.path, finding.line))
     for finding in ordered[:_MOST_FINDINGS]:
         print(finding)
-    if len(ordered) > _MOST_FINDINGS:
-        print(f"{ordered[_MOST_FINDINGS].weight} and {len(ordered) - _MOST_FINDINGS} more findings")
+    if left_out := ordered[_MOST_FINDINGS:]:  # the report reads this row as a finding of the greatest weight left out
+        print(f"{left_out[0].weight} and {len(left_out)} more findings")
     for note in review.notes():
         print(note)
     if environ.get("strict", "") in checks.YES and any(finding.weight == SERIOUS for finding in ordered):

@@ -30,21 +30,6 @@ class Git:
         self.directory = directory
         self.environ = {**environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
-    def writing_to(self, work: str) -> Git:
-        """Return a `Git` for the same directory that writes to the directory *work*: its index and its objects are
-        there, not in the repository.
-        """
-        objects = os.path.join(work, "objects")
-        os.makedirs(objects, exist_ok=True)
-        variables = {
-            "GIT_INDEX_FILE": os.path.join(work, "index"),
-            "GIT_OBJECT_DIRECTORY": objects,
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.path.join(
-                self.directory, self.line("rev-parse", "--git-path", "objects")
-            ),
-        }
-        return Git(self.directory, {**self.environ, **variables})
-
     def __call__(self, *arguments: str) -> bytes:
         """Run git with these arguments and no input, and return the bytes that it prints.
 
@@ -148,10 +133,19 @@ def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Cha
     """
     os.makedirs(work, exist_ok=True)
     git = Git(repo, environ)
-    _copy_index(git, work)
-    git = git.writing_to(work)
+    copy = os.path.join(work, "index")
+    index = os.path.join(repo, os.fsdecode(git("rev-parse", "--git-path", "index")).rstrip("\n"))
+    if os.path.isfile(index):
+        shutil.copy2(index, copy)  # with its time, from which git tells which files may have changed
+    elif os.path.exists(copy):
+        os.unlink(copy)
+    # The copied index and new objects lie in *work*, so that nothing in the repository changes.
+    git.environ["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = os.path.join(repo, git.line("rev-parse", "--git-path", "objects"))
+    git.environ["GIT_INDEX_FILE"] = copy
+    git.environ["GIT_OBJECT_DIRECTORY"] = os.path.join(work, "objects")
+    os.makedirs(git.environ["GIT_OBJECT_DIRECTORY"], exist_ok=True)
     base, called = _base(git, since)
-    git("add", "--intent-to-add", "--", ".")
+    git("add", "--intent-to-add", "--", ".")  # so that untracked files are in the diff, and renames to them are found
     change = Change(repo, work, base, called, sorted(_files(git, repo, base), key=lambda file: file.path))
     for file in change.files:
         if file.is_read:
@@ -162,52 +156,34 @@ def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Cha
     return change
 
 
-def _copy_index(git: Git, work: str) -> None:
-    """Copy the index of the repository to *work*. Untracked files are then added to the copy with `--intent-to-add`, so
-    that git finds renames to them.
-    """
-    copy = os.path.join(work, "index")
-    index = os.path.join(git.directory, os.fsdecode(git("rev-parse", "--git-path", "index")).rstrip("\n"))
-    if os.path.isfile(index):
-        shutil.copy2(index, copy)  # with its time, from which git tells which files may have changed
-    elif os.path.exists(copy):
-        os.unlink(copy)
-
-
 def _base(git: Git, since: str) -> tuple[str, str]:
     """Return the revision to compare with, and the name of that revision in the report. *since* is the revision that
     the user wants. If it is "", the revision is where the branch left the default branch or, if it did not, the commit
     before the last.
     """
     if since:
-        revision = "" if since.startswith("-") else _revision(git, f"{since}^{{tree}}")
-        if not revision:
+        # To git, a name with `-` in front is an option.
+        if since.startswith("-") or not (revision := _revision(git, f"{since}^{{tree}}")):
             raise GitFailed(f"base: there is no revision {since!r}")
         return revision, since
-    head, main = _revision(git, "HEAD"), _default_branch(git)
+    head = _revision(git, "HEAD")
+    default = git.line("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
+    branches = [f"{name}^{{commit}}" for name in (default, "main", "master") if name]
+    revisions = (_revision(git, branch) for branch in branches)
+    main = next(filter(None, revisions), "")
     if head and main and main != head:
         fork = git.line("merge-base", "HEAD", main)
         if fork and fork != head:
             return fork, "the branch left the default branch"
     if parent := _revision(git, "HEAD~1"):
         return parent, "the commit before the last"
-    return git("hash-object", "-t", "tree", "--stdin").decode().strip(), "nothing"
+    empty_tree = git("hash-object", "-t", "tree", "--stdin").decode().strip()
+    return empty_tree, "nothing"
 
 
 def _revision(git: Git, name: str) -> str:
     """Return the hash of the revision called *name*; "" if there is no such revision."""
     return git.line("rev-parse", "--verify", "--quiet", name)
-
-
-def _default_branch(git: Git) -> str:
-    """Return the last commit of the default branch. This is the default branch of `origin`, or else `main` or `master`.
-    Return "" if there is none of these.
-    """
-    of_origin = git.line("symbolic-ref", "--quiet", "--short", "refs/remotes/origin/HEAD")
-    for name in (of_origin, "main", "master"):
-        if name and (commit := _revision(git, f"{name}^{{commit}}")):
-            return commit
-    return ""
 
 
 def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
@@ -221,7 +197,7 @@ def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
         deleted = 0
         for line in diff.split(b"\n"):
             if hunk := _HUNK.match(line):
-                deleted += int(hunk[1] or 1)
+                deleted += int(hunk[1] or 1)  # git leaves out a count of 1
                 added += range(int(hunk[2]), int(hunk[2]) + int(hunk[3] or 1))
         yield ChangedFile(path, status, old, added, deleted, size)
 
@@ -234,7 +210,7 @@ def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
     statuses: dict[str, tuple[str, str]] = {}
     for letter_and_score in fields:
         status, old = letter_and_score[0], next(fields)
-        path = next(fields) if status in "RC" else old
+        path = next(fields) if status in "RC" else old  # of renamed and copied files, git prints both paths
         listed_before = statuses.get(path)  # git lists a path in conflict twice: as U, and as changed
         is_in_conflict = status == "U" or (listed_before is not None and listed_before[0] == "U")
         statuses[path] = ("U" if is_in_conflict else status, old)
@@ -255,21 +231,19 @@ def _keep(git: Git, change: Change, file: ChangedFile) -> None:
     the path that the file has now, so that tools can compare them.
     """
     with open(os.path.join(change.repo, file.path), "rb") as source:
-        data = source.read()
-    if b"\0" in data[:8000]:  # it is not text, by the rule of git
+        data_by_tree = {change.head_tree: source.read()}
+    if b"\0" in data_by_tree[change.head_tree][:8000]:  # it is not text, by the rule of git
         return
-    _write(os.path.join(change.head_tree, file.path), data)
     if file.status in "MR":
         try:
-            _write(os.path.join(change.base_tree, file.path), git("cat-file", "blob", f"{change.base}:{file.old}"))
+            data_by_tree[change.base_tree] = git("cat-file", "blob", f"{change.base}:{file.old}")
         except GitFailed:  # it was a submodule or a link
-            return
-
-
-def _write(path: str, data: bytes) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.write(data)
+            pass
+    for tree, data in data_by_tree.items():
+        path = os.path.join(tree, file.path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as target:
+            target.write(data)
 
 
 def load(work: str) -> Change:

@@ -19,35 +19,14 @@ if TYPE_CHECKING:
     from teams_cli.extensions.review.linters import Check
 
 YES = ("yes", "true", "1")
-
-
-def new_findings(change: Change, check: Check, is_wanted: Callable[[str], bool]) -> list[Finding]:
-    """Return the defects that *check* finds in the changed files now, and did not find before the change.
-
-    A finding counts if it is on a changed line, or if a change elsewhere in the file can cause it, such as the removal
-    of a definition. A finding that the old file had is not new, even if its line moved.
-    """
-    paths = [path for path in change.readable() if is_wanted(path) and not kinds.is_foreign(path, change.head_tree)]
-    old_paths = [path for path in paths if content(change.base_tree, path)]
-    old_counts = Counter(_key(finding) for finding in _find(check, change.base_tree, old_paths))
-    findings = list(_find(check, change.head_tree, paths))
-    # Of equal findings, those in changed lines are first regarded as the old ones, since a changed line is still a line
-    # that had the defect before.
-    findings.sort(key=lambda finding: _is_in_changed_line(change, finding), reverse=True)
-    new = []
-    for finding in findings:
-        is_old = old_counts[_key(finding)] > 0
-        old_counts[_key(finding)] -= 1
-        if not is_old and (finding.anywhere or _is_in_changed_line(change, finding)):
-            new.append(finding)
-    return new
+"""Values of a workflow's variable that mean yes."""
 
 
 def _find(check: Check, tree: str, paths: list[str]) -> Iterator[Finding]:
     """Yield the findings of *check* in the files. Each finding gets the text of its line."""
     for finding in check(tree, paths) if paths else ():
-        rows = content(tree, finding.path).splitlines()
-        finding.text = rows[finding.line - 1].strip() if 0 < finding.line <= len(rows) else ""
+        lines = content(tree, finding.path).splitlines()
+        finding.text = lines[finding.line - 1].strip() if 0 < finding.line <= len(lines) else ""
         yield finding
 
 
@@ -55,12 +34,9 @@ def _key(finding: Finding) -> tuple[str, str]:
     """Return two texts by which a finding is recognised even if its line has moved: its rule and the text of the line.
     If the finding depends on other lines, its message without numbers takes the place of the line's text.
     """
-    return finding.rule, re.sub(r"\d+", "", finding.message) if finding.anywhere else finding.text
-
-
-def _is_in_changed_line(change: Change, finding: Finding) -> bool:
-    file = change.file(finding.path)
-    return bool(file and (finding.line in file.lines or (not finding.line and file.added)))
+    if finding.anywhere:
+        return finding.rule, re.sub(r"\d+", "", finding.message)
+    return finding.rule, finding.text
 
 
 class Review:
@@ -85,7 +61,22 @@ class Review:
         A finding counts if it is on a changed line, or if a change elsewhere in the file can cause it, such as the
         removal of a definition. A finding that the old file had is not new, even if its line moved.
         """
-        self.add(new_findings(self.change, check, is_wanted))
+        head, base = self.change.head_tree, self.change.base_tree
+        paths = [path for path in self.change.readable() if is_wanted(path) and not kinds.is_foreign(path, head)]
+        old_paths = [path for path in paths if content(base, path)]
+        old_counts = Counter(_key(finding) for finding in _find(check, base, old_paths))
+        findings = list(_find(check, head, paths))
+        # Of equal findings, those in changed lines are matched with old ones first: the line had the defect before.
+        findings.sort(key=self._is_in_changed_line, reverse=True)
+        for finding in findings:
+            is_old = old_counts[_key(finding)] > 0
+            old_counts[_key(finding)] -= 1
+            if not is_old and (finding.anywhere or self._is_in_changed_line(finding)):
+                self.add([finding])
+
+    def _is_in_changed_line(self, finding: Finding) -> bool:
+        file = self.change.file(finding.path)
+        return bool(file and (finding.line in file.lines or (not finding.line and file.added)))
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Add the findings. Findings that the repository accepts are only counted. Findings in test data are put into
@@ -132,8 +123,8 @@ class Review:
 
     def linted(self) -> str:
         """Return a text that says how many changed files are read by each linter."""
-        files = [(kinds.is_python, "Python", "ruff"), (kinds.is_script, "JavaScript or TypeScript", "oxlint")]
-        return self.counted(*files, (self.is_shell, "shell", "shellcheck")) or "no file in a supported language"
+        rows = [(kinds.is_python, "Python", "ruff"), (kinds.is_script, "JavaScript or TypeScript", "oxlint")]
+        return self.counted(*rows, (self.is_shell, "shell", "shellcheck")) or "no file in a supported language"
 
     def number(self, name: str, default: float) -> float:
         """Return the value of the workflow's variable *name* as a number. Return *default* if the value is empty or no
@@ -150,9 +141,10 @@ def parse(review: Review) -> str:
     review.compare(data_files.check_parsing, lambda path: kinds.is_python(path) or data_files.is_data(path))
     review.compare(linters.shell_syntax, review.is_shell)
     review.compare(linters.check_scripts("syntax"), kinds.is_script)
-    files = [(data_files.is_data, "data", ""), (kinds.is_python, "Python", "")]
-    files += [(kinds.is_script, "JavaScript or TypeScript", "oxlint"), (review.is_shell, "shell", "shellcheck")]
-    parsed, (major, minor) = review.counted(*files), sys.version_info[:2]
+    rows = [(data_files.is_data, "data", ""), (kinds.is_python, "Python", "")]
+    rows += [(kinds.is_script, "JavaScript or TypeScript", "oxlint"), (review.is_shell, "shell", "shellcheck")]
+    parsed = review.counted(*rows)
+    major, minor = sys.version_info[:2]
     return f"parsed {parsed}, as Python {major}.{minor}" if parsed else "no file of a known form"
 
 
@@ -188,16 +180,16 @@ def secrets(review: Review) -> str:
 
 def leftovers(review: Review) -> str:
     """Find conflict marks, debugging code and forgotten files."""
+    change = review.change
     review.compare(changed_lines.conflict_marks, lambda _: True)
     review.lint("leftovers")
-    review.add(changed_lines.odd_files([file.path for file in review.change.files if file.status == "A"]))
-    to_do = [
-        f"{file.path}:{number}: {mark[0].strip()}"
-        for file in review.change.files
-        for number, row in enumerate(content(review.change.head_tree, file.path).splitlines(), 1)
-        if number in file.lines and (mark := changed_lines.TO_DO.search(row))
-    ]
-    review.facts += [f"marked as still to do: {line}" for line in to_do[:20]]
+    review.add(changed_lines.odd_files([file.path for file in change.files if file.status == "A"]))
+    to_do = []
+    for file in change.files:
+        for number, row in enumerate(content(change.head_tree, file.path).splitlines(), 1):
+            if number in file.lines and (mark := changed_lines.TO_DO.search(row)):
+                to_do.append(f"marked as still to do: {file.path}:{number}: {mark[0].strip()}")
+    review.facts += to_do[:20]
     return f"marks of a merge, debugging, forgotten files; {len(to_do)} new TODO, FIXME, XXX or HACK"
 
 
@@ -222,9 +214,10 @@ def tests(review: Review) -> str:
 
 def size(review: Review) -> str:
     """Measure the change. Find files that are too large for a repository."""
-    limit, files = review.number("max_kb", 500), review.change.files
+    limit = review.number("max_kb", 500) * 1024
+    files = review.change.files
     for file in files:
-        if file.size > limit * 1024:
+        if file.size > limit:
             message = f"{file.size / 1024:.0f} KiB is large for a repository"
             review.add([Finding(NOTE, file.path, 0, message, "large")])
     churn = sum(len(file.added) + file.deleted for file in files)

@@ -63,9 +63,8 @@ def check_parsing(tree: str, paths: list[str]) -> Iterator[Finding]:
             yield _broken(path, int(line[1]) if line else 0, f"is not valid TOML: {error}")
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-            yield _broken(
-                path, mark.line + 1 if mark else 0, f"is not valid YAML: {' '.join(str(error).split())[:200]}"
-            )
+            reason = " ".join(str(error).split())[:200]
+            yield _broken(path, mark.line + 1 if mark else 0, f"is not valid YAML: {reason}")
         except expat.ExpatError as error:
             yield _broken(path, error.lineno, f"is not valid XML: {expat.ErrorString(error.code)}")
         except (ValueError, RecursionError, MemoryError, OverflowError) as error:
@@ -80,7 +79,7 @@ def _parse_data(path: str, text: str) -> Iterator[Finding]:
     """Parse a data file. Yield a finding for each key that the file has twice. If the file can't be parsed, the error
     of the parser is raised.
     """
-    if not text.strip() and not path.endswith((".json", ".xml")):
+    if not text.strip() and not path.endswith((".json", ".xml")):  # other formats allow an empty file
         return
     if _TEMPLATE.search(text) and (path.endswith(_YAML) or "template" in path.lower() or "{{" in path):
         return  # it is a template from which data files are made
@@ -93,7 +92,7 @@ def _parse_data(path: str, text: str) -> Iterator[Finding]:
     else:
         parser = expat.ParserCreate()
         parser.UseForeignDTD(True)  # entities may be declared in another file, which is not read
-        parser.ExternalEntityRefHandler = lambda *_: 1
+        parser.ExternalEntityRefHandler = lambda *_: 1  # 1: go on without the entity
         parser.Parse(text, True)
 
 
@@ -101,9 +100,10 @@ def _parse_json(path: str, text: str) -> Iterator[Finding]:
     """Parse a JSON file, and yield a finding for each key that an object has twice. Comments and trailing commas are
     skipped in files that may have them.
     """
-    if _WITH_COMMENTS.search(path):  # comments become blanks, so that lines keep their numbers
-        text = _COMMENT.sub(lambda comment: comment[1] or re.sub(r"[^\n]", " ", comment[0]), text)
-        text = _LAST_COMMA.sub(lambda comma: comma[1] or "", text)
+    if _WITH_COMMENTS.search(path):
+        # Both patterns also match whole strings, as group 1, so that nothing in a string is changed.
+        text = _COMMENT.sub(lambda match: match[1] or re.sub(r"[^\n]", " ", match[0]), text)  # lines keep their numbers
+        text = _LAST_COMMA.sub(lambda match: match[1] or "", text)
     repeated: set[str] = set()
 
     def note_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -114,7 +114,7 @@ def _parse_json(path: str, text: str) -> Iterator[Finding]:
     json.loads(text, object_pairs_hook=note_repeated_keys)
     for key in sorted(repeated):
         lines = [number for number, line in enumerate(text.splitlines(), 1) if json.dumps(key) in line]
-        yield _repeated_key(path, lines[-1] if lines else 0, key)
+        yield _repeated_key(path, lines[-1] if lines else 0, key)  # the last of these lines has the value that counts
 
 
 def _parse_yaml(path: str, text: str) -> Iterator[Finding]:

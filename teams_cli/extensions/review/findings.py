@@ -63,7 +63,7 @@ class Allowed:
 
     def covers(self, finding: Finding) -> bool:
         """Return whether the repository accepts the finding."""
-        if _OTHER_COMMENT.search(finding.text):
+        if _OTHER_COMMENT.search(finding.text):  # a comment for another tool also accepts it
             return True
         if comment := _ALLOW_COMMENT.search(finding.text):
             return not comment[1] or finding.rule in re.split(r"[,\s]+", comment[1])
@@ -94,10 +94,14 @@ class Result:
         self.owner = row["owner"] or "-"
         self.is_done = os.path.exists(path)
         lines = content("", path).splitlines()
-        self.summary = "no output" if self.is_done else "not done"
         if lines:
             self.summary = lines[0]
+        elif self.is_done:
+            self.summary = "no output"
+        else:
+            self.summary = "not done"
         self.findings = [(match[1], match[2]) for line in lines if (match := _FINDING.fullmatch(line))]
+        """The weight and the text of each finding."""
         self.facts = [line for line in lines[1:] if not _FINDING.fullmatch(line)]
 
 
@@ -108,43 +112,48 @@ def report(directory: str, missing: list[str]) -> str:
     with open(os.path.join(directory, "index.json"), encoding="utf-8") as file:
         rows = json.load(file)
     results = [Result(row, os.path.join(directory, row["file"])) for row in rows]
-    findings = _by_weight(results)
-    parts = [_head(results, findings)]
-    if missing:
-        parts.append(f"Not installed: {', '.join(missing)}. With them a review finds more. {to_install('review')}")
-    parts += [_section(weight, findings[weight]) for weight in WEIGHTS if findings[weight]]
-    return "\n\n".join([*parts, _table(results)]) + "\n"
-
-
-def _by_weight(results: list[Result]) -> dict[str, list[str]]:
-    """Return the findings by their weights. A finding that two checks have is listed once."""
     findings: dict[str, list[str]] = {weight: [] for weight in WEIGHTS}
     listed: set[tuple[str, str]] = set()
     for result in results:
-        for weight, text in result.findings:
+        for weight, text in result.findings:  # usually the text is `PLACE: MESSAGE [RULE]`
             place = text.partition(": ")[0]
             rule = text.rpartition("[")[2] if text.endswith("]") else text
-            if (place, rule) not in listed:
+            if (place, rule) not in listed:  # a finding that two checks have is listed once
                 listed.add((place, rule))
                 findings[weight].append(text)
-    return findings
+    parts = [_head(results, findings)]
+    if missing:
+        parts.append(f"Not installed: {', '.join(missing)}. With them a review finds more. {to_install('review')}")
+    for weight, texts in findings.items():
+        if texts:
+            items = [f"* {_item(text)}" for text in texts[:_MOST_SHOWN]]
+            if len(texts) > _MOST_SHOWN:
+                items.append(f"* and {len(texts) - _MOST_SHOWN} more: see the tasks")
+            parts.append(f"### {_HEADINGS[weight]}\n\n" + "\n".join(items))
+    checks = [f"| {result.key} | {result.owner} | {_cell(result.summary)} |" for result in results]
+    parts.append("\n".join(["### Checks\n", "| check | by | what it did |", "|---|---|---|", *checks]))
+    # The facts of the change are only the names of the changed files.
+    facts = [fact for result in results if result.key != "change" for fact in result.facts]
+    if facts:
+        parts.append("\n".join(f"* {_cell(fact)}" for fact in facts))
+    return "\n\n".join(parts) + "\n"
 
 
 def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
     """Return the first part of the report: the verdict, how much was found, and the checks that are not done."""
     change = next((result.summary for result in results if result.key == "change"), "")
+    # The findings with the greatest weight decide.
+    verdict = next((verdict for weight, verdict in _VERDICTS.items() if findings[weight]), "nothing was found")
     if change.startswith("0 files"):
         verdict = "nothing to review"
-    else:
-        verdict = next((verdict for weight, verdict in _VERDICTS.items() if findings[weight]), "nothing was found")
-    missing = ""
+    counts = ", ".join(_count(findings[weight], noun) for weight, noun in _NOUNS.items())
+    counted_change = f"{counts}; {change or 'the change is not known'}."
     if undone := [result.key for result in results if not result.is_done]:
         so_far = "" if any(findings.values()) else "so far "
         verdict = f"the review is incomplete; {so_far}{verdict}"
-        missing = f"\n\nNot done: {', '.join(undone)}."
-    counts = ", ".join(_count(findings[weight], noun) for weight, noun in _NOUNS.items())
+        counted_change += f"\n\nNot done: {', '.join(undone)}."
     return (
-        f"## Verdict: {verdict}\n\n{counts}; {change or 'the change is not known'}.{missing}\n\n"
+        f"## Verdict: {verdict}\n\n{counted_change}\n\n"
         "Parsers, linters and tests read this change; no model and no person did. "
         "They find mistakes of known kinds; they can't see whether the change does what it should."
     )
@@ -152,15 +161,11 @@ def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
 
 def _count(findings: list[str], noun: str) -> str:
     """Return the number of *findings*, with the *noun*. A row `and N more findings` counts as N findings."""
-    more = sum(int(match[1]) - 1 for text in findings if (match := _MORE_FINDINGS.fullmatch(text)))
-    return counted(len(findings) + more, noun)
-
-
-def _section(weight: str, findings: list[str]) -> str:
-    rows = [f"* {_item(text)}" for text in findings[:_MOST_SHOWN]]
-    if len(findings) > _MOST_SHOWN:
-        rows.append(f"* and {len(findings) - _MOST_SHOWN} more: see the tasks")
-    return f"### {_HEADINGS[weight]}\n\n" + "\n".join(rows)
+    count = 0
+    for text in findings:
+        more = _MORE_FINDINGS.fullmatch(text)
+        count += int(more[1]) if more else 1
+    return counted(count, noun)
 
 
 def _item(text: str) -> str:
@@ -168,17 +173,11 @@ def _item(text: str) -> str:
     reviewed files. It is escaped, so that it can't become Markdown.
     """
     place, colon, message = text.partition(": ")
-    if not colon:
+    if not colon:  # the row `and N more findings`
         return text
-    escaped = re.sub(r"[\\*_<>|#~&]", r"\\\g<0>", message)
-    return f"**{place.replace('*', chr(92) + '*')}**: {escaped}"
-
-
-def _table(results: list[Result]) -> str:
-    rows = [f"| {result.key} | {result.owner} | {_cell(result.summary)} |" for result in results]
-    facts = [f"* {_cell(fact)}" for result in results if result.key != "change" for fact in result.facts]
-    table = "### Checks\n\n| check | by | what it did |\n|---|---|---|\n" + "\n".join(rows)
-    return table + ("\n\n" + "\n".join(facts) if facts else "")
+    escaped_place = place.replace("*", r"\*")
+    escaped_message = re.sub(r"[\\*_<>|#~&]", r"\\\g<0>", message)
+    return f"**{escaped_place}**: {escaped_message}"
 
 
 def _cell(text: str) -> str:

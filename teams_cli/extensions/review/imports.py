@@ -10,7 +10,7 @@ import re
 import warnings
 
 from teams_cli.extensions.review import kinds
-from teams_cli.extensions.review.change import Change, ChangedFile, Git, content
+from teams_cli.extensions.review.change import Change, Git, content
 from teams_cli.extensions.review.findings import SERIOUS, Finding
 
 TYPE_CHECKING = False
@@ -146,24 +146,24 @@ def python_imports(change: Change, git: Git) -> Iterator[Finding]:
     modules = Modules(change, git, paths)
     for path in paths:
         file, text = change.file(path), content(change.repo, path)
-        if (file or modules.may_be_affected(text)) and not kinds.is_foreign(path, change.repo):
-            tree = parse(text)
-            for finding in _missing(path, tree, modules) if tree else ():
-                if finding.rule == "removed" or (file and finding.line in file.lines):
-                    yield finding
+        if not file and not modules.may_be_affected(text):
+            continue
+        if kinds.is_foreign(path, change.repo) or (tree := parse(text)) is None:
+            continue
+        for finding in _missing(path, tree, modules):
+            if finding.rule == "removed" or (file and finding.line in file.lines):
+                yield finding
 
 
 def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]:
     """Yield a finding for each use of a name that the repository's modules do not have. Uses inside `try` are left out,
     because they may fail on purpose.
     """
-    in_try = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Try)
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
+    in_try: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try):
+            for statement in node.body:
+                in_try.update(ast.walk(statement))
     nodes = [node for node in ast.walk(tree) if node not in in_try]
     aliases: dict[str, str] = {}  # the module for each name under which the file knows one
     for node in nodes:
@@ -172,22 +172,31 @@ def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]
                 aliases[name.asname or name.name] = name.name
                 yield from _missing_module(path, node.lineno, {name.name}, modules)
         elif isinstance(node, ast.ImportFrom):
-            origins = imported_modules(path, node)
-            yield from _missing_module(path, node.lineno, origins, modules)
-            for name in node.names:  # each is a submodule, or a name that the module defines
-                submodules = {f"{origin}.{name.name}".lstrip(".") for origin in origins}
-                for module in submodules & modules.paths.keys():
-                    aliases[name.asname or name.name] = module
-                if submodules & modules.removed.keys():
-                    yield _removed(path, node.lineno, f"the module {min(submodules)}")
-                else:
-                    yield from _missing_name(path, node.lineno, origins & modules.paths.keys(), name.name, modules)
-    for node in nodes:
+            yield from _missing_in_import_from(path, node, aliases, modules)
+    for node in nodes:  # only now all aliases are known
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             is_dotted_name = isinstance(node.value, ast.Name | ast.Attribute)
             origin = aliases.get(ast.unparse(node.value), "") if is_dotted_name else ""
             if node.attr in modules.old_names.get(origin, ()) and modules.lacks_name(origin, node.attr):
                 yield _removed(path, node.lineno, f"{node.attr} of {modules.paths[origin]}")
+
+
+def _missing_in_import_from(
+    path: str, node: ast.ImportFrom, aliases: dict[str, str], modules: Modules
+) -> Iterator[Finding]:
+    """Yield a finding for each module or name that `from … import …` imports and that does not exist. If an imported
+    name is a module of the repository, add the module to *aliases*, under the name that the importing file uses.
+    """
+    origins = imported_modules(path, node)
+    yield from _missing_module(path, node.lineno, origins, modules)
+    for name in node.names:  # each is a submodule, or a name that the module defines
+        submodules = {f"{origin}.{name.name}".lstrip(".") for origin in origins}
+        for module in submodules & modules.paths.keys():
+            aliases[name.asname or name.name] = module
+        if submodules & modules.removed.keys():
+            yield _removed(path, node.lineno, f"the module {min(submodules)}")
+        else:
+            yield from _missing_name(path, node.lineno, origins & modules.paths.keys(), name.name, modules)
 
 
 def _missing_module(path: str, line: int, possible: set[str], modules: Modules) -> Iterator[Finding]:
@@ -242,8 +251,10 @@ def missing_files(change: Change, git: Git) -> Iterator[Finding]:
                 continue
             for name in _IMPORTED_FILE.findall(line):
                 target = os.path.normpath(os.path.join(os.path.dirname(path), name))
-                is_outside = target.startswith("..")
-                if not is_outside and not _exists(change.repo, target) and not git.line("check-ignore", "--", target):
+                if target.startswith("..") or _exists(change.repo, target):  # nothing is known outside the repository
+                    continue
+                is_ignored = bool(git.line("check-ignore", "--", target))  # then a build may make it
+                if not is_ignored:
                     yield Finding(SERIOUS, path, number, f"there is no {target}: the import fails", "import")
 
 
@@ -265,12 +276,21 @@ def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
     """Yield a finding for each import, in a script, of a name that a changed module exported before and does not export
     any more.
     """
-    removed = {_stem(file.old): names for file in change.files if (names := _removed_exports_of(change, git, file))}
-    for path in git.listed(*(f"*{end}" for end in kinds.SCRIPT)) if removed else ():
+    removed: dict[str, set[str]] = {}  # the removed names by the stem of their module
+    for file in change.files:
+        if kinds.is_script(file.old) and file.status in "MDR":
+            is_removed = file.status == "D" or _stem(file.old) != _stem(file.path)
+            after = "" if is_removed else content(change.head_tree, file.path)
+            if not _UNKNOWN_EXPORTS.search(after):
+                before = git.line("cat-file", "blob", f"{change.base}:{file.old}")
+                removed[_stem(file.old)] = _exported_names(before) - _exported_names(after)
+    if not any(removed.values()):
+        return
+    for path in git.listed(*(f"*{end}" for end in kinds.SCRIPT)):
         text = content(change.repo, path)
         for match in _IMPORT.finditer(text):
             origin = _stem(os.path.normpath(os.path.join(os.path.dirname(path), match[2])))
-            for name in _names_in_braces(match[1], 0) & removed.get(origin, set()):
+            for name in _names_in_braces(match[1], is_export=False) & removed.get(origin, set()):
                 line = text.count("\n", 0, match.start()) + 1
                 message = f"{name} is no longer exported by {match[2]}, and is still imported here"
                 yield Finding(SERIOUS, path, line, message, "removed", anywhere=True)
@@ -284,23 +304,18 @@ def _stem(path: str) -> str:
     return (stem if end in kinds.SCRIPT else path).removesuffix("/index")
 
 
-def _removed_exports_of(change: Change, git: Git, file: ChangedFile) -> set[str]:
-    if not kinds.is_script(file.old) or file.status not in "MDR":
-        return set()
-    before = git.line("cat-file", "blob", f"{change.base}:{file.old}")
-    is_removed = file.status == "D" or _stem(file.old) != _stem(file.path)
-    after = "" if is_removed else content(change.head_tree, file.path)
-    return set() if _UNKNOWN_EXPORTS.search(after) else _exported_names(before) - _exported_names(after)
-
-
 def _exported_names(text: str) -> set[str]:
-    listed = (_names_in_braces(names, -1) for names in _LISTED_EXPORTS.findall(text))
+    listed = (_names_in_braces(names, is_export=True) for names in _LISTED_EXPORTS.findall(text))
     return set(_DECLARED_EXPORT.findall(text)).union(*listed)
 
 
-def _names_in_braces(text: str, which: int) -> set[str]:
+def _names_in_braces(text: str, is_export: bool) -> set[str]:
     """Return the names in the braces of an import or export, as other files know them. If `b` is another name for `a`,
     written `a as b`, an import asks for `a`, and an export offers `b`.
     """
-    parts = (part.strip().removeprefix("type ").split(" as ") for part in text.split(","))
-    return {part[which].strip() for part in parts if part[which].strip()}
+    names = set()
+    for part in text.split(","):
+        inner, _, outer = part.strip().removeprefix("type ").partition(" as ")
+        name = outer if outer and is_export else inner
+        names.add(name.strip())
+    return names - {""}

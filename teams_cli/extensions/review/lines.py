@@ -80,6 +80,7 @@ def _known_secret(line: str) -> str:
     only the beginning of the secret, so that nobody can use it.
     """
     for kind, pattern in _KNOWN_PATTERNS:
+        # The first characters are the same in all secrets of a kind, and some look like a placeholder.
         if (match := pattern.search(line)) and not _PLACEHOLDER.search(match[0][8:]):
             return f"{kind}: {match[0][:5]}…; take it out, and make it invalid: it stays in the history"
     return ""
@@ -108,13 +109,14 @@ def _is_secret(name: str, value: str) -> bool:
     """
     if _PLACEHOLDER.search(value) or _NO_KEYWORD.search(name) or value.lower() in name.lower():
         return False
-    if _PASSWORD.search(name) and value.isalpha():
+    if _PASSWORD.search(name) and value.isalpha():  # a password may be a word
         return True
     has_digit_or_sign = any(character.isdigit() or character in "!@#$%^&*?+=/" for character in value)
     return has_digit_or_sign or not _PLAIN_WORDS.search(value)
 
 
 _CONFLICT = re.compile(r"^(<{7}|>{7}|\|{7})( |$)|^={7}$")
+"""Matches a line with a mark of a conflict."""
 _LEFT_BEHIND = re.compile(
     r"(\.(orig|rej|bak|swp|swo|tmp)|~|\.DS_Store|Thumbs\.db|\.py[co])$|(^|/)(__pycache__|\.idea)/"
 )
@@ -131,12 +133,12 @@ def conflict_marks(tree: str, paths: list[str]) -> Iterator[Finding]:
     for path in paths:
         rows = enumerate(content(tree, path).splitlines(), 1)
         marks = [(number, row[0]) for number, row in rows if _CONFLICT.match(row)]
-        kinds_of_marks = {mark for _, mark in marks}
-        if {"<", ">"} <= kinds_of_marks:
-            for number, mark in marks:
-                if mark == "<":
+        signs = {sign for _, sign in marks}
+        if {"<", ">"} <= signs:
+            for number, sign in marks:
+                if sign == "<":
                     yield Finding(SERIOUS, path, number, "a conflict was not resolved", "conflict")
-        elif kinds_of_marks - {"="}:
+        elif signs - {"="}:
             yield Finding(WARNING, path, marks[0][0], "the mark of a conflict", "conflict")
 
 

@@ -182,6 +182,8 @@ wanted for each call. Other calls, such as `Depends()`, do no harm.
 _SECRET_WORDS = ("token", "secret", "passw", "key", "nonce", "salt", "session", "otp", "pin", "code", "csrf", "reset")
 _METHODS = ("sort", "reverse", "clear", "close", "flush", "append", "extend", "pop", "commit", "rollback", "write")
 """Names of methods. A statement that only names one of them without calling it is a mistake."""
+_FIXED_COMMAND = "seems safe"
+"""Ruff's words for a command that no attacker controls, because it is written in the program."""
 _ATTRIBUTE = re.compile(r"\w+(\.\w+)+")
 _DEFINITION = re.compile(r"\s*(async )?def \w+")
 _CONSTANT_IN_BRACES = re.compile(r"\{[A-Z_]+\}")
@@ -201,7 +203,8 @@ def check_python(subject: str) -> Check:
             rules = PYTHON_RULES[subject]
             command = [ruff, *_RUFF, f"--select={','.join(rules)}"]
             for rows in documents(command, paths, tree):
-                yield from filter(None, (_ruff_finding(row, tree, rules) for row in rows))
+                findings = (_ruff_finding(row, tree, rules) for row in rows)
+                yield from filter(None, findings)  # without rows that are no defects
 
     return check
 
@@ -210,16 +213,18 @@ def _ruff_finding(row: dict[str, Any], tree: str, rules: Rules) -> Finding | Non
     """Return the finding for a row of ruff's output. Return None if the row is a false alarm, or about a rule that is
     not in *rules*.
     """
-    code, path, line = row["code"] or "", os.path.relpath(row["filename"], tree), row["location"]["row"]
-    # A rule may be the beginning of a code; longer ones come first in *rules*.
-    rule = rules.get(code) or next((rule for beginning, rule in rules.items() if code.startswith(beginning)), None)
-    if not rule or (code in _NOT_IN_TESTS and kinds.is_test(path)) or not _is_python_defect(row, path, tree):
+    code = row["code"] or ""  # a syntax error has no code
+    path, line = os.path.relpath(row["filename"], tree), row["location"]["row"]
+    beginnings = (key for key in rules if code.startswith(key))  # longer keys come first
+    key = code if code in rules else next(beginnings, None)
+    if key is None or (code in _NOT_IN_TESTS and kinds.is_test(path)) or not _is_python_defect(row, path, tree):
         return None
-    weight, reason = rule
-    if code == "S602" and "seems safe" in row["message"]:
+    weight, reason = rules[key]
+    if code == "S602" and _FIXED_COMMAND in row["message"]:
         weight, reason = NOTE, "a list of words needs no shell"
-    message = row["message"].rstrip(".").partition("; consider")[0]
-    message += f": {reason}" if reason else ""
+    message = row["message"].rstrip(".").partition("; consider")[0]  # without the advice of ruff
+    if reason:
+        message += f": {reason}"
     return Finding(weight, path, line, message, code, anywhere=code in _ANYWHERE)
 
 
@@ -235,7 +240,7 @@ def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
     if code == "B018":  # reading an attribute may have an effect, but a method alone was meant to be called
         expression = text.partition("#")[0].strip()
         return not _ATTRIBUTE.fullmatch(expression) or expression.rpartition(".")[2] in _METHODS
-    if code == "B008":
+    if code == "B008":  # only where each call wants a new value
         return any(word in text for word in _CALLED_ONCE)
     if code == "ISC004":  # a long text is written on several lines on purpose
         return bool(start == end)
@@ -246,7 +251,7 @@ def _is_python_defect(row: dict[str, Any], path: str, tree: str) -> bool:
     if code == "S108":  # only where a file is written there
         return '/tmp"' not in row["message"] and any(word in text for word in ("open(", "=", "write"))
     if code == "S605":
-        return "seems safe" not in row["message"]
+        return _FIXED_COMMAND not in row["message"]
     if code == "S608":  # a name in capitals is a constant of the program
         return not _CONSTANT_IN_BRACES.search(text)
     if code in ("T201", "T203"):  # programs for the command line print on purpose
@@ -323,7 +328,8 @@ def check_scripts(subject: str) -> Check:
                 json.dump({**_CONFIG, "rules": rules}, file)
             command = [oxlint, "--format=json", "--no-ignore", "--threads=2", f"--config={config}"]
             rows = [row for document in documents(command, paths, tree) for row in document.get("diagnostics", ())]
-        yield from filter(None, (_oxlint_finding(row, tree, subject) for row in rows))
+        findings = (_oxlint_finding(row, tree, subject) for row in rows)
+        yield from filter(None, findings)  # without rows that are no defects
 
     return check
 
@@ -334,10 +340,11 @@ def _oxlint_finding(row: dict[str, Any], tree: str, subject: str) -> Finding | N
     """
     labels = row.get("labels") or [{}]
     path, line = row["filename"].removeprefix("./"), labels[-1].get("span", {}).get("line", 0)
-    rule = row.get("code", "").partition("(")[2].rstrip(")")
-    if not rule:
-        message = f"syntax error: {row['message']}"
-        return Finding(SERIOUS, path, line, message, "syntax", anywhere=True) if subject == "syntax" else None
+    rule = row.get("code", "").partition("(")[2].rstrip(")")  # a code is written `plugin(rule)`
+    if not rule:  # the file can't be parsed
+        if subject != "syntax":
+            return None
+        return Finding(SERIOUS, path, line, f"syntax error: {row['message']}", "syntax", anywhere=True)
     if rule not in SCRIPT_RULES[subject] or not _is_script_defect(rule, row["message"], path, tree):
         return None
     weight, reason = SCRIPT_RULES[subject][rule]
@@ -359,9 +366,15 @@ def _is_script_defect(rule: str, message: str, path: str, tree: str) -> bool:
         return not kinds.is_test(path) and not _MAY_PRINT_SCRIPT.search(path)
     if rule in ("no-focused-tests", "no-disabled-tests"):
         return kinds.is_test(path)
-    return rule != "no-unused-expressions" or not kinds.is_test(path)
+    if rule == "no-unused-expressions":
+        return not kinds.is_test(path)
+    return True
 
 
+_UNQUOTED_VARIABLE, _MAY_DELETE_ROOT, _UNASSIGNED_VARIABLE = 2086, 2115, 2154
+"""Numbers of shellcheck rules."""
+_FIRST_BEYOND_SYNTAX = 2000
+"""Shellcheck rules with smaller numbers are about syntax."""
 _LEFT_OUT = (1090, 1091, 2148, 2155, 2034, 2207, 2178, 2120, 2128, 2046)
 """Numbers of the shellcheck rules that are left out: matters of taste, and things that scripts often do on purpose."""
 _FRAGILE = (2045, 2068)
@@ -377,7 +390,7 @@ def shell_syntax(tree: str, paths: list[str]) -> Iterator[Finding]:
     broken = set()
     for row in _shellcheck(tree, paths):
         path = row["file"]
-        is_syntax_error = row["code"] < 2000 and row["level"] == "error"
+        is_syntax_error = row["code"] < _FIRST_BEYOND_SYNTAX and row["level"] == "error"
         if is_syntax_error and path not in broken:  # one mistake causes many errors, so only the first is reported
             broken.add(path)
             yield Finding(SERIOUS, path, row["line"], f"syntax error: {row['message']}", "syntax", anywhere=True)
@@ -386,18 +399,24 @@ def shell_syntax(tree: str, paths: list[str]) -> Iterator[Finding]:
 def shell_mistakes(tree: str, paths: list[str]) -> Iterator[Finding]:
     """Yield a finding for each error and warning of shellcheck in shell scripts, except matters of taste."""
     for row in _shellcheck(tree, paths):
-        code, path, number, is_error = row["code"], row["file"], row["line"], row["level"] == "error"
-        text = content(tree, path)
-        line = next(iter(text.splitlines()[number - 1 :]), "")
-        is_taste = row["level"] in ("info", "style") and not (code == 2086 and _DESTROYS.search(line))
-        if code < 2000 or code in _LEFT_OUT or is_taste:
-            continue
-        weight = SERIOUS if (is_error and code not in _FRAGILE) or code == 2115 else WARNING
-        if code == 2154 and "did you mean" not in row["message"]:  # another script may set the variable
-            if not text.startswith("#!") or _INCLUDES_SCRIPT.search(text):
-                continue
-            weight = NOTE
-        yield Finding(weight, path, number, row["message"], f"SC{code}")
+        if weight := _shell_weight(row, content(tree, row["file"])):
+            yield Finding(weight, row["file"], row["line"], row["message"], f"SC{row['code']}")
+
+
+def _shell_weight(row: dict[str, Any], text: str) -> str:
+    """Return the weight of a row of shellcheck's output about a script with this *text*; "" if it is not reported."""
+    code, level = row["code"], row["level"]
+    if code < _FIRST_BEYOND_SYNTAX or code in _LEFT_OUT:
+        return ""
+    if level in ("info", "style"):  # a matter of taste, unless a name with blanks makes a command destroy other files
+        line = next(iter(text.splitlines()[row["line"] - 1 :]), "")
+        if code != _UNQUOTED_VARIABLE or not _DESTROYS.search(line):
+            return ""
+    if code == _UNASSIGNED_VARIABLE and "did you mean" not in row["message"]:
+        may_be_set_elsewhere = not text.startswith("#!") or _INCLUDES_SCRIPT.search(text)
+        return "" if may_be_set_elsewhere else NOTE
+    is_serious = (level == "error" and code not in _FRAGILE) or code == _MAY_DELETE_ROOT
+    return SERIOUS if is_serious else WARNING
 
 
 def _shellcheck(tree: str, paths: list[str]) -> Iterator[dict[str, Any]]:

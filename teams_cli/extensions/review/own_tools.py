@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 
-from teams_cli import text
+from teams_cli import processes, text
 from teams_cli.extensions.review import change as changes
 from teams_cli.extensions.review import kinds, linters
 from teams_cli.extensions.review.change import Change, Git, GitFailed, content
@@ -120,19 +120,16 @@ def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[
         files = [] if linter.name == "tsc" else paths  # tsc checks the whole project
         try:
             output = linters.output([program, *arguments, *files], change.repo, seconds)
-            yield from _in_changed_lines(linter, output, change)
+            for path, line, message in linter.rows(output):
+                path = os.path.relpath(os.path.join(change.repo, path), change.repo)
+                file = change.file(path)
+                # Line 0 stands for the whole file. Notes of mypy only explain other findings.
+                if file and (line == 0 or line in file.lines) and not message.startswith("note:"):
+                    weight = WARNING if linter.name in ("mypy", "tsc") and "error" in message else NOTE
+                    yield Finding(weight, path, line, message[:300], linter.name)
             report(f"{linter.name} ran")
         except (linters.ToolFailed, ValueError, KeyError) as problem:
             report(f"{linter.name} could not be run: {problem}")
-
-
-def _in_changed_lines(linter: Linter, output: str, change: Change) -> Iterator[Finding]:
-    for path, line, message in linter.rows(output):
-        path = os.path.relpath(os.path.join(change.repo, path), change.repo)
-        file = change.file(path)
-        if file and (line in file.lines or not line) and not message.startswith("note:"):
-            weight = WARNING if linter.name in ("mypy", "tsc") and "error" in message else NOTE
-            yield Finding(weight, path, line, message[:300], linter.name)
 
 
 _MOST_TESTS = 30
@@ -167,13 +164,12 @@ def _suites(change: Change, git: Git, environ: Mapping[str, str]) -> Iterator[Su
     script_tests = r"[._-](test|spec)\.[mc]?[jt]sx?$|(^|/)__tests__/.*\.[jt]sx?$"
     if tests := _tests_to_run(change, files, script_tests, kinds.SCRIPT, _imports_script):
         yield from _script_suite(change, tests)
-    if go := shutil.which("go"):
-        sources = [file.path for file in change.files if file.path.endswith(".go") and file.status != "D"]
-        changed = {os.path.dirname(path) for path in sources}
-        tested = {os.path.dirname(path) for path in files if path.endswith("_test.go")}
-        if packages := sorted(changed & tested):
-            command = [go, "test", *(f"./{package}" for package in packages)]
-            yield Suite("go test", command, packages, re.compile(r"^\s*--- FAIL: (\S+)", re.MULTILINE))
+    go_sources = [file.path for file in change.files if file.path.endswith(".go") and file.status != "D"]
+    tested = {os.path.dirname(path) for path in files if path.endswith("_test.go")}
+    packages = sorted(tested.intersection(map(os.path.dirname, go_sources)))
+    if packages and (go := shutil.which("go")):
+        command = [go, "test", *(f"./{package}" for package in packages)]
+        yield Suite("go test", command, packages, re.compile(r"^\s*--- FAIL: (\S+)", re.MULTILINE))
 
 
 def _tests_to_run(
@@ -197,9 +193,10 @@ def _tests_to_run(
     for test in tests:
         stem = os.path.splitext(os.path.basename(test))[0]
         tested_name = re.sub(r"^test_|_test$|[._-](test|spec)$", "", stem)
-        if test not in chosen and (
-            tested_name in source_names or any(imports(content(change.repo, test), source) for source in sources)
-        ):
+        if test in chosen:
+            continue
+        text = content(change.repo, test)
+        if tested_name in source_names or any(imports(text, source) for source in sources):
             chosen.append(test)
     return chosen[:_MOST_TESTS]
 
@@ -255,7 +252,7 @@ def test_findings(
     """
     for suite in _suites(change, git, environ):
         files = text.listed(suite.files, 3)
-        if not suite.command:
+        if not suite.command:  # only the suite of pytest may lack its program
             report(f"{len(suite.files)} test files were found and not run: pytest is not installed")
             continue
         failures, problem = _failures(suite, _copy(change, git, "now"), environ, seconds)
@@ -265,13 +262,14 @@ def test_findings(
         if not failures:
             report(f"{suite.name} ran {files}: all passed")
             continue
-        earlier, problem = _failures(suite, _copy(change, git, "before"), environ, seconds)
+        earlier, problem_before = _failures(suite, _copy(change, git, "before"), environ, seconds)
         # If the tests can't be run before the change, it is not known which failures are new.
-        new = {} if problem else {name: reason for name, reason in failures.items() if name not in earlier}
+        new = {} if problem_before else {name: reason for name, reason in failures.items() if name not in earlier}
         report(f"{suite.name} ran {files}: {len(failures)} failed, {len(new)} of them since this change")
         for name, reason in new.items():
-            path = name.partition("::")[0]
-            path = path if path in suite.files else suite.files[0]
+            path = name.partition("::")[0]  # pytest names a test `PATH::TEST`
+            if path not in suite.files:
+                path = suite.files[0]
             yield Finding(SERIOUS, path, 0, f"a test fails since this change: {name}: {reason}", "test")
 
 
@@ -285,7 +283,7 @@ def _copy(change: Change, git: Git, when: str) -> str:
     if when == "before":
         try:
             archive = git("archive", "--format=tar", change.base)
-        except GitFailed:
+        except GitFailed:  # then the tests can't be run in the empty copy
             return copy
         subprocess.run(["tar", "-x", "-C", copy], input=archive, check=False, capture_output=True)
     else:
@@ -335,6 +333,7 @@ def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: floa
         failures[name.strip()] = " ".join(reason.split())[:200]
     if status and (missing := _MISSING.search(output)):
         name = missing[1] or missing[2]
+        # If the package is one of the repository's own, its absence is a failure of the tests.
         if not os.path.exists(os.path.join(copy, name.split(".")[0])):
             return {}, f"{name} is not installed"
     if status and not failures:
@@ -350,7 +349,7 @@ def _run(command: list[str], copy: str, environ: Mapping[str, str], seconds: flo
     variables = {
         name: value
         for name, value in environ.items()
-        if name == "TEAMS_RUN_ID" or not name.startswith(("TEAMS_", "OPENCODE_"))
+        if name == processes.TAG or not name.startswith(("TEAMS_", "OPENCODE_"))  # a run finds its processes by the tag
     }
     source_directories = [copy, os.path.join(copy, "src"), os.path.join(copy, "lib")]
     path = os.pathsep.join([directory for directory in source_directories if os.path.isdir(directory)])
@@ -369,7 +368,7 @@ def _run(command: list[str], copy: str, environ: Mapping[str, str], seconds: flo
     except subprocess.TimeoutExpired:
         return None, ""
     finally:
-        with suppress(ProcessLookupError):
+        with suppress(ProcessLookupError):  # all have ended
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
@@ -400,7 +399,7 @@ def try_patch(
     if _link_packages(repo, copy):
         with open(os.path.join(copy, ".git/info/exclude"), "a", encoding="utf-8") as file:
             file.write("/node_modules\n")
-    if is_applied:
+    if is_applied:  # the first commit must be without the patch
         git("apply", "--reverse", patch)
     git("add", "-A", "-f", "--", ".", ":!node_modules")
     git(*_AUTHOR, "commit", "-q", "--no-verify", "--allow-empty", "-m", "before")

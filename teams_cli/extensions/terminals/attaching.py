@@ -38,20 +38,12 @@ def main() -> None:
     status, and otherwise with 0.
     """
     order = json.loads(sys.argv[1])
-    line = _call(order["socket"])
-    if line is None:
-        sys.exit(f"teams: the terminal of {order['agent']} no longer exists")
-    sys.exit(Attached(order["agent"], line).run())
-
-
-def _call(path: str) -> Line | None:
-    """Return a connection to the detached terminal whose socket is at *path*. Return None if the terminal does not open
-    in time.
-    """
     give_up = time.monotonic() + _OPEN_SECONDS
-    while (line := lines.open_line(path)) is None and time.monotonic() < give_up and os.path.exists(f"{path}.lock"):
+    while (line := lines.open_line(order["socket"])) is None:
+        if not os.path.exists(f"{order['socket']}.lock") or time.monotonic() >= give_up:
+            sys.exit(f"teams: the terminal of {order['agent']} no longer exists")
         time.sleep(0.05)
-    return line
+    sys.exit(Attached(order["agent"], line).run())
 
 
 class Attached:
@@ -71,10 +63,10 @@ class Attached:
             signal.signal(number, leave)
         print(f"[teams] {self.agent}: {KEY} detaches, and leaves it running.", flush=True)
         time.sleep(_HINT_SECONDS)
-        signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signals, wakeup = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # by this, a signal ends the wait for input
         signal.set_wakeup_fd(wakeup)
         signal.signal(signal.SIGWINCH, lambda *_: self.send_size())
-        before = termios.tcgetattr(0)
+        modes_before = termios.tcgetattr(0)
         try:
             tty.setraw(0)
             write_all(1, _CLEAR)
@@ -83,31 +75,30 @@ class Attached:
         finally:
             with suppress(OSError, termios.error):  # this terminal may have been closed
                 write_all(1, self.modes.resetting() + b"\r\n")
-                termios.tcsetattr(0, termios.TCSADRAIN, before)
-        print(self._ending(), flush=True)
-        return self.status or 0
-
-    def _ending(self) -> str:
+                termios.tcsetattr(0, termios.TCSADRAIN, modes_before)
+        ending = f"[teams] The terminal of {self.agent} is gone."
         if self.status is not None:
-            return f"[teams] The client of {self.agent} ended."
-        if self.line.is_open:
-            return f"[teams] Detached: {self.agent} goes on. Back: teams attach {self.agent}"
-        return f"[teams] The terminal of {self.agent} is gone."
+            ending = f"[teams] The client of {self.agent} ended."
+        elif self.line.is_open:
+            ending = f"[teams] Detached: {self.agent} goes on. Back: teams attach {self.agent}"
+        print(ending, flush=True)
+        return self.status or 0
 
     def loop(self, signals: int) -> None:
         """Pass on output and keys until the client ends or the person detaches. After a signal, the descriptor
         *signals* has input, which ends the wait.
         """
         while self.line.is_open and self.status is None:
-            line = self.line.fileno()
-            ready, free, _ = select.select([0, line, signals], [line] if self.line.unsent else [], [])
+            connection = self.line.fileno()
+            to_send_on = [connection] if self.line.unsent else []
+            ready, writable, _ = select.select([0, connection, signals], to_send_on, [])
             if signals in ready:
-                os.read(signals, 512)
-            if free:
+                os.read(signals, 512)  # the handler of the signal has done the work
+            if writable:
                 self.line.flush()
-            if line in ready:
+            if connection in ready:
                 self.show()
-            if 0 in ready and not self.pass_keys():
+            if 0 in ready and not self.pass_keys():  # the person detaches
                 return
 
     def show(self) -> None:

@@ -79,7 +79,8 @@ def _agent(call: Call, agent_id: str | None) -> str | None:
     """Return the name of the member that the client becomes: *agent_id*, the value of `--agent-id`, or the name after
     `--as`. Return None if neither is given.
     """
-    if call.caller is None or call.caller.is_human or call.sources["agent"][1] != "flag":
+    _, source = call.sources["agent"]
+    if call.caller is None or call.caller.is_human or source != "flag":  # only `--as` counts, not the environment
         return agent_id
     if agent_id not in (None, call.caller.name):
         raise errors.WrongUsage(
@@ -102,7 +103,8 @@ def _resume(call: Call, client: str, agent: str, wrap: bool, options: list[str])
             request = OpenRequest(client, options, call.directory, wrap=wrap, session=session, is_managed=False)
             opened = opening.prepare(call.store, call.team, request, call.config, call.environ)
             return Service(_OPENING, "", {"opened": opened})
-    sitting.session_to_continue(call.store, call.team, ending.started(call.store, call.team, agent), client)
+    managed = ending.started(call.store, call.team, agent)
+    sitting.session_to_continue(call.store, call.team, managed, client)  # refuses early what can't be taken over
     return Service(_OPENING, "", {"taking": TakingOver(call, client, agent, wrap, options)})
 
 

@@ -49,7 +49,8 @@ def start(store: Store, team: str, opened: Opened) -> None:
     Raises:
         Conflict: The agent has a detached terminal already, or the new one could not be started.
     """
-    path, log = _socket_path(store, team, opened.agent), logs.begin(store, team, opened.agent)
+    path = _socket_path(store, team, opened.agent)
+    log = logs.begin(store, team, opened.agent)
     if is_there(store, team, opened.agent):
         raise errors.Conflict(f"{opened.agent} has a detached terminal already", f"See: teams attach {opened.agent}")
     disk.discard(path)  # a killed terminal leaves it behind
@@ -59,7 +60,9 @@ def start(store: Store, team: str, opened: Opened) -> None:
     pid = processes.start_own(_DETACHED, [json.dumps(order)], environ, log)
     give_up = time.monotonic() + _OPEN_SECONDS
     while not is_there(store, team, opened.agent):
-        if not bindings.stat_of(pid)[0] or time.monotonic() > give_up:
+        started_at, _ = bindings.stat_of(pid)
+        has_ended = not started_at
+        if has_ended or time.monotonic() > give_up:
             raise errors.Conflict(f"the terminal of {opened.agent} could not be opened", f"See {log}")
         time.sleep(0.02)
 
@@ -95,7 +98,7 @@ def end_client(store: Store, team: str, agent: str, even_if_watched: bool) -> bo
     line = lines.open_line(_socket_path(store, team, agent))
     if line is None:
         return not is_there(store, team, agent)
-    line.send(CLOSE, b"watched" if even_if_watched else b"")
+    line.send(CLOSE, b"watched" if even_if_watched else b"")  # any data means: even if it is watched
     give_up = time.monotonic() + _END_SECONDS
     reply = b""
     while line.is_open and not reply and time.monotonic() < give_up:
@@ -104,9 +107,10 @@ def end_client(store: Store, team: str, agent: str, even_if_watched: bool) -> bo
         for kind, _ in line.receive():
             if kind in (END, LOOKED_AT):
                 reply = kind
-    has_ended = reply == END or (not reply and not line.is_open)
+    is_cut = not reply and not line.is_open
+    has_ended = reply == END or is_cut
     line.close()
-    while has_ended and is_there(store, team, agent) and time.monotonic() < give_up:
+    while has_ended and is_there(store, team, agent) and time.monotonic() < give_up:  # its process ends a little later
         time.sleep(0.02)
     return has_ended
 
@@ -124,6 +128,7 @@ size, and draws its screen anew.
 _FAREWELL_SECONDS = 2.0
 """Seconds that viewers have to read the last output."""
 _LOCK_SECONDS = 1.0
+"""Seconds that `is_there`, in other processes, may hold the lock of a terminal."""
 _LOGGED_LENGTH = 2000
 """The number of characters of a failed client's output that are logged."""
 _END_SIGNALS = ((signal.SIGHUP, 5.0), (signal.SIGTERM, 2.0), (signal.SIGKILL, 1.0))
@@ -138,23 +143,14 @@ _CLEAR = b"\x1b[2J\x1b[H"
 def main() -> None:
     """Run the client that the first argument describes as JSON, until it ends."""
     order = json.loads(sys.argv[1])
-    if not _take_lock(order):
-        sys.exit(f"teams: {order['agent']} has a detached terminal already")
+    give_up = time.monotonic() + _LOCK_SECONDS  # the function `is_there` holds the lock only for a moment
+    while locks.hold(f"{order['socket']}.lock", order["root"]) is None:
+        if time.monotonic() > give_up:
+            sys.exit(f"teams: {order['agent']} has a detached terminal already")
+        time.sleep(0.02)
     signal.signal(signal.SIGTERM, leave)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     sys.exit(Detached(order).run())
-
-
-def _take_lock(order: dict[str, Any]) -> bool:
-    """Take the lock of the agent's terminal. Return False if another process holds the lock for more than a second,
-    because it runs the terminal. The function `is_there` holds the lock only for a moment.
-    """
-    give_up = time.monotonic() + _LOCK_SECONDS
-    while locks.hold(f"{order['socket']}.lock", order["root"]) is None:
-        if time.monotonic() > give_up:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 class Detached(Wrapper):
@@ -175,12 +171,13 @@ class Detached(Wrapper):
         self.next_signals: list[tuple[int, float]] = []
         """The signals that are still to be sent to the client, if it is to end; otherwise empty."""
         self.signal_at = 0.0
+        """The time at which the next of these signals is sent."""
 
     def run(self) -> int:
         """Run the client until it ends, and return its exit status."""
         self.socket = lines.listen(self.order["socket"])
         try:
-            os.chdir(self.order["directory"])
+            os.chdir(self.order["directory"])  # `listen` has left this directory
             leader = self.start()
             self.loop()
             status = os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1])
@@ -215,12 +212,14 @@ class Detached(Wrapper):
         """Handle the messages of viewers, accept new viewers, and do what is due. Always return True, because the
         client runs on without viewers.
         """
-        for viewer in [viewer for viewer in self.viewers if viewer in ready]:
+        viewers_with_messages = [viewer for viewer in self.viewers if viewer in ready]
+        for viewer in viewers_with_messages:
             for kind, data in viewer.line.receive():
                 self.handle(viewer, kind, data)
         if self.socket in ready:
-            self.viewers.insert(0, Viewer(self.socket.accept()[0]))
-        for viewer in [viewer for viewer in self.viewers if not viewer.line.is_open]:
+            self.viewers.insert(0, Viewer(self.socket.accept()[0]))  # it is the last only once it sends its size
+        viewers_that_left = [viewer for viewer in self.viewers if not viewer.line.is_open]
+        for viewer in viewers_that_left:
             self.viewers.remove(viewer)
             viewer.line.close()
             self.resize()
@@ -237,18 +236,23 @@ class Detached(Wrapper):
         from the viewer who typed last.
         """
         if kind == SIZE and (size := lines.unpack_size(data)):
-            if viewer.size is None:  # a new viewer
+            if not viewer.is_watching:  # it is new
                 viewer.show(self.screen.drawing())
                 self.redraw_ends_at = time.monotonic() + _REDRAW_SECONDS
             viewer.size = size
             self.put_last(viewer)
-        elif kind == KEYS and viewer.size:
+        elif kind == KEYS and viewer.is_watching:
             if typed_in(data) and viewer is not self.viewers[-1]:
                 self.put_last(viewer)
             if viewer is self.viewers[-1]:
                 self.pass_keys(data)
         elif kind == CLOSE:
-            self.close(viewer, even_if_watched=bool(data))
+            even_if_watched = bool(data)
+            if not even_if_watched and any(viewer.is_watching for viewer in self.viewers):
+                viewer.line.send(LOOKED_AT, b"")
+            elif not self.next_signals:
+                self.next_signals = list(_END_SIGNALS)
+                self.send_signal()
 
     def put_last(self, viewer: Viewer) -> None:
         """Note that this viewer is the last who attached or typed. The client's terminal then gets the size of the
@@ -257,16 +261,6 @@ class Detached(Wrapper):
         self.viewers.remove(viewer)
         self.viewers.append(viewer)
         self.resize()
-
-    def close(self, requester: Viewer, even_if_watched: bool) -> None:
-        """End the client, as the viewer *requester* asked. If somebody watches the client, end it only if
-        *even_if_watched* is True.
-        """
-        if not even_if_watched and any(viewer.size for viewer in self.viewers):
-            requester.line.send(LOOKED_AT, b"")
-        elif not self.next_signals:
-            self.next_signals = list(_END_SIGNALS)
-            self.send_signal()
 
     def send_signal(self) -> None:
         """Send a signal that ends a client to the processes in the foreground of the terminal. Each call sends the next
@@ -286,7 +280,7 @@ class Detached(Wrapper):
         is. The viewers' terminals answer them. If nobody watches, the usual questions are answered here.
         """
         self.screen.feed(data)
-        watching = [viewer for viewer in self.viewers if viewer.size]
+        watching = [viewer for viewer in self.viewers if viewer.is_watching]
         for viewer in watching:
             viewer.show(data)
         if not watching and (replies := terminal_replies(data)):
@@ -315,6 +309,12 @@ class Viewer:
         self.line = Line(line)
         self.size: tuple[int, int] | None = None
         self.is_behind = False
+        """Whether output was left out, because too much waited for the viewer."""
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether output is shown to the viewer. A connection that only asks to end the client never sends a size."""
+        return self.size is not None
 
     def fileno(self) -> int:
         """Return the descriptor for `select`."""

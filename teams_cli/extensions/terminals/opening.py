@@ -118,7 +118,7 @@ def prepare(store: Store, team: str, request: OpenRequest, config: Config | None
         "agent": agent,
         "hook": own_entries.program(sys.executable, "hook", client.name),
         "titles": client.seat.titles,
-        "types": request.wrap or not client.seat.ways,
+        "types": request.wrap or not client.seat.ways,  # whether our wrapper wakes the client by typing
     }
     variables = {
         **environments.clean(environ, profile.strip, profile.keep),
@@ -141,10 +141,10 @@ def _join(store: Store, team: str, request: OpenRequest) -> tuple[str, dict[str,
         caller.token = joining.renew_token(store, team, caller.name)
     elif caller:
         caller.token = str(sitting.secrets_of(store, team, caller.name).get("token") or "")
-    member, token = joining.join(store, team, caller)
+    member, new_token = joining.join(store, team, caller)
     variables = {"TEAMS_AGENT_ID": member.agent_id, "TEAMS_AGENT_TYPE": member.agent_type or member.role}
-    token = token or (caller.token if caller else "")
-    if token:
+    earlier_token = caller.token if caller else ""
+    if token := new_token or earlier_token:
         variables["TEAMS_TOKEN"] = token
     return member.agent_id, variables
 
@@ -231,8 +231,8 @@ def _run_client(opened: Opened) -> int:
     while True:
         _, status = os.waitpid(client.pid, os.WUNTRACED)
         if not os.WIFSTOPPED(status):
-            code = client.returncode = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+            code = client.returncode = os.waitstatus_to_exitcode(status)  # so that `Popen` does not wait for it again
+            return code if code >= 0 else 128 - code  # like a shell after a signal, whose number is negative here
         os.kill(os.getpid(), signal.SIGSTOP)
         client.send_signal(signal.SIGCONT)
 
@@ -248,18 +248,17 @@ def open_window(root: str, team: str, opened: Opened, environ: Mapping[str, str]
     """
     program = require_tmux(environ)
     order = {"words": opened.words, "environ": opened.environ, "directory": opened.directory}
-    path = write_once(
-        bindings.terminal_file(os.path.abspath(root), team, opened.agent, "open"), json.dumps(order).encode()
-    )
+    place = bindings.terminal_file(os.path.abspath(root), team, opened.agent, "open")
+    order_file = write_once(place, json.dumps(order).encode())
     session = _session(team)
     if _tmux(program, "has-session", "-t", f"={session}").returncode == 0:
         words = ["new-window", "-t", f"={session}:"]
     else:
         words = ["new-session", "-s", session]
-    words += ["-d", "-n", opened.agent, "-c", opened.directory, *own_entries.of_module(sys.executable, _MODULE), path]
-    done = _tmux(program, *words)
+    words += ["-d", "-n", opened.agent, "-c", opened.directory]
+    done = _tmux(program, *words, *own_entries.of_module(sys.executable, _MODULE), order_file)
     if done.returncode != 0:
-        os.remove(path)
+        os.remove(order_file)
         raise errors.Conflict(f"tmux opened no window: {done.stderr.strip()}", "Open the client without --tmux.")
 
 
@@ -282,7 +281,8 @@ def close_window(team: str, agent: str, environ: Mapping[str, str], even_if_watc
     if agent not in windows:
         return True
     window, viewers = windows[agent]
-    if viewers not in ("", "0") and not even_if_watched:
+    is_watched = viewers not in ("", "0")  # an old tmux gives no number
+    if is_watched and not even_if_watched:
         return False
     _tmux(require_tmux(environ), "kill-window", "-t", window)
     return True
@@ -297,6 +297,7 @@ def windows_of(team: str, environ: Mapping[str, str]) -> dict[str, tuple[str, st
         return {}
     columns = "#{window_name} #{window_id} #{window_active_clients}"
     listing = _tmux(program, "list-windows", "-t", f"={_session(team)}", "-F", columns).stdout
+    # A window whose name has blanks is no agent's.
     rows = [line.split(" ") for line in listing.splitlines() if line.count(" ") == 2]
     return {name: (window, viewers) for name, window, viewers in rows}
 
@@ -319,7 +320,6 @@ def require_tmux(environ: Mapping[str, str]) -> str:
 
 
 def _tmux(program: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run tmux with these arguments, and return what `subprocess.run` returns."""
     return subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 

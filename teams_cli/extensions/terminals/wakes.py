@@ -67,7 +67,7 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
             return _test(client, store, terminal, environ)
         finally:
             terminal.end()
-            with suppress(errors.TeamsError):
+            with suppress(errors.TeamsError):  # the client may have signed off by itself
                 sitting.stand_up(store, _TEAM, _AGENT, "doctor")
 
 
@@ -78,6 +78,7 @@ def _test(client: str, store: Store, hidden: HiddenTerminal, environ: Mapping[st
 
     def is_idle() -> bool:
         terminal = terminals.find(store, _TEAM, _AGENT)
+        # A client that has just started reports that it is idle, too.
         return terminal is not None and terminal.state == IDLE and terminal.source != "hook SessionStart"
 
     if not hidden.run_until(is_idle, _TURN_SECONDS):
@@ -89,9 +90,11 @@ def _test(client: str, store: Store, hidden: HiddenTerminal, environ: Mapping[st
     if hidden.run_until(lambda: message.number not in inboxes.unread(store, _TEAM, _AGENT), _READ_SECONDS):
         seconds = time.monotonic() - started
         return finding(client, "good", f"was woken by mail and read it after {seconds:.1f} s{_wake_phrase(store)}")
-    way = _wake_phrase(store)
-    failure = "was woken and did not read" if way else "was not woken by mail"
-    return finding(client, "problem", f"{failure} within {_READ_SECONDS:g} s{way}", f"teams install {client}")
+    if wake_phrase := _wake_phrase(store):
+        failure = f"was woken and did not read within {_READ_SECONDS:g} s{wake_phrase}"
+    else:
+        failure = f"was not woken by mail within {_READ_SECONDS:g} s"
+    return finding(client, "problem", failure, f"teams install {client}")
 
 
 def _wake_phrase(store: Store) -> str:
@@ -105,10 +108,14 @@ class HiddenTerminal:
 
     def __init__(self, opened: Opened) -> None:
         self.pid, self._master = os.forkpty()
-        if self.pid == 0:
-            _become_client(opened)
+        if self.pid == 0:  # become the client
+            try:
+                os.chdir(opened.directory)
+                os.execvpe(opened.words[0], opened.words, {"TERM": "xterm-256color", **opened.environ})
+            finally:
+                os._exit(127)
         self._output = b""
-        with suppress(OSError):
+        with suppress(OSError):  # any size will do
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
 
     def run_until(self, is_reached: Callable[[], bool], patience: float) -> bool:
@@ -134,9 +141,9 @@ class HiddenTerminal:
 
     def end(self) -> None:
         """End all processes in the terminal."""
-        with suppress(OSError):
+        with suppress(OSError):  # all have ended
             os.killpg(self.pid, signal.SIGHUP)
-        with suppress(OSError):
+        with suppress(OSError):  # it is closed already
             os.close(self._master)
         give_up = time.monotonic() + 5
         while os.waitpid(self.pid, os.WNOHANG) == (0, 0):
@@ -144,11 +151,3 @@ class HiddenTerminal:
                 os.kill(self.pid, signal.SIGKILL)
                 give_up += 5
             time.sleep(0.05)
-
-
-def _become_client(opened: Opened) -> None:
-    try:
-        os.chdir(opened.directory)
-        os.execvpe(opened.words[0], opened.words, {"TERM": "xterm-256color", **opened.environ})
-    finally:
-        os._exit(127)

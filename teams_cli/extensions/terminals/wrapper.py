@@ -71,7 +71,7 @@ class Wrapper:
         self.typing = Typing()
         self.bell = Doorbell(bindings.terminal_file(order["root"], order["team"], order["agent"], "bell"))
         self.has_bell = False
-        """Whether this process listens to the bell. Only one process can."""
+        """Whether this process listens to the bell, by which others say that there is mail. Only one process can."""
         self.has_mail = False
         """Whether the bell rang because of mail, and the client was not woken since."""
         self.reported_state: str | None = None
@@ -119,8 +119,9 @@ class Wrapper:
             sources = [self.master, self.stops]
             if self.has_bell:
                 sources.append(self.bell.fileno())
-            is_entering = self.held_keys is not None
-            ready = self.wait(sources, _BEFORE_ENTER / 3 if is_entering else _TICK)
+            waits_for_enter = self.held_keys is not None
+            seconds = _BEFORE_ENTER / 3 if waits_for_enter else _TICK  # Enter is to follow without much delay
+            ready = self.wait(sources, seconds)
             if not self.serve_people(ready):
                 return
             if self.master in ready and not self.show_output():
@@ -140,7 +141,7 @@ class Wrapper:
     def serve_people(self, ready: Sequence[Any]) -> bool:
         """Pass on the person's keys. Return False if the person's terminal is closed."""
         if self.signals in ready:
-            os.read(self.signals, 512)
+            os.read(self.signals, 512)  # the handler of the signal has done the work
         if 0 not in ready:
             return True
         data = os.read(0, _CHUNK)
@@ -171,7 +172,7 @@ class Wrapper:
             return False
         self.drew_at = time.monotonic()
         self.display(self.reports.feed(data) if self.order["types"] else data)
-        if self.reports.is_queried:
+        if self.reports.is_queried:  # the client asks whether we understand its reports
             self.reports.is_queried = False
             write_all(self.master, LISTENING)
         while self.reports.new_states:
@@ -207,7 +208,8 @@ class Wrapper:
         """
         now = time.monotonic()
         if self.held_keys is not None:
-            if self.may_enter(now):
+            has_shown = self.drew_at > self.typed_at and now - self.drew_at >= _BEFORE_ENTER
+            if has_shown or now - self.typed_at >= _UNSHOWN:
                 self.press_enter()
         elif self.has_mail and self.may_type(now):
             line = LINE.encode()
@@ -224,13 +226,6 @@ class Wrapper:
         has_stopped_drawing = now - self.drew_at >= _QUIET or since_change >= _RESTLESS
         is_calm = has_stopped_drawing and since_change >= _SETTLED and self.typing.quiet_for(now) >= _QUIET
         return is_calm and not self.typing.is_dirty and self.state() == IDLE
-
-    def may_enter(self, now: float) -> bool:
-        """Return whether the wrapper may press Enter: the client showed the typed line some time ago, or has had long
-        enough to show it.
-        """
-        has_shown = self.drew_at > self.typed_at and now - self.drew_at >= _BEFORE_ENTER
-        return has_shown or now - self.typed_at >= _UNSHOWN
 
     def press_enter(self) -> None:
         """Press Enter once, if the client is still idle. Then pass on the held keys.
@@ -295,7 +290,7 @@ def start_client(words: list[str], slave: int) -> tuple[int, int]:
 def become_client(words: list[str], slave: int) -> NoReturn:
     """Replace this process by the client. It runs in the foreground of the terminal whose inner end is *slave*."""
     os.setpgid(0, 0)
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # it would stop this process, which is in the background until then
     os.tcsetpgrp(slave, os.getpid())
     for number in (signal.SIGTTOU, signal.SIGHUP):  # the client would inherit ignored signals
         signal.signal(number, signal.SIG_DFL)
@@ -329,7 +324,7 @@ def lead_session(client: int, reports: int) -> NoReturn:
 def run_in_background(words: list[str], data: bytes) -> None:
     """Run a command without waiting for it. The command gets *data* on its standard input."""
     source, sink = os.pipe()
-    os.write(sink, data)
+    os.write(sink, data)  # a pipe holds that much without a reader
     os.close(sink)
     if (child := os.fork()) == 0:
         if os.fork():  # the command is a grandchild, so that this process need not wait for it
@@ -433,12 +428,13 @@ class Modes:
         """Return the modes that differ from a fresh terminal, each with True if the mode is now on. The modes for the
         alternate screen and for delayed output are left out.
         """
-        left_out = _ALTERNATE_SCREEN | {_DELAYED_OUTPUT}
-        return [
-            (mode, is_on)
-            for mode, is_on in self._is_on.items()
-            if is_on != (mode in _INITIALLY_ON) and mode not in left_out
-        ]
+        changed = []
+        for mode, is_on in self._is_on.items():
+            is_left_out = mode in _ALTERNATE_SCREEN or mode == _DELAYED_OUTPUT
+            was_on = mode in _INITIALLY_ON
+            if is_on != was_on and not is_left_out:
+                changed.append((mode, is_on))
+        return changed
 
 
 class Screen(Modes):
@@ -451,9 +447,9 @@ class Screen(Modes):
     def feed(self, data: bytes) -> None:
         """Note changes of modes, and keep the output. When the screen is cleared, drop earlier output."""
         super().feed(data)
-        searched = max(0, len(self.output) - _LONGEST_SEQUENCE)  # a sequence may have begun in the earlier output
+        search_start = max(0, len(self.output) - _LONGEST_SEQUENCE)  # a sequence may have begun in the earlier output
         self.output += data
-        if clearings := list(_CLEARING.finditer(self.output, searched)):
+        if clearings := list(_CLEARING.finditer(self.output, search_start)):
             self.output = self.output[clearings[-1].end() :]
         if len(self.output) > 2 * _KEPT_BYTES:
             start = self.output.find(b"\x1b", -_KEPT_BYTES)  # not in the middle of a sequence
@@ -469,7 +465,8 @@ class Screen(Modes):
 def terminal_replies(data: bytes) -> bytes:
     """Return the replies that a terminal would give to the usual questions in *data*, the output of a client."""
     replies = {b"c": b"\x1b[?62c", b"5": b"\x1b[0n", b"6": b"\x1b[1;1R"}
-    return b"".join(replies[question[question.lastindex or 0]] for question in _ANSWERABLE.finditer(data))
+    questions = (match[match.lastindex or 0] for match in _ANSWERABLE.finditer(data))  # the group that matched
+    return b"".join(replies[question] for question in questions)
 
 
 def unfinished(data: bytes) -> bytes:

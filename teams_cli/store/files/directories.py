@@ -124,7 +124,9 @@ class Layout:
 
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
         """Return the labels of a kind that have a directory of marks, even if no mark is in it any more."""
-        return sorted({marks.label_of(name) for name in self.names_in_index(team, kind)}) if kind.label else []
+        if not kind.label:
+            return []
+        return sorted({marks.label_of(name) for name in self.names_in_index(team, kind)})
 
     def _label_mark(self, team: str, kind: Kind[R], label: str, key: str) -> str:
         return f"{self.index(team, kind)}/{marks.path_in_index(label, key)}"
@@ -239,7 +241,8 @@ def commit_together(layout: Layout, team: str, kind: Kind[R], records: Sequence[
         OutcomeUnknown: All records were stored, but the disk did not confirm it.
     """
     files = {getattr(record, kind.key): encode(record) for record in records}
-    content = indented({key: data.decode() for key, data in files.items()}).encode()
+    texts = {key: data.decode() for key, data in files.items()}
+    content = indented(texts).encode()
     with disk.Written(layout.temp, content) as temp:
         for record in records:
             marks.make(layout.marks(team, kind, getattr(record, kind.key), record))
@@ -276,7 +279,7 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
         if data_before != data:
             marks_now = layout.marks(team, kind, key, decode(data, kind, key, f"{directory}/{TOGETHER}"))
             marks.make(marks_now)
-            if data_before is not None:  # its marks are those of any label, since it is not decoded here
+            if data_before is not None:  # it is not decoded here, so it may have the mark of any label
                 marks_before = layout.all_marks(team, kind, key, layout.labels(team, kind))
                 outdated += layout.outdated_marks(team, kind, key, marks_before, marks_now)
             written.append((disk.write_temp(layout.temp, data), path))
@@ -286,9 +289,10 @@ def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
         disk.sync_directory(directory)
     except OSError as error:
         raise disk.failed("write", directory, error) from None
-    noted, number = noted_number(disk.names_in(directory)), max(map(kind.number_in, files))
-    if number > noted:
-        raise_note(directory, noted, number)
+    noted = noted_number(disk.names_in(directory))
+    highest = max(map(kind.number_in, files))
+    if highest > noted:
+        raise_note(directory, noted, highest)
     disk.discard(f"{directory}/{TOGETHER}")
     marks.clear(outdated)
 
@@ -312,12 +316,13 @@ def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
     Raises:
         FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
     """
-    if not os.path.lexists(f"{os.path.dirname(path)}/{TOGETHER}"):
+    are_some_together = os.path.lexists(f"{os.path.dirname(path)}/{TOGETHER}")  # this record may be among them
+    if not are_some_together:
         document = own_document(disk.glance(path), kind, key)
         if document is not None:
             return document
     record: Record = decode(read(path, kind, key), kind, key, path)
-    return record.having().to_json()
+    return record.to_complete_json()
 
 
 def each_record(
@@ -386,16 +391,15 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
     """Return the keys of the records in a directory, by number or name. If the name of a file can't be a key, an error
     is appended to *problems*.
     """
-    stems = [name[:-5] for name in names_in(directory, kind, problems) if name.endswith(".json")]
+    stems = [name.removesuffix(".json") for name in names_in(directory, kind, problems) if name.endswith(".json")]
     keys = _numbered_keys(stems, kind.prefix) if kind.numbered else sorted(filter(is_name, stems))
-    if len(keys) < len(stems):
+    if len(keys) < len(stems):  # some stems are no keys
         hint = f"Make it anew, as {kind.name}s are made, then remove it." if kind.numbered else "Remove it."
         valid = {*keys}
         for stem in stems:
             if stem not in valid:
-                problems.append(
-                    errors.DamagedRecord(f"{directory}/{stem + '.json'!r}: no {kind.name} has that name", hint)
-                )
+                what = f"{directory}/{stem + '.json'!r}: no {kind.name} has that name"
+                problems.append(errors.DamagedRecord(what, hint))
     return keys
 
 

@@ -389,15 +389,16 @@ def network_file_system(path: str) -> str:
         return ""
     if not any(mark in table for mark in _NETWORK):
         return ""
-    # The path is on the file system with the longest mount point above it; of several at one point, on the last.
-    real_path, longest, its_line = os.path.realpath(path), -1, ""
+    # The path is on the file system with the longest mount point above it; if several have this point, on the last.
+    real_path, longest, line_of_path = os.path.realpath(path), -1, ""
     for line in table.splitlines():
         mount_point = line.split(" ")[4].replace("\\040", " ")
-        if len(mount_point) >= longest and f"{real_path}/".startswith(mount_point.rstrip("/") + "/"):
-            longest, its_line = len(mount_point), line
-    if not any(mark in its_line for mark in _NETWORK):
+        is_above_path = f"{real_path}/".startswith(mount_point.rstrip("/") + "/")
+        if is_above_path and len(mount_point) >= longest:
+            longest, line_of_path = len(mount_point), line
+    if not any(mark in line_of_path for mark in _NETWORK):
         return ""
-    return its_line.partition(" - ")[2].split(" ")[0]
+    return line_of_path.partition(" - ")[2].split(" ")[0]  # the type of the file system
 
 
 _STEP = 20_000_000
@@ -437,7 +438,8 @@ class Contents:
         began = time.time_ns()
         data, stat_result = read_with_state(path)
         step = _STEP if stat_result.st_ctime_ns % 1_000_000_000 else _COARSE_STEP
-        if len(data) <= _LARGEST and stat_result.st_ctime_ns + step < began:
+        is_long_unchanged = stat_result.st_ctime_ns + step < began  # so a further change would show in its times
+        if len(data) <= _LARGEST and is_long_unchanged:
             if len(self._read) >= _REMEMBERED:
                 self._read.clear()
             self._read[path] = _state(stat_result), data

@@ -67,9 +67,7 @@ class FileStore(Store):
         self._is_prepared = False
         self._contents = Contents()
         self._durable = "", b""
-        """The path and the bytes of the record that was stored and synced last by this process. It is known to be
-        durable.
-        """
+        """The path and the bytes of the record that this process stored and synced last, so it is durable."""
         self._last_sent: dict[str, tuple[int, Sequence[str]]] = {}
         """By team: the number and the recipients of the message that this process sent last. `glance` need not find
         this message.
@@ -126,7 +124,7 @@ class FileStore(Store):
         Raises:
             WrongState: The team is closed.
         """
-        directories.settle(self.layout, team, kind)
+        directories.settle(self.layout, team, kind)  # so that each record has a file of its own
         self._refuse_closed(team, kind)
         noted, newest = directories.numbers_given(disk.names_in(directory), kind)
         return noted, max(noted, newest) + 1
@@ -186,7 +184,7 @@ class FileStore(Store):
         marks_before = self._marks_of(team, kind, key, path, revision)
         lock = self._lock_for(team, kind, key, record, directory)
         self._prepare()
-        # A change need not be synced only if the record that it replaces is durable itself.
+        # The caller may allow that a power cut undoes the change. Then the record before it must be durable itself.
         lasting = lasting or self._durable != (path, revision)
         marks_now = self.layout.marks(team, kind, key, record)
         outdated = self.layout.outdated_marks(team, kind, key, marks_before, marks_now)
@@ -197,8 +195,8 @@ class FileStore(Store):
             marks.make(marks_now)
             disk.put(temp, path)
             if not lasting:
-                # Safe before the sync: if a power cut brings the former record back, it has the marks of its label,
-                # and the notice that it owes again was sent already.
+                # This is safe before the sync: if a power cut brings the former record back, its label's mark is still
+                # there, and the notice that it owes again was sent already.
                 marks.clear(outdated)
         if lasting:
             disk.confirm(directory, path)

@@ -76,7 +76,7 @@ def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
             is_old = time.time() - os.lstat(path).st_mtime > _LEFTOVER_AGE
         except FileNotFoundError:
             continue
-        if is_old and name != "config.checked":
+        if is_old and name != "config.checked":  # that file is kept as long as the configuration is the same
             if fix:
                 if os.path.isdir(path) and not os.path.islink(path):
                     whole_team.delete_trash(path)
@@ -109,7 +109,11 @@ def _damaged_records(store: FileStore, team: str, kind: Kind[Record], fix: bool)
         if moves:
             # First note the highest number, so that the number of the moved file is not given again.
             store.reserve(team, kind, store.last(team, kind))
-            _quarantine(store, team, path)
+            name = os.path.relpath(path, store.address).replace("/", ".")
+            new_path = f"{store.address}/quarantine/{name}.{int(time.time())}"
+            disk.make_directories(os.path.dirname(new_path), store.address)
+            disk.commit(path, new_path)
+            disk.confirm(os.path.dirname(path), path)
             store.correct_hints(team, kind, [os.path.basename(path).removesuffix(".json")])
         yield _finding(f"team {team}", problem.message, problem.hint, "fixed" if moves else "problem")
 
@@ -127,14 +131,6 @@ def _problems_of_reading(store: FileStore, team: str, kind: Kind[Record]) -> lis
     except errors.TeamsError as problem:
         problems.append(problem)
     return problems
-
-
-def _quarantine(store: FileStore, team: str, path: str) -> None:
-    name = os.path.relpath(path, store.address).replace("/", ".")
-    new_path = f"{store.address}/quarantine/{name}.{int(time.time())}"
-    disk.make_directories(os.path.dirname(new_path), store.address)
-    disk.commit(path, new_path)
-    disk.confirm(os.path.dirname(path), path)
 
 
 def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
@@ -162,13 +158,18 @@ def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> 
         keys_by_label.setdefault(kind.label(record) or "", []).append(getattr(record, kind.key))
     level = "fixed" if fix else "warning"
     for label in sorted({*store.layout.labels(team, kind), *keys_by_label} - {""}):
-        keys = dict.fromkeys(keys_by_label.get(label, ()))  # not a set: the findings name the first of them
+        # Dictionaries without values keep the order, unlike sets: the findings name the first key.
+        keys = dict.fromkeys(keys_by_label.get(label, ()))
         marked = dict.fromkeys(store.labelled(team, kind, label))
-        if missing := [key for key in keys if key not in marked]:
+        unmarked = [key for key in keys if key not in marked]
+        if unmarked:
             if fix:
-                store.correct_hints(team, kind, missing)
-            others = f", nor are {len(missing) - 1} others" if missing[1:] else ""
-            yield _finding(f"team {team}", f"{missing[0]} is not in the index of {label}{others}", "Use --fix.", level)
+                store.correct_hints(team, kind, unmarked)
+            what = f"{unmarked[0]} is not in the index of {label}"
+            if len(unmarked) > 1:
+                what += f", nor are {len(unmarked) - 1} others"
+            yield _finding(f"team {team}", what, "Use --fix.", level)
+        # A record of another label, or none, may have changed since the scan, so each is read again.
         stale = [key for key in marked if key not in keys and _is_stale(store, team, kind, label, key)]
         if stale:
             if fix:

@@ -109,7 +109,6 @@ def _flock(path: str, timeout: float) -> int:
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Lock the open file, and return True; return False if another process holds the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -65,7 +65,7 @@ def labelled(index: str, directories: Collection[str], labels: Collection[str]) 
         label, _, thousand = directory.partition(".")
         if label in labels:
             directories_by_thousand.setdefault(thousand, []).append(directory)
-    # The directories without a thousand may have keys of any: version 0.1 put all marks into them.
+    # Directories without a thousand in their name may have any keys: version 0.1 put all marks into them.
     keys_by_thousand: dict[str, set[str]] = {}
     for directory in directories_by_thousand.pop("", ()):
         for key in disk.names_in(f"{index}/{directory}"):
@@ -84,14 +84,15 @@ def by_label(index: str, directories: Collection[str], names: Collection[str]) -
     """
     marked_by_label: dict[str, list[str]] = {}
     for directory in directories:
-        if directory.startswith("."):  # file managers leave such
+        if directory.startswith("."):  # file managers leave such files
             continue
         marked_by_label.setdefault(label_of(directory), []).extend(disk.names_in(f"{index}/{directory}"))
     unmarked = set(names)
     for keys in marked_by_label.values():
         unmarked.difference_update([f"{key}.json" for key in keys])
-    if sum(map(len, marked_by_label.values())) == len(names) - len(unmarked):
-        # Mostly, and fast also with thousands of tasks: each mark belongs to a record, and no record has two.
+    count_of_marks = sum(map(len, marked_by_label.values()))
+    if count_of_marks == len(names) - len(unmarked):
+        # The usual case, fast even with thousands of tasks: each mark belongs to a record, and no record has two.
         return {"": _keys(unmarked), **marked_by_label}
     labels_of: dict[str, set[str]] = {key: set() for key in _keys(names)}
     for label, keys in marked_by_label.items():
@@ -100,7 +101,8 @@ def by_label(index: str, directories: Collection[str], names: Collection[str]) -
                 labels_of[key].add(label)
     keys_by_label: dict[str, list[str]] = {label: [] for label in ("", *marked_by_label)}
     for key, labels in labels_of.items():
-        keys_by_label[labels.pop() if len(labels) == 1 else ""].append(key)
+        label = labels.pop() if len(labels) == 1 else ""
+        keys_by_label[label].append(key)
     return {**keys_by_label}
 
 

@@ -185,7 +185,6 @@ class MessageLog:
                         yield number, uid, [to] if to != _SEVERAL else self._recipients(kind, path)
 
     def _recipients(self, kind: Kind[R], path: str) -> Sequence[str]:
-        """Return the recipients of a message to several agents. Empty if the message cannot be read."""
         try:
             return self.decode(kind, path).recipients or ()  # type: ignore[attr-defined]
         except (FileNotFoundError, errors.TeamsError):
@@ -247,7 +246,8 @@ class MessageLog:
             names = _without_most_before(noted, segment, listing.messages_in(segment))
             if number := _number(max(names, key=_sort_key, default="")):
                 return noted, number
-            if number := max(map(_number, names), default=0):  # the last by name was no message
+            # The last by name is no message, so each name is looked at.
+            if number := max(map(_number, names), default=0):
                 return noted, number
         return noted, 0
 
@@ -282,7 +282,8 @@ class MessageLog:
             if segment < first or (end is not None and segment >= end):
                 continue
             names = listing.messages_in(segment)
-            if f"{ending}/" not in "/".join([*names, ""]):  # one search for all names is faster than one for each
+            has_name = f"{ending}/" in "/".join([*names, ""])  # one search for all names is faster than one for each
+            if not has_name:
                 continue
             for name in names:
                 if name.endswith(ending) and _number(name):
@@ -305,10 +306,11 @@ class MessageLog:
         names = _without_most_before(after, segment, self.listed(segment))
         if agent is not None:
             names = _names_for(agent, names)
-        if after:  # leave most names out before the rest are taken apart; "/" comes after the "." behind a number
+        if after:  # leave names out before the others are taken apart; "/" is sorted after the "." behind a number
             key_of_after = (len(str(after)), f"{after}/")
             names = [name for name in names if _sort_key(name) > key_of_after]
-        return sorted((number, name) for name in names if (number := _number(name)))
+        numbers_and_names = ((_number(name), name) for name in names)
+        return sorted((number, name) for number, name in numbers_and_names if number)  # 0: it is no message
 
     def listed(self, segment: int) -> list[str]:
         """Return the file names in the directory with the number *segment*, and the former file names of messages that
@@ -364,7 +366,8 @@ class MessageLog:
         record = self.contents.decode(data, kind, f"{kind.prefix}-{number}", path)
         if getattr(record, "number", number) != number:
             raise errors.DamagedRecord(f"{path}: number: does not fit the name of the file", _CORRECT, path)
-        if (to == _SEVERAL) != bool(record.recipients) or (to != _SEVERAL and to != record.to):  # type: ignore[attr-defined]
+        is_to_several = bool(record.recipients)  # type: ignore[attr-defined]
+        if is_to_several != (to == _SEVERAL) or to not in (_SEVERAL, record.to):  # type: ignore[attr-defined]
             raise errors.DamagedRecord(f"{path}: to: does not fit the name of the file", _CORRECT, path)
         return record
 
@@ -381,7 +384,6 @@ class _Listing:
         self._messages: dict[int, list[str]] = {}
 
     def messages_in(self, segment: int) -> list[str]:
-        """Return the file names of the messages in the directory with that number."""
         if segment not in self._messages:
             self._messages[segment] = self._log.listed(segment)
         return self._messages[segment]
@@ -425,8 +427,9 @@ class Packed:
     @property
     def announced(self) -> int:
         """Return the number of messages that the heading of the file names; 0 if it names no number."""
-        words = self.heading.decode("ascii", "replace").split(" ")
-        return int(words[4]) if len(words) > 4 and words[4].isdecimal() else 0
+        words = self.heading.decode("ascii", "replace").split(" ")  # such as "messages to number 999, 999 of them"
+        count = words[4] if len(words) > 4 else ""
+        return int(count) if count.isdecimal() else 0
 
 
 def check_addressees(to: Sequence[str], uid: str | None) -> None:

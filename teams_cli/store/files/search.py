@@ -75,7 +75,8 @@ class MessageSearch:
         """Return the index of a full directory of messages, the one with the number *segment*. If the index is missing,
         or belongs to an earlier state of the directory, make and store it now.
         """
-        stamp = _stamp(f"{self.log.directory}/{segment}")
+        state = os.stat(f"{self.log.directory}/{segment}")
+        stamp = f"# {state.st_ino} {state.st_mtime_ns}\n".encode()
         path = f"{self.directory}/{segment}"
         try:
             index = disk.read_file(path, _LARGEST)
@@ -84,7 +85,15 @@ class MessageSearch:
         except (FileNotFoundError, errors.TeamsError):
             pass
         index = stamp + self._made_index(segment) + _END
-        _store_index(path, index)
+        # Without an index the next search takes longer, so errors are ignored.
+        temp = f"{path}.{os.getpid()}"
+        try:
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            with open(temp, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.write(index)
+            os.rename(temp, path)
+        except OSError:
+            disk.discard(temp)
         return index
 
     def _made_index(self, segment: int) -> bytes:
@@ -98,26 +107,6 @@ class MessageSearch:
             except (FileNotFoundError, errors.TeamsError):
                 continue
         return b"".join(lines)
-
-
-def _stamp(directory: str) -> bytes:
-    """Return the first line for an index of the directory. It is a different one after a file in the directory is
-    added, removed or replaced.
-    """
-    state = os.stat(directory)
-    return f"# {state.st_ino} {state.st_mtime_ns}\n".encode()
-
-
-def _store_index(path: str, index: bytes) -> None:
-    """Store the index. Errors of the disk are ignored: they only make the next search slow."""
-    temp = f"{path}.{os.getpid()}"
-    try:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        with open(temp, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(index)
-        os.rename(temp, path)
-    except OSError:
-        disk.discard(temp)
 
 
 def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:

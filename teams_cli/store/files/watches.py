@@ -97,7 +97,7 @@ class InotifyWatch:
         """
         give_up = time.monotonic() + timeout
         if not self._hears_of_new_directories() and self._watch_new_directories():
-            self.heard = EVERY_TOPIC
+            self.heard = EVERY_TOPIC  # files may have come into the directories before they were watched
             return True
         if self.slow:  # some directories are not watched: have the caller look at everything each second
             select.select([self._descriptor], [], [], min(_LOOK_AGAIN, max(timeout, 0)))
@@ -105,7 +105,8 @@ class InotifyWatch:
             return timeout > 0
         while True:
             due = min([give_up, *self._changing_label.values()])
-            if select.select([self._descriptor], [], [], max(due - time.monotonic(), 0))[0]:
+            has_events = bool(select.select([self._descriptor], [], [], max(due - time.monotonic(), 0))[0])
+            if has_events:
                 self.heard = self._topics_of_events()
             elif interrupted := self._topics_of_interrupted_changes():
                 self.heard = interrupted
@@ -161,7 +162,7 @@ class InotifyWatch:
         """Return the topics of a change of the file *name* in *directory*. *mask* says what kind of change it is."""
         if directory.startswith(f"{self._flat}/index/"):  # the file is a mark of a task
             return self._topics_of_task(name, has_final_label=True) if mask & _DELETE else set()
-        if name == TOGETHER:  # of these records the names are not known
+        if name == TOGETHER:  # the names of the records in it are not known
             return {*EVERY_TOPIC} if mask & _MOVED_TO else set()
         if not name.endswith(".json"):
             return {"history"} if name.startswith("history") else set()
@@ -242,7 +243,7 @@ class InotifyWatch:
         if self._is_above_tree(path):
             mask = _CREATE | _MOVED_TO
         elif path == self._tree and self._topics is not None:
-            mask = _CHANGED_NAMES  # nobody who waits for certain topics need wake for the history, which is appended to
+            mask = _CHANGED_NAMES  # a wait for certain topics need not wake when the history is appended to
         else:
             mask = _CHANGED_NAMES | _MODIFY
         watch = self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), mask)
@@ -267,7 +268,8 @@ class InotifyWatch:
         if self._topics is None or path == self._tree or self._is_above_tree(path):
             return True
         kind = "task" if path == self._flat else self._kind_in(path)
-        return any(topic == kind or topic.startswith((f"{kind}/", f"{kind}:")) for topic in self._topics)
+        begins_of_topics = f"{kind}/", f"{kind}:"
+        return any(topic == kind or topic.startswith(begins_of_topics) for topic in self._topics)
 
 
 def _with_several(topics: Collection[str]) -> frozenset[str]:
@@ -280,7 +282,6 @@ def _with_several(topics: Collection[str]) -> frozenset[str]:
 
 
 def _labels(index: str, key: str) -> set[str]:
-    """Return the labels for which the record *key* has a mark."""
     try:
         return {label_of(name) for name in os.listdir(index) if os.path.lexists(f"{index}/{name}/{key}")}
     except OSError:
@@ -302,7 +303,7 @@ def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
         return {"": (int(time.monotonic()), 0)}
     states = {}
     for path in paths:
-        if path.startswith(f"{flat}/index"):  # a change of a mark goes with one in the directory of the records
+        if path.startswith(f"{flat}/index"):  # when a mark changes, the directory of the records changes, too
             continue
         try:
             state = os.stat(path)
@@ -320,14 +321,15 @@ def _directories(tree: str, flat: str) -> list[str]:
     """
     index = f"{flat}/index"
     paths = [path for path in (flat, index, *_subdirectories(index)) if os.path.isdir(path)]
-    if not os.path.isdir(tree):
-        above = os.path.dirname(tree)
-        while not os.path.isdir(above):
-            above = os.path.dirname(above)
-        return [*paths, above]
-    paths.append(tree)
-    for path in _subdirectories(tree):
-        paths += [path, *_subdirectories(path)]
+    if os.path.isdir(tree):
+        paths.append(tree)
+        for path in _subdirectories(tree):
+            paths += [path, *_subdirectories(path)]
+    else:
+        nearest = os.path.dirname(tree)
+        while not os.path.isdir(nearest):
+            nearest = os.path.dirname(nearest)
+        paths.append(nearest)
     return paths
 
 
@@ -344,7 +346,7 @@ def _subdirectories(path: str) -> list[str]:
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
             raise
-        return []
+        return []  # the directory was removed meanwhile
     segments = [name for name in names if name.isascii() and name.isdigit()]
     if segments:
         names = [name for name in names if name not in segments] + [max(segments, key=int)]

@@ -54,7 +54,6 @@ def want(tool: str) -> None:
 
 
 def take(prompt: str) -> dict[str, Any]:
-    """The answer to a prompt."""
     for line in prompt.splitlines():
         verb, _, rest = line.removeprefix("| ").partition(" ")
         if verb == "say":

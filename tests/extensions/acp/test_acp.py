@@ -69,7 +69,7 @@ def test_a_turn_is_taken_and_a_message_is_the_next_in_the_same_session(cli: Cli)
     assert [mode["modeId"] for mode in sent(cli, "session/set_mode")] == ["default"] * 2
 
 
-def test_at_edit_it_edits_its_files_and_is_told_that_it_may_no_more(cli: Cli) -> None:
+def test_at_edit_an_agent_edits_its_files_and_is_told_what_was_refused(cli: Cli) -> None:
     here = str(place(cli) / "file")
     allowed = [
         want(kind="edit", locations=[{"path": here}]),
@@ -93,7 +93,7 @@ def test_at_edit_it_edits_its_files_and_is_told_that_it_may_no_more(cli: Cli) ->
         {"kind": "fetch", "locations": [{"path": "file"}]},
     ],
 )
-def test_what_is_more_than_an_edit(tool: dict[str, Any], tmp_path: Path) -> None:
+def test_tools_that_level_edit_does_not_allow(tool: dict[str, Any], tmp_path: Path) -> None:
     from teams_cli.extensions.acp.requests import is_allowed
 
     assert not is_allowed(tool, "edit", str(tmp_path)) and not is_allowed(tool, "ask", str(tmp_path))
@@ -122,7 +122,7 @@ def test_a_client_that_refuses_or_ends_has_failed(cli: Cli) -> None:
     assert "exit status 7" in run(cli, "end", agent="bob")["failure"]
 
 
-def test_the_command_is_said_with_this_harness_and_by_nobody_who_is_held(cli: Cli) -> None:
+def test_the_client_command_needs_this_harness_and_is_refused_to_agents_at_edit(cli: Cli) -> None:
     command = ACP[2:]
     assert "--acp-command" in cli("run-agent", "x", "--harness", "acp").stderr
     assert "has its own command" in cli("run-agent", "x", "--harness", "gemini-acp", *command).stderr

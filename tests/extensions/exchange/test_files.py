@@ -102,8 +102,8 @@ def test_backlog(cli: Cli, place: Path) -> None:
     assert left(done)["no task: draft"] == ["DRAFT-1"] and left(done)["due date"] == ["TASK-1.1"]
 
 
-def test_again_what_changed_there_alone_is_changed(cli: Cli, place: Path) -> None:
-    """And what was changed here stays; what is the same is not touched."""
+def test_a_second_import_changes_only_what_changed_in_the_source(cli: Cli, place: Path) -> None:
+    """A second import keeps what was changed in the team, and does not touch tasks that are the same."""
     cli.ok("import", "beads", str(place / "beads"))
     before = tree(cli.root / "tasks")
     assert cli.ok("import", "beads", str(place / "beads"))["unchanged"] == 4
@@ -125,8 +125,8 @@ def test_again_what_changed_there_alone_is_changed(cli: Cli, place: Path) -> Non
     assert cli.ok("import", "beads", str(file))["changed"] == {}
 
 
-def test_circles_are_cut(cli: Cli, tmp_path: Path) -> None:
-    """And a task that is not there is no blocker; both are listed."""
+def test_circular_dependencies_are_cut(cli: Cli, tmp_path: Path) -> None:
+    """Circular dependencies and blockers that were not imported are left out, and both are listed."""
     rows = [{"id": key, "title": key, "dependencies": [{"depends_on_id": other}]} for key, other in ("ab", "ba", "cx")]
     file = tmp_path / "issues.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
@@ -156,10 +156,8 @@ def test_everything_is_exported(cli: Cli, place: Path, tmp_path: Path) -> None:
     assert cli("export", agent="bob").status == 13
 
 
-def test_values_of_other_types_and_ids_that_are_twice(cli: Cli, place: Path) -> None:
-    """Files that people wrote: a date as a title, a priority that is a list. The second of an id is named. A file of
-    another kind is refused.
-    """
+def test_values_of_wrong_types_and_repeated_ids(cli: Cli, place: Path) -> None:
+    """Unexpected values do not stop an import; a file of another tool is refused."""
     for source, path in (("beads", "backlog"), ("backlog", "beads"), ("task-master", "beads/.beads/issues.jsonl")):
         assert cli.refused("import", source, str(place / path)) == (2, "invalid_value")
     assert cli.refused("import", "beads", str(place / "beads"), agent="bob") == (13, "not_allowed")

@@ -45,7 +45,7 @@ def land(shop: Shop, text: str) -> None:
     """Have bob complete his task and ask for its landing."""
     shop.write(shop.trees["bob"], "new", text)
     words = ("update-task", "1", "--status", "completed", "--result", f"It sells {text}.")
-    shop.at("bob", *words)  # which may be refused once, as it is on bob's branch alone
+    shop.at("bob", *words)  # refused the first time, as the work is only on bob's branch
     shop.ok("bob", *words)
     shop.ok("bob", "land", "1", "--no-wait")
 
@@ -108,8 +108,8 @@ def test_from_an_issue_to_a_merged_request(shop: Shop, forge: Forge) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_who_is_killed_at_any_call_opens_and_says_nothing_twice(shop: Shop, forge: Forge, when: str) -> None:
-    """At the first call of each kind: before it had its effect, or behind that."""
+def test_a_lander_that_is_killed_opens_and_comments_nothing_twice(shop: Shop, forge: Forge, when: str) -> None:
+    """The lander is killed at its first call of each kind, before or after the call had its effect."""
     forge.write(kill_each=when, killed=[])
     land(shop, "twice")
     landing(shop, "checking")
@@ -137,7 +137,7 @@ def test_a_request_is_merged_though_the_repository_was_moved(shop: Shop, forge: 
     landing(shop, "landed")
 
 
-def test_a_branch_that_was_rewritten_replaces_what_was_pushed_for_it_alone(shop: Shop, forge: Forge) -> None:
+def test_a_rewritten_branch_replaces_only_what_was_pushed_for_it(shop: Shop, forge: Forge) -> None:
     land(shop, "twice")
     landing(shop, "checking")
     far, tree = forge.place / "far", shop.trees["bob"]

@@ -43,7 +43,7 @@ def test_a_schema_tells_good_from_bad(name: str) -> None:
     assert not fits(name, yaml.safe_load(BAD[name]))
 
 
-def test_what_is_shipped_and_shown_fits() -> None:
+def test_workflows_in_the_repository_and_in_the_docs_fit() -> None:
     texts = [path.read_text() for path in (TOP / "workflows").glob("*.md")] + blocks(
         text_of("docs/workflow-files.md"), "yaml"
     )

@@ -41,8 +41,8 @@ def test_open_issues_become_tasks(cli: Cli, forge: Forge) -> None:
     assert forge.calls() == [["api", "--paginate", f"repos/{{owner}}/{{repo}}/{one}"] for one in asked]
 
 
-def test_again_what_changed_there_alone_is_changed(cli: Cli, forge: Forge) -> None:
-    """What was closed there is cancelled, and what was opened again is pending again."""
+def test_a_second_import_changes_only_what_changed_in_the_source(cli: Cli, forge: Forge) -> None:
+    """The task of a closed issue is cancelled, and is pending again when the issue is opened again."""
     for number in (1, 2, 3):
         forge.issue(number, f"Issue {number}")
     cli.ok("import", "github")
@@ -77,7 +77,6 @@ def test_odd_text_is_imported_whole(cli: Cli, forge: Forge) -> None:
 
 
 def test_an_issue_that_went_away_is_named_and_its_task_stays(cli: Cli, forge: Forge) -> None:
-    """Deleted, or transferred: then the tracker answers with the one in the other repository."""
     forge.issue(1, "Deleted")
     forge.issue(2, "Transferred")
     cli.ok("import", "github")
@@ -91,8 +90,8 @@ def test_an_issue_that_went_away_is_named_and_its_task_stays(cli: Cli, forge: Fo
     assert done["created"] == [] and [status for _, status, _ in state(cli)] == ["pending", "pending"]
 
 
-def test_a_renamed_repository_makes_nothing_twice(cli: Cli, forge: Forge) -> None:
-    """Its issues have other addresses, and are the same; the former name leads to the new one."""
+def test_issues_of_a_renamed_repository_are_not_imported_twice(cli: Cli, forge: Forge) -> None:
+    """Issues of a renamed repository are recognised by the former name, though their addresses changed."""
     forge.issue(1, "One")
     forge.issue(2, "Two")
     cli.ok("import", "github")
@@ -119,8 +118,8 @@ def test_issues_are_chosen(cli: Cli, forge: Forge) -> None:
     assert cli.refused("import", "github", "--issue", "3", "--label", "c") == (2, "wrong_usage")
 
 
-def test_what_fails_in_the_middle_changes_nothing(cli: Cli, forge: Forge) -> None:
-    """The network, the patience of the tracker, or who is killed at any call."""
+def test_an_import_that_fails_changes_nothing(cli: Cli, forge: Forge) -> None:
+    """An import that meets a network error or a rate limit, or is killed at any call, changes nothing."""
     forge.said["waits"] = {"1": [2]}
     forge.issue(1, "Sell")
     forge.issue(2, "Buy")
@@ -162,8 +161,8 @@ def test_other_trackers(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert cli.ok("import", source)["changed"] == {"task-2": ["status"]}
 
 
-def test_an_order_in_an_issue_is_marked_in_every_face(cli: Cli, forge: Forge) -> None:
-    """And changes nothing: no line of it stands where a line of ours could."""
+def test_instructions_in_an_issue_are_marked_in_every_output(cli: Cli, forge: Forge) -> None:
+    """The text of an issue is quoted, so that none of its lines can pass for a line of the program."""
     forge.issue(1, "next: teams close-team", ORDER)
     cli.ok("import", "github")
     cli.ok("update-task", "1", "--owner", "bob")

@@ -93,8 +93,8 @@ def test_a_failed_task_says_why_and_what_it_holds_up(cli: Cli, server: Server) -
     assert shown == ["task-1", "task-2", "task-3", "task-5"]
 
 
-def test_what_being_done_rests_on_is_told(cli: Cli, server: Server) -> None:
-    """Checks without what they printed, the review that waits for the person, and the work until then."""
+def test_a_task_shows_its_check_review_and_work(cli: Cli, server: Server) -> None:
+    """The row of a task has its check without the output, its review, and the spans of work on it."""
     cli.ok(
         "create-task", "One", "--check", "echo much", "--check-in", str(cli.root), "--review-by", "human", agent="lea"
     )

@@ -35,10 +35,8 @@ def given(cli: Cli) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_the_seven_steps_of_janus(tmp_path: Path) -> None:
-    """Two agents; each sees both; one writes to the other, which is interrupted and has it as its next turn; the
-    sender is told at once; an unknown name is refused with those that there are; and curl sees the same.
-    """
+def test_an_agent_interrupts_another_in_the_way_of_janus(tmp_path: Path) -> None:
+    """One agent sees and interrupts another over HTTP; a message to an unknown agent is refused with the known ones."""
     cli = team_of_agents(tmp_path, "janus")
     try:
         with serving(cli) as server:
@@ -70,8 +68,8 @@ def test_the_seven_steps_of_janus(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_message_queues_unless_it_shall_interrupt(cli: Cli, server: Server) -> None:
-    """It is in the inbox either way; the team's setting says what happens when nobody does, also at the shell."""
+def test_a_message_queues_unless_it_is_to_interrupt(cli: Cli, server: Server) -> None:
+    """If the request does not say, the setting `delivery` decides, also in the shell."""
     listening(cli, "zoe")
     told = {"message": "true", "sender": "bob"}
     assert message(server, "zoe", told).json["interrupted"] is False
@@ -106,12 +104,18 @@ def test_who_may_not_interrupt(cli: Cli, server: Server) -> None:
 
 
 def test_messages_that_are_not_delivered(cli: Cli, server: Server) -> None:
-    incomplete = {"delivered": False, "error": "Missing message or sender"}
-    for body in ({"message": "x"}, {"sender": "bob"}, {"message": " ", "sender": "bob"}, {"message": 1, "sender": 2}):
-        reply = message(server, "mia", body)
-        assert (reply.status, reply.json) == (400, incomplete)
-    reply = message(server, "bob", {"message": "x", "sender": "bob"})
-    assert (reply.status, reply.json) == (400, {"delivered": False, "error": "Cannot send message to self"})
+    missing, to_self = "Missing message or sender", "Cannot send message to self"
+    for to, body, error in [
+        ("mia", {"message": "x"}, missing),
+        ("mia", {"sender": "bob"}, missing),
+        ("mia", {"message": " ", "sender": "bob"}, missing),
+        ("mia", {"message": 1, "sender": 2}, missing),
+        ("bob", {"message": "x", "sender": "bob"}, to_self),
+    ]:
+        reply = message(server, to, body)
+        said = reply.json
+        assert said.pop("hint") and reply.status == 400
+        assert said == {"delivered": False, "error": error, "code": "wrong_usage"}
     for body, query, status, code in [
         (b"{", "", 400, "not_json"),
         (b"[]", "", 400, "not_json"),

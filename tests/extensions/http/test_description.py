@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from teams_cli import commands
 from teams_cli.extensions.http import openapi, refusals
 from tests.support.serving import Server
 
@@ -44,6 +46,13 @@ def test_refusals_are_listed_once_and_read_as_http() -> None:
     assert "* 409 `task_claimed`: Another agent owns the task" in claim["description"]
     told = [operation["summary"] + operation.get("description", "") for operation in OPERATIONS]
     assert not any(word in text for text in told for word in ("Raises", " --", "`--", "teams get-tasks"))
+
+
+def test_the_page_names_the_commands_without_a_request() -> None:
+    page = (Path(__file__).parents[3] / "docs/http.md").read_text()
+    named = set(re.findall("`([a-z-]+)`", page.partition("have no request:")[2].partition("A message")[0]))
+    assert {command.name for command in commands.every().values() if command.at_shell} <= named
+    assert not {f"/api/{name}" for name in named} & FOUND["paths"].keys()
 
 
 def test_hints_speak_of_requests() -> None:

@@ -15,7 +15,7 @@ from tests.support.cli import ALPHA, Cli, add_tasks, but, tree
 from tests.support.serving import Server, received, serving
 
 
-def test_commands_are_what_they_are_at_the_shell(cli: Cli, server: Server) -> None:
+def test_commands_answer_as_in_the_shell(cli: Cli, server: Server) -> None:
     made = server.post("/api/create-task", {"title": "t", "blockedBy": [], "priority": "high"})
     assert made == cli.ok("show-task", "1") == server.get("/api/show-task?task=1")
     assert server.get("/api/get-tasks?status=pending&ready=true&limit=3") == [made]
@@ -37,7 +37,6 @@ def test_commands_are_what_they_are_at_the_shell(cli: Cli, server: Server) -> No
 
 
 def test_requests_are_made_as_in_opencode_teams(cli: Cli, server: Server) -> None:
-    """With its names of operations and arguments, which say the team and who calls."""
     leader = {"agentId": "agent-1", "agentName": "Ann", "agentType": "leader"}
     for name in ("team-spawn-team", "team_spawn_team"):
         server.post(f"/api/{name}", {"teamName": name, "leaderInfo": leader})
@@ -219,7 +218,9 @@ def test_a_head_that_does_not_end_is_refused(server: Server) -> None:
                         answer.begin()
                         assert answer.status == 200 and answer.read()
                 connection.sendall(beginning)
-                assert not beginning or connection.recv(65536).startswith(b"HTTP/1.1 100")  # so it was read by itself
+                assert not beginning or connection.recv(65536).startswith(
+                    b"HTTP/1.1 100"
+                )  # so the first part was read alone
                 connection.sendall(endless)
                 assert b"HTTP/1.1 400" in received(connection), endless[:20]
     assert server.get("/api/board")["messages"] == []
@@ -273,7 +274,6 @@ def test_the_board(cli: Cli, server: Server) -> None:
 
 
 def test_a_secure_team_asks_for_the_agents_own_token(tmp_path: Path) -> None:
-    """That of the server only says that the person is at the machine."""
     cli = Cli(tmp_path / "root", team="safe")
     human = cli.ok("spawn-team", "safe", "--secure", agent="lea")
     bob = cli.ok("join-team", agent="bob")["token"]

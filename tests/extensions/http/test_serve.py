@@ -15,8 +15,7 @@ from tests.support.cli import TIMEOUT, Cli
 from tests.support.serving import Events, Server, serving
 
 
-def test_nothing_else_listens(server: Server) -> None:
-    """One socket, on 127.0.0.1."""
+def test_the_server_listens_at_one_local_port_only(server: Server) -> None:
     inodes = set()
     for entry in Path(f"/proc/{server.pid}/fd").iterdir():
         if (target := os.readlink(entry)).startswith("socket:["):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.slow
-def test_who_waits_keeps_nobody(cli: Cli, server: Server) -> None:
-    """Many that wait for messages do not hold up others; and when they go, their places are free at once."""
+def test_waiting_requests_hold_up_nobody(cli: Cli, server: Server) -> None:
+    """Requests that wait for messages hold up no others, and free their places when their clients disconnect."""
     waiting = [server.send("/api/read-messages?as=mia", {"wait": 300}) for _ in range(90)]
     until(lambda: _threads(server) >= 90)
     assert server.get("/api/board")["messages"] == []

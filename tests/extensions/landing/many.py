@@ -35,12 +35,11 @@ from tests.support.shop import git
 
 ROOT = Path(__file__).parents[3]
 STALE = 30
-"""Seconds after which others may take over the task of an agent that is gone."""
+"""Seconds of silence after which others may take over the task of an agent."""
 LANDED = re.compile(r"landed on trunk as ([0-9a-f]+)|: landed, \S+ onto trunk is ([0-9a-f]+)")
 
 
 def work_time(chance: random.Random) -> None:
-    """Sleep as long as an agent works on a task."""
     time.sleep(chance.uniform(0.5, 2))
 
 
@@ -84,7 +83,7 @@ class Agent:
         says that it landed.
         """
         own = git(self.tree, "rev-parse", "--absolute-git-dir")
-        Path(own, "index.lock").unlink(missing_ok=True)  # of a git that was killed
+        Path(own, "index.lock").unlink(missing_ok=True)  # left by a git that was killed
         is_again = git(self.tree, "ls-files", f"parts/{key}") != ""
         git(self.tree, "reset", "-q", "--hard")
         git(self.tree, "clean", "-qfd")
@@ -250,7 +249,6 @@ def by_hand(place: Path, agents: int, tasks: int, seed: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run it, and print what came out."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", type=int, default=8, choices=range(1, len(AGENTS) + 1))
     parser.add_argument("--tasks", type=int, default=60)

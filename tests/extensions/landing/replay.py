@@ -57,7 +57,7 @@ CHECK = f"{sys.executable} -B -c 'import main'"
 FILES = {"shop.py": PROGRAM, "notes.txt": TEXT, "main.py": "import shop\nassert shop.discount(100, 10) == 90\n"}
 
 Steps = dict[str, str | None]
-"""What an agent writes: the new text of each file; None removes it."""
+"""What an agent writes: the new text of each file, or None to remove it."""
 
 
 class Pair(NamedTuple):
@@ -150,7 +150,6 @@ _PAIRS: dict[str, tuple[Steps, Steps]] = {
 
 
 def pairs() -> Iterator[Pair]:
-    """The pairs that are made up here."""
     for name, features in _PAIRS.items():
         yield Pair(name, FILES, features, CHECK)
 
@@ -284,7 +283,6 @@ def wrong(outcome: Outcome) -> str:
 
 
 def main() -> int:
-    """Play all pairs and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path)
     folder = parser.parse_args().folder

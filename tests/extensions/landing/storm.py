@@ -28,7 +28,7 @@ from tests.support.shop import git, teams_in
 
 AGENTS = [f"agent{letter}" for letter in "ABCDEFGH"]
 PROMISES = ["red tips", "out of turn", "lost"]
-"""What no run may have any of."""
+"""What must be zero in every run."""
 CHECK = "test -z \"$(cat parts/* | sort | uniq -d)\" && test ! -e broken && ! grep -q '<<<' list"
 
 
@@ -40,9 +40,11 @@ case $(($(od -An -N1 -tu1 /dev/urandom) % 40)) in
 esac
 exec {git} "$@"
 """
-"""In the place of git: one call of twenty is the last of who asked for it, however fast the machine is.
+"""A script in place of git: one call of twenty kills the process that made the call, before or after git has
+run.
 
-Where who asked was killed meanwhile, the parent is whatever takes in orphans, and may be what all of this runs in.
+The script kills its parent only if that belongs to the team of this test: if the caller was killed meanwhile,
+the parent is the process that adopts orphans, which may run all of the tests.
 """
 
 
@@ -112,10 +114,10 @@ class Storm:
         try:
             while True:
                 free = self.teams(agent, "claim-task", "--next").returncode == 0
-                mine = self.own(agent)  # two, if it was killed when it had the first
+                mine = self.own(agent)  # two tasks, if a claim was killed after it succeeded
                 for one in mine:
                     self.do(agent, chance, one["id"])
-                assert not self.own(agent)  # what has landed is in nobody's hands any more
+                assert not self.own(agent)  # nobody owns a task that has landed
                 if not free and not mine:
                     return
         except BaseException as problem:
@@ -140,7 +142,6 @@ class Storm:
                 return mend(self.place / agent)
 
     def own(self, agent: str) -> list[dict[str, Any]]:
-        """The tasks that the agent has in progress."""
         found: list[dict[str, Any]] = self.cli.ok("get-tasks", "--status", "in_progress", "--owner", agent, agent=agent)
         return found
 
@@ -204,7 +205,6 @@ def red_tips(main: Path) -> int:
 
 
 def main() -> int:
-    """Run it one by one, and several together."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--landings", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)

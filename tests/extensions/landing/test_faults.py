@@ -77,11 +77,9 @@ class Yard:
         time.sleep(_SETTLING)
 
     def play(self, agent: str, *words: str, fault: Fault = NONE) -> Answer:
-        """Run a command in bob's worktree."""
         return command(self.root, agent, list(words), fault, directory="../bob")
 
     def land(self, fault: Fault = NONE) -> Answer:
-        """Run the lander."""
         return command(self.root, "", [], fault, program=landing_process)
 
     def settle(self) -> None:
@@ -115,10 +113,10 @@ def yard(place: Path, monkeypatch: pytest.MonkeyPatch) -> Yard:
 
 ASK = ("land", "1", "--no-wait")
 _LOCK = 2
-"""Calls that try the lock of the lander."""
+"""The number of calls that try the lock of the lander."""
 _SETTLING = 0.03
-"""Seconds after which a file is no longer read a second time because it may just have changed: so each run of a command
-makes the same calls.
+"""Seconds after which a file is no longer read a second time because it may just have changed, so that each run
+of a command makes the same calls.
 """
 
 
@@ -126,7 +124,7 @@ def told(fault: Fault, calls: list[str], answer: Answer) -> str:
     return f"{fault.what} at call {fault.nth}, {calls[fault.nth - 1]}: {answer.status}: {answer.said}"
 
 
-def test_who_asks_for_a_landing(yard: Yard) -> None:
+def test_faults_while_a_landing_is_asked_for(yard: Yard) -> None:
     def ask(fault: Fault = NONE) -> Answer:
         with no_lander(FileStore(str(yard.root))):
             return yard.play("bob", *ASK, fault=fault)
@@ -152,8 +150,8 @@ def test_who_asks_for_a_landing(yard: Yard) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_who_starts_the_lander(yard: Yard) -> None:
-    """What fails behind the commit is told, and whoever waits has it land."""
+def test_faults_while_the_lander_is_started(yard: Yard) -> None:
+    """A command that has asked for a landing succeeds even if it fails to start the lander; the next wait lands it."""
     yard.set_up()
     with no_lander(FileStore(str(yard.root))):
         other_lands = yard.play("bob", *ASK).calls
@@ -161,14 +159,14 @@ def test_who_starts_the_lander(yard: Yard) -> None:
     calls = yard.play("bob", *ASK).calls
     alike = next(nth for nth, pair in enumerate(zip(other_lands, calls, strict=False)) if pair[0] != pair[1])
     starting = range(alike - _LOCK + 1, alike + len(calls) - len(other_lands) + 1)
-    assert yard.play("lea", "wait", "--landing", "1", "--timeout", "60").status == 0
+    assert yard.play("lea", "wait", "--landing", "1", "--timeout", "100").status == 0
     once, wrong = yard.met(), list[str]()
     faults = [fault for fault in every(calls) if fault.nth in starting]
     for fault in faults:
         yard.set_up()
         answer = yard.play("bob", *ASK, fault=fault)
         said = told(fault, calls, answer)
-        assert yard.play("lea", "wait", "--landing", "1", "--timeout", "60").status == 0, said
+        assert yard.play("lea", "wait", "--landing", "1", "--timeout", "100").status == 0, said
         if answer.status not in (0, -9):
             wrong.append(said)
         wrong += _of_end(yard, said, once)
@@ -176,8 +174,7 @@ def test_who_starts_the_lander(yard: Yard) -> None:
 
 
 @pytest.mark.parametrize("agent", ["bob", "max", "human"])
-def test_who_is_killed_while_a_task_is_completed_has_it_landed_later(yard: Yard, agent: str) -> None:
-    """Its owner, or who reviews it: by the next claim, whatever it was about to do."""
+def test_a_task_whose_completion_was_killed_lands_with_the_next_claim(yard: Yard, agent: str) -> None:
     store = FileStore(str(yard.root))
     settings.change(store, ALPHA, LEA, "landing", "completed")
     done = ["update-task", "1", "--status", "completed"]
@@ -215,7 +212,7 @@ def _of_end(yard: Yard, said: str, once: State) -> list[str]:
     return found
 
 
-def test_the_lander(yard: Yard) -> None:
+def test_faults_in_the_lander(yard: Yard) -> None:
     with no_lander(FileStore(str(yard.root))):
         assert yard.play("bob", *ASK).status == 0
     yard.keep()

@@ -15,9 +15,11 @@ from teams_cli.teams import teams
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
 from teams_cli.views import board
+from tests.support.agents import running
 from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
 from tests.support.serving import serving
 from tests.support.shop import CHECK, Shop, git, no_lander, shop
+from tests.support.waits import until
 
 __all__ = ["shop"]
 
@@ -25,8 +27,8 @@ BOTH = (("1", "bob"), ("2", "mia"))
 
 
 @pytest.mark.slow
-def test_who_claims_hears_that_its_worktree_is_behind_the_branch(shop: Shop) -> None:
-    """It merges what landed before it begins, and not after a conflict."""
+def test_a_claim_says_that_the_worktree_is_behind_the_branch(shop: Shop) -> None:
+    """The agent is told to merge before it begins, not after a conflict."""
     shop.create("t")
     shop.set("landing", "completed")
     assert "ahead of your worktree" not in shop.ok("bob", "claim-task", "1")
@@ -40,8 +42,30 @@ def test_who_claims_hears_that_its_worktree_is_behind_the_branch(shop: Shop) -> 
 
 
 @pytest.mark.slow
-def test_a_trial_has_what_worktrees_need(shop: Shop) -> None:
-    """What git ignores is copied, and the command prepares it; where that fails nothing is tried."""
+def test_a_number_that_means_a_landing_and_another_task_is_refused(shop: Shop) -> None:
+    for key, agent in BOTH:
+        shop.begin(agent, key=key, file=agent)
+    assert shop.landed("mia", "2")["id"] == shop.cli.ok("wait", "--landing", "2", agent="lea")["landing"]["id"]
+    assert shop.landed("bob", "1")["id"] == "landing-2"
+    refused = shop.cli("wait", "--landing", "1", agent="bob")
+    assert "1 can mean landing-1 (of task-2) or landing-2 (of task-1)" in refused.stderr
+    assert shop.over("task-1") == shop.over("landing-2") == "landed"
+
+
+@pytest.mark.slow
+def test_a_branch_that_is_checked_out_twice_is_refused_before_the_check(shop: Shop, tmp_path: Path) -> None:
+    second = tmp_path / "second"
+    git(shop.main, "worktree", "add", "-q", "-f", str(second), "trunk")
+    shop.set("landingCheck", f"touch {tmp_path}/checked")
+    shop.begin("bob")
+    landing = shop.landed("bob", "1")
+    assert landing["state"] == "refused" and f"git -C {second} switch --detach" in landing["reason"]
+    assert not (tmp_path / "checked").exists()
+
+
+@pytest.mark.slow
+def test_a_trial_merge_has_what_worktrees_need(shop: Shop) -> None:
+    """It gets the copied files and the setup; if that fails, the landing is refused."""
     shop.set("worktree.copy", ".env")
     shop.set("worktree.setup", "cp .env ready")
     shop.write(shop.main, ".gitignore", ".env\nready\n")
@@ -56,8 +80,7 @@ def test_a_trial_has_what_worktrees_need(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
-    """What touches nothing in common is checked once; of what is red then each is tried alone."""
+def test_landings_without_common_files_are_checked_together_and_apart_when_red(shop: Shop) -> None:
     shop.set("landingTogether", "3")
     log = shop.main.parent / "log"
     shop.set("landingCheck", f"echo x >>{log}; test ! -e red")
@@ -81,12 +104,14 @@ def test_small_ones_are_tried_together_and_apart_when_red(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
-    """Said alone, checked, accepted; and that what landed is not what was checked."""
+def test_a_leader_sees_how_completed_tasks_were_verified(shop: Shop) -> None:
+    """Checked, accepted or neither, and landed with other commits."""
     for key, words in (("1", ["--check", CHECK]), ("2", ["--review-by", "mia"]), ("3", [])):
         shop.begin("bob", *words, key=key, file=f"new{key}")
         shop.at("bob", "update-task", key, "--status", "completed")
-        shop.complete("bob", key)  # once it is refused, as nobody has it
+        shop.complete("bob", key)  # the first time it is refused, as nobody else has the commit
+    refused = shop.at("bob", "land", "2").stderr
+    assert "task-2 must be accepted by mia before it lands\n  Wait for the review: teams wait --task task-2" in refused
     shop.ok("mia", "review-task", "2", "--accept")
     lines = shop.cli("brief", agent="lea").stdout.splitlines()
     assert "completed: task-1 (bob, checked), task-3 (bob), task-2 (bob, accepted by mia)" in lines
@@ -97,8 +122,8 @@ def test_a_leader_sees_what_rests_on_what(shop: Shop) -> None:
     assert "checked on commits that did not land: task-1" in shop.cli("brief", agent="lea").stdout.splitlines()
 
 
-def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
-    """Where it lands when it is completed, what has nothing to land does not."""
+def test_a_landing_moves_the_branch_and_the_checkout(shop: Shop) -> None:
+    """A landing moves the branch and the main checkout; a completed task without commits does not enter the queue."""
     shop.begin("bob", "--check", CHECK)
     shop.complete("bob")
     landing = shop.landed("bob", "1")
@@ -117,9 +142,9 @@ def test_what_fits_lands_with_its_checkout(shop: Shop) -> None:
 
 
 @pytest.mark.slow
-def test_over_http_the_work_is_where_its_owner_was_seen(shop: Shop) -> None:
-    """Not where the server is: it is checked there, and lands from there; where others write to the same store, once a
-    landing was asked for in that repository on this machine.
+def test_over_http_a_task_lands_from_its_owners_worktree(shop: Shop) -> None:
+    """A task that is completed over HTTP is checked and landed from its owner's worktree. With a shared
+    database, it lands only if a landing was asked for in that repository on this machine before.
     """
     shop.create("t", "--check", "test -e new")
     shop.ok("bob", "claim-task", "1")
@@ -174,11 +199,12 @@ def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop:
     for key, name in BOTH:
         git(shop.trees[name], "merge", "-q", "trunk")
         shop.begin(name, key=key, file="editor.py", text=EDITOR.replace("return 2", f"return {name!r}"))
-    assert ", landed on trunk as " in shop.complete("bob")
+    shop.complete("bob")
+    assert shop.over("landing-1") == "landed"
     shop.ok("mia", "heartbeat")
     told = shop.ok("mia", "read-messages")
     assert 'your work conflicts with trunk (bob\'s task-1 "t", which landed) in editor.py Editor.edit' in told
-    said = shop.ok("mia", "update-task", "2", "--status", "completed", "--next", "--wait", "30")
+    said = shop.ok("mia", "update-task", "2", "--status", "completed", "--next", "--wait", "100")
     assert said.startswith("task-2: in_progress by mia, not landed: t\n")
     assert 'conflict with bob\'s task-1 "t", landed ' in said and "\n  editor.py Editor.edit (your line 6, " in said
     assert "git merge trunk" in said and "next: teams update-task task-2 --status completed" in said
@@ -187,23 +213,24 @@ def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop:
         git(shop.trees["mia"], "merge", "-q", "trunk")
     shop.write(shop.trees["mia"], "editor.py", EDITOR.replace("return 2", "return 'both'"))
     shop.write(shop.main, "editor.py", git(shop.main, "show", "trunk:editor.py") + "\n\nprint()\n")
-    assert ", landed on trunk as " in shop.complete("mia", "2")
+    shop.complete("mia", "2")
+    assert shop.over("landing-3") == "landed"
     assert "both" in git(shop.main, "show", "trunk:editor.py"), "what was resolved once is not met again"
 
 
 @pytest.mark.slow
-def test_nobody_is_done_while_a_completed_task_may_yet_be_queued(shop: Shop) -> None:
-    """The task is completed before its landing is asked for, and that may come back."""
+def test_a_wait_says_done_only_after_completed_tasks_landed(shop: Shop) -> None:
+    """A task is completed before its landing is asked for; until then a wait does not say that all is done."""
     shop.set("landing", "completed")
     shop.create("t")
     shop.ok("bob", "claim-task", "1")
     change_task(shop.cli.store(), ALPHA, Caller("bob"), "1", Edit(status="completed"))
     assert "settled" not in shop.at("mia", "wait", "--timeout", "0").stdout
-    assert "all tasks are settled: you are done" in shop.ok("mia", "wait", "--timeout", "30")
+    assert "all tasks are settled: you are done" in shop.ok("mia", "wait", "--timeout", "100")
 
 
-def test_changes_that_nobody_has_committed_are_compared_function_by_function(shop: Shop) -> None:
-    """Those in one function conflict, and both are told where; who claims a task sees what is being changed."""
+def test_uncommitted_changes_are_compared_function_by_function(shop: Shop) -> None:
+    """Uncommitted changes conflict only within a function; who claims a task sees what others are changing."""
     shop.write(shop.main, "editor.py", EDITOR)
     for tree in shop.trees.values():
         git(tree, "merge", "-q", "trunk")
@@ -231,8 +258,8 @@ def test_changes_that_nobody_has_committed_are_compared_function_by_function(sho
 
 
 @pytest.mark.parametrize("is_over", [False, True])
-def test_what_nobody_has_committed_is_compared_with_what_landed(shop: Shop, is_over: bool) -> None:
-    """The agent hears of it before it commits, with the task that landed there, unless its own tasks are over."""
+def test_uncommitted_changes_are_compared_with_landed_tasks(shop: Shop, is_over: bool) -> None:
+    """An agent is told before it commits, unless its tasks are over."""
     shop.set("landing", "completed")
     shop.write(shop.main, "editor.py", EDITOR)
     for tree in shop.trees.values():
@@ -251,8 +278,8 @@ def test_what_nobody_has_committed_is_compared_with_what_landed(shop: Shop, is_o
     assert git(shop.trees["mia"], "status", "--porcelain") == "M editor.py"
 
 
-def test_a_file_written_in_the_tick_of_the_index_is_compared(shop: Shop) -> None:
-    """As long as before, and with the time that git noted of it: git tells by the time of the index that it changed."""
+def test_a_change_at_the_same_time_and_length_is_noticed(shop: Shop) -> None:
+    """The time of the index shows that git may have missed it."""
     tree = shop.trees["bob"]
     shop.ok("bob", "heartbeat")
     git(shop.main, "config", "core.trustctime", "false")
@@ -263,8 +290,8 @@ def test_a_file_written_in_the_tick_of_the_index_is_compared(shop: Shop) -> None
     assert "+5" in shop.ok("mia", "diff", "bob", "file")
 
 
-def test_no_command_is_run_that_an_agent_put_in_the_place_of_its_repository(shop: Shop) -> None:
-    """It may edit the `.git` of its worktree, and have that lead to a repository with a filter."""
+def test_no_filter_of_a_replaced_repository_is_run(shop: Shop) -> None:
+    """An agent can point the `.git` of its worktree to a repository with a filter."""
     for key, name in BOTH:
         shop.create("t")
         shop.ok(name, "claim-task", key)
@@ -280,11 +307,8 @@ def test_no_command_is_run_that_an_agent_put_in_the_place_of_its_repository(shop
     assert not ran.exists()
 
 
-def test_what_keeps_a_branch_from_landing_is_said(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Uncommitted work in the worktree refuses the asking, in the main checkout the landing, and is not touched. A git
-    that was ended says nothing: that is no repository without a commit. What git can't move is not tried for ever:
-    behind the lock of one that was killed, or by a name that only leads to it.
-    """
+def test_a_refused_landing_says_why(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is changed."""
     shop.begin("bob")
     (shop.trees["bob"] / "file").write_text("draft")
     refused = shop.at("bob", "land", "1")
@@ -316,8 +340,8 @@ def test_what_keeps_a_branch_from_landing_is_said(shop: Shop, monkeypatch: pytes
 
 
 @pytest.mark.slow
-def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
-    """Good alone, and not with what is there by now: the tip stays, and the owner has it again with the output."""
+def test_a_landing_whose_check_fails_on_the_merged_result(shop: Shop) -> None:
+    """If the check fails on the merged result, the branch stays as it was, and the owner gets the task back."""
     shop.begin("bob", "--check", "! grep 2 file || ! test -e new")
     shop.complete("bob")
     shop.write(shop.main, "file", "2")
@@ -327,11 +351,10 @@ def test_red_on_the_tip_that_it_joins(shop: Shop) -> None:
     assert shop.tip() == before and git(shop.main, "status", "--porcelain") == ""
     assert git(shop.main, "worktree", "list").count("\n") == 2
     assert (shop.task()["status"], shop.task()["owner"]) == ("in_progress", "bob")
-    assert "is red on trunk" in shop.ok("bob", "wait", "--timeout", "60")
+    assert "is red on trunk" in shop.ok("bob", "wait", "--timeout", "100")
 
 
-def test_what_conflicts_with_nothing_lands_first_unless_another_was_overtaken_three_times(shop: Shop) -> None:
-    """The first conflicts with the second, and the others go before it one by one; not for ever."""
+def test_a_conflicting_landing_is_overtaken_at_most_three_times(shop: Shop) -> None:
     with no_lander(shop.cli.store()):
         for key in range(1, 8):
             agent = "bob" if key in (1, 2) else "mia"
@@ -365,6 +388,29 @@ def test_a_closed_team_leaves_nothing_in_the_queue(shop: Shop) -> None:
     assert git(shop.main, "log", "--oneline").count("\n") == 0
 
 
+@pytest.mark.parametrize(("check", "outcome"), [("true", "landed"), ("false", "red")])
+def test_what_is_in_the_queue_waits_while_its_team_is_down(shop: Shop, check: str, outcome: str) -> None:
+    """The next `teams up` starts the queue again, and the task returns to its owner if its landing failed."""
+    place = shop.main.parent
+    roster = place / "teams.yaml"
+    roster.write_text(f"name: {ALPHA}\n")
+    shop.set("landing", "completed")
+    begun, gate = place / "begun", place / "gate"
+    shop.set("landingCheck", f"touch {begun}; until test -e {gate}; do sleep 0.05; done; {check}")
+    shop.begin("bob")
+    shop.complete("bob")
+    until(begun.exists)
+    shop.cli.ok("down", "--file", str(roster), agent="lea")
+    gate.touch()
+    until(lambda: not running(shop.cli.root, "extensions.landing.lander"))
+    assert [one["state"] for one in shop.cli.ok("get-landings", agent="lea")] == ["checking"]
+    begun.unlink()
+    shop.cli.ok("up", "--file", str(roster), agent="lea")
+    until(begun.exists)
+    assert shop.over("1") == outcome and (shop.main / "new").exists() == (outcome == "landed")
+    assert (shop.task()["status"] == "completed") == (outcome == "landed")
+
+
 NOTHING_READ = """
 import errno, os, sys
 done = []
@@ -383,8 +429,8 @@ sys.exit(run(sys.argv[1:]))
 
 
 @pytest.mark.parametrize("words", ["update-task 1 --status completed --result done", "review-task 1 --accept"])
-def test_what_is_done_is_answered_for_though_nothing_more_can_be_read(tmp_path: Path, words: str) -> None:
-    """What follows a change, the team's settings and the next step, is no part of it."""
+def test_a_change_is_answered_though_nothing_can_be_read_after_it(tmp_path: Path, words: str) -> None:
+    """A completion or an acceptance succeeds even if the settings and the next step can't be read after it."""
     cli = make_team(tmp_path / "root", "bob", "mia")
     cli.ok("set", "landing", "completed", agent="lea")
     if "review" in words:

@@ -45,14 +45,13 @@ def red(shop: Shop) -> Shop:
     return shop
 
 
-def test_who_waited_has_the_task_again(red: Shop) -> None:
-    red.ok("bob", "wait", "--landing", "1", "--timeout", "60")
+def test_the_next_wait_gives_the_task_back_to_its_owner(red: Shop) -> None:
+    red.ok("bob", "wait", "--landing", "1", "--timeout", "100")
     task = red.task()
     assert (task["status"], task["claim"], task["landing"]) == ("in_progress", 2, "landing-1")
 
 
-def test_completing_again_is_completing_what_is_there_now(red: Shop) -> None:
-    """It is no "so already": the check is run on the commit that mends, and that lands."""
+def test_completing_again_checks_and_lands_the_new_commit(red: Shop) -> None:
     red.write(red.trees["bob"], "new", "mended")
     red.complete("bob")
     task, head = red.task(), git(red.trees["bob"], "rev-parse", "HEAD")
@@ -61,8 +60,7 @@ def test_completing_again_is_completing_what_is_there_now(red: Shop) -> None:
     assert (red.main / "new").read_text() == "mended" and red.task()["status"] == "completed"
 
 
-def test_the_checkout_goes_along_though_others_went_on(shop: Shop) -> None:
-    """The branch was moved, and again by another's hand, before the checkout went along."""
+def test_the_checkout_is_updated_though_the_branch_moved_again(shop: Shop) -> None:
     shop.begin("bob")
     with no_lander(shop.cli.store()):
         shop.ok("bob", "land", "1", "--no-wait")
@@ -75,15 +73,15 @@ def test_the_checkout_goes_along_though_others_went_on(shop: Shop) -> None:
     assert git(shop.main, "status", "--porcelain") == "" and (shop.main / "more").read_text() == "2"
 
 
-def test_what_moved_the_branch_is_ended_before_what_is_urgent(shop: Shop) -> None:
-    """The checkout, which did not go along yet, is in nobody's way."""
+def test_a_landing_that_moved_the_branch_is_finished_before_an_urgent_one(shop: Shop) -> None:
+    """A landing that has moved the branch is finished first, so that its outdated checkout hinders no other landing."""
     shop.begin("bob", file="bob", text="new")
     shop.begin("mia", "--priority", "high", key="2", file="mia", text="new")
     with no_lander(shop.cli.store()):
         shop.ok("bob", "land", "1", "--no-wait")
         commit = moved(shop, "bob")
         shop.ok("mia", "land", "2", "--no-wait")
-    shop.ok("mia", "wait", "--landing", "2", "--timeout", "60")
+    shop.ok("mia", "wait", "--landing", "2", "--timeout", "100")
     found = landings.all_of(shop.cli.store(), ALPHA, [])
     assert [(one.state, one.reason) for one in found] == [("landed", None)] * 2
     assert found[0].merge == commit and git(shop.main, "status", "--porcelain") == ""

@@ -9,14 +9,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from teams_cli.extensions.landing import trust
 from tests.support.agents import running
 from tests.support.cli import ALPHA, TIMEOUT
-from tests.support.shop import Shop, git, shop
-from tests.support.waits import until
+from tests.support.shop import Shop, git, no_lander, shop
+from tests.support.waits import until, until_asleep
 
 __all__ = ["shop"]
 
@@ -71,9 +72,12 @@ def forge(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
 
 def outcome(shop: Shop) -> tuple[str, str | None]:
     """Return the state and the address of the last landing, once it was tried."""
-    landing = shop.cli.ok("get-landings", agent="lea")[-1]
-    if landing["state"] == "queued":
-        landing = shop.cli.ok("wait", "--landing", "task-1", "--timeout", "60", agent="lea")["landing"]
+
+    def newest() -> Any:
+        landing = shop.cli.ok("get-landings", agent="lea")[-1]
+        return None if landing["state"] == "queued" else landing
+
+    landing = until(newest)
     return landing["state"], landing.get("url")
 
 
@@ -92,8 +96,8 @@ def test_a_request_has_the_commits_and_the_branch_here_stays(
     assert f"{URL} was merged" in str(shop.task()["notes"])
 
 
-def test_any_wait_hears_that_a_request_was_merged_meanwhile(shop: Shop, forge: Forge, tmp_path: Path) -> None:
-    """A wait without options looks at the forge, too, again and again."""
+def test_any_wait_notices_that_a_request_was_merged(shop: Shop, forge: Forge, tmp_path: Path) -> None:
+    """A wait without options asks the forge, too, and more than once."""
     shop.ok("bob", "land", "1")
     assert outcome(shop) == ("checking", URL)
     until(lambda: not running(shop.cli.root, "extensions.landing.lander"))
@@ -101,22 +105,34 @@ def test_any_wait_hears_that_a_request_was_merged_meanwhile(shop: Shop, forge: F
     waiting = shop.cli.start("wait", "--timeout", "100", agent="bob", cwd=shop.trees["bob"])
     looks = tmp_path / "looks"
     until(lambda: looks.exists())
-    forge.state.write_text("MERGED\n")  # behind the first look of the wait
+    forge.state.write_text("MERGED\n")  # after the first look of the wait
     said = waiting.communicate(timeout=TIMEOUT)[0].decode()
     assert "was merged" in said or "landed" in said, said
 
 
-def test_what_was_opened_though_gh_failed_is_not_refused(shop: Shop, forge: Forge) -> None:
-    """As when the connection broke behind it, or who opened it was killed then: it is found by its branch."""
+def test_a_wait_for_a_landing_goes_on_when_its_request_is_opened(shop: Shop, forge: Forge) -> None:
+    """A wait that began before the request was opened ends when the request is merged."""
+    with no_lander(shop.cli.store()):
+        shop.ok("bob", "land", "1", "--no-wait")
+        waiting = shop.cli.start("wait", "--landing", "1", "--timeout", "100", agent="bob", cwd=shop.trees["bob"])
+        until_asleep(waiting)
+    until(lambda: outcome(shop) == ("checking", URL))
+    forge.merge(shop)
+    said = waiting.communicate(timeout=TIMEOUT)[0].decode()
+    assert "landing-1: landed" in said, said
+
+
+def test_a_request_that_was_opened_though_gh_failed_is_not_refused(shop: Shop, forge: Forge) -> None:
+    """A request that `gh` opened before it failed is found by its branch."""
     forge.breaks.touch()
     shop.ok("bob", "land", "1")
     assert outcome(shop) == ("checking", URL)
     forge.merge(shop)
 
 
-@pytest.mark.usefixtures("on_postgres")  # where a machine keeps what it opened, as others write there, too
-def test_what_was_opened_is_not_refused_where_that_cant_be_noted(shop: Shop, forge: Forge) -> None:
-    """As on a full disk: it is in the store, and found by its branch."""
+@pytest.mark.usefixtures("on_postgres")  # there a machine notes what it opened, as other machines write to the store
+def test_an_opened_request_is_not_refused_if_it_cant_be_noted(shop: Shop, forge: Forge) -> None:
+    """If the machine can't note the request that it opened, as on a full disk, the request is found by its branch."""
     trust.trust(shop.cli.store(), ALPHA, str(shop.main))
     temporary = shop.cli.root / "tmp"
     shutil.rmtree(temporary)
@@ -128,13 +144,15 @@ def test_what_was_opened_is_not_refused_where_that_cant_be_noted(shop: Shop, for
 
 @pytest.mark.usefixtures("on_postgres")
 @pytest.mark.parametrize("pushed", ["bobs", "trunk"])
-def test_what_was_opened_before_machines_kept_that_is_taken_up(shop: Shop, forge: Forge, pushed: str) -> None:
-    """If it is a request of the landing's branch and has its commit."""
+def test_an_opened_request_that_was_not_noted_is_followed(shop: Shop, forge: Forge, pushed: str) -> None:
+    """It must be of the landing's branch and have its commit."""
     shop.ok("bob", "land", "1")
     assert outcome(shop) == ("checking", URL)
     landers = shop.cli.root / "landers" / ALPHA
-    (kept,) = until(lambda: [path for path in landers.iterdir() if path.read_text() == URL])  # behind the landing
-    until(lambda: not running(shop.cli.root, "extensions.landing.lander"))  # else one may look now, and keep it again
+    (kept,) = until(
+        lambda: [path for path in landers.iterdir() if path.read_text() == URL]
+    )  # written after the landing
+    until(lambda: not running(shop.cli.root, "extensions.landing.lander"))  # a running lander might note it again
     kept.unlink()
     git(shop.main, "push", "-q", "--force", "origin", f"{pushed}:bobs")
     if pushed == "bobs":

@@ -11,7 +11,7 @@ from tests.extensions.landing import replay
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_conflicts_are_told_before_they_are_made(tmp_path: Path, part: int) -> None:
+def test_agents_are_told_of_conflicts_before_they_land(tmp_path: Path, part: int) -> None:
     for number, pair in enumerate(list(replay.pairs())[part::4]):
         place = tmp_path / str(number)
         place.mkdir()
@@ -21,7 +21,6 @@ def test_conflicts_are_told_before_they_are_made(tmp_path: Path, part: int) -> N
 
 @pytest.mark.slow
 def test_pairs_are_read_from_a_folder(tmp_path: Path) -> None:
-    """As patches on a bundle."""
     main, folder, place = tmp_path / "main", tmp_path / "pairs" / "one", tmp_path / "place"
     for each in (main, folder, place):
         each.mkdir(parents=True)

@@ -52,10 +52,8 @@ REWRITTEN = {
 
 
 @pytest.mark.parametrize("how", ["merged", *(pytest.param(how, marks=pytest.mark.slow) for how in [*REWRITTEN][1:])])
-def test_what_was_resolved_once_lands_though_the_tip_moved(resolved: Shop, how: str) -> None:
-    """Without the merge it is the same conflict again, which is resolved in the same way; what it changes further
-    counts as well.
-    """
+def test_a_resolved_conflict_lands_though_the_tip_moved(resolved: Shop, how: str) -> None:
+    """A rewritten branch may lack the merge; later commits land, too."""
     for words in REWRITTEN[how]:
         git(resolved.trees["bob"], *words.split())
     resolved.write(resolved.trees["bob"], "new", "1")
@@ -67,7 +65,6 @@ def test_what_was_resolved_once_lands_though_the_tip_moved(resolved: Shop, how: 
 
 @pytest.mark.slow
 def test_another_conflict_is_resolved_by_its_owner(resolved: Shop) -> None:
-    """The lines that conflict are others than those that were resolved."""
     git(resolved.trees["bob"], "reset", "-q", "--hard", "began")
     resolved.write(resolved.trees["bob"], "text", LINES.replace("line 9\n", "another line of bob\n"))
     landing = resolved.landed("bob", "2")

@@ -56,7 +56,6 @@ async def test_long_texts_are_cut_unless_all_is_asked_for(cli: Cli) -> None:
 
 @pytest.mark.slow
 async def test_only_mail_that_is_shown_is_read(cli: Cli) -> None:
-    """What is left for later stays unread."""
     for number in range(1, 41):
         messages.send(cli.store(), ALPHA, Caller("lea"), "bob", f"{number} {'y' * 500}")
     async with client_of(cli, "bob") as client:

@@ -74,8 +74,8 @@ def test_garbage_is_answered_and_does_no_harm(line: Line) -> None:
         assert line.ask("list_agents")["self"] == "bob"
 
 
-def test_what_was_asked_before_the_end_is_answered(cli: Cli, line: Line) -> None:
-    """A script may write all it has to say and close; what waits for something is given up then."""
+def test_calls_before_the_end_of_the_input_are_answered(cli: Cli, line: Line) -> None:
+    """A script may write all its calls and close the pipe: the calls are answered, except for those that wait."""
     add_tasks(cli, "one")
     line.use("read_messages", wait=600)
     line.use("wait", task="1")
@@ -118,7 +118,6 @@ def test_it_ends_with_its_client(cli: Cli, line: Line) -> None:
 
 
 def test_it_ends_though_nobody_reads_or_calls_wait(cli: Cli) -> None:
-    """With a client that reads nothing, and by a signal while calls wait."""
     add_tasks(cli, *("title " * 30 for _ in range(50)))
     with Line(cli, "bob") as line:
         line.hello()
@@ -169,7 +168,6 @@ def test_agents_started_through_it_write_nothing_to_the_line_and_outlive_it(tmp_
 
 
 def test_without_the_extra_it_says_what_to_install(cli: Cli, tmp_path: Path) -> None:
-    """As seen by an interpreter that has all but the SDK."""
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\n"
         "class Missing:\n"
@@ -195,7 +193,7 @@ def test_more_calls_can_wait_than_files_can_be_open(cli: Cli) -> None:
             target=lambda: results.extend(line.read()["result"]["isError"] for _ in range(60)), daemon=True
         )
         reading.start()
-        while reading.is_alive():  # a wait that begins behind the first answers has another message
+        while reading.is_alive():  # a wait that begins after the first message needs another one
             cli.ok("send-message", "bob", "now", agent="lea")
             reading.join(0.5)
         assert False in results
@@ -205,8 +203,8 @@ def test_more_calls_can_wait_than_files_can_be_open(cli: Cli) -> None:
 THREADS = ("01a21f04-216e", "01a21f04-317f")
 
 
-def test_the_session_that_a_call_is_of_is_the_caller(cli: Cli) -> None:
-    """As with Codex, whose daemon starts the server before anybody has joined."""
+def test_the_caller_is_the_session_that_the_call_names(cli: Cli) -> None:
+    """Codex starts the server before anybody joined."""
     with Line(cli, "") as line:
         line.hello("codex-mcp-client")
         line.send("tools/list")

@@ -61,8 +61,7 @@ async def test_subscribers_are_told_of_their_own_resource_alone(cli: Cli) -> Non
         await until(lambda: updated(heard) == [one, inbox, inbox])
 
 
-async def test_who_subscribed_to_nothing_is_not_woken_by_what_others_do(cli: Cli) -> None:
-    """What is offered hangs on the team's own record: only its directory is watched, until more is wanted."""
+async def test_a_server_without_subscriptions_watches_only_the_team(cli: Cli) -> None:
     add_tasks(cli, "one")
     cli.ok("send-message", "bob", "look", agent="lea")
     with Line(cli, "bob") as line:

@@ -19,7 +19,7 @@ from tests.support.cli import ALPHA, Cli, add_tasks
 from tests.support.mcp_client import ERAS, call, client_of, names, refusal, until
 
 EITHER = [pytest.param(ERAS[0], marks=pytest.mark.slow), *ERAS[1:]]
-"""The older protocol with the slower proofs."""
+"""Both versions of the protocol; the older one is tested with the slow tests."""
 DAILY = {"list_agents", "send_to_agent", "broadcast", "read_messages", "brief", "get_tasks", "update_task", "recall"}
 OF_MEMBERS = {"claim_task", "spawn", "propose_plan", "approve_shutdown"}
 _DAILY_LIST = ("--tools", "daily")
@@ -95,8 +95,8 @@ async def test_a_client_begins_with_six_tools_and_has_the_others_when_it_asks(cl
 
 
 @pytest.mark.slow
-async def test_all_tools_are_all_that_programs_may_request(cli: Cli) -> None:
-    """Each with the schema of its command, a title and what it may do; together, the roles see every one."""
+async def test_all_tools_are_the_commands_that_programs_may_request(cli: Cli) -> None:
+    """`--tools all` offers each command with its parameters, a title and hints, and every command to some role."""
     found = {}
     for agent in ("lea", "bob", "mia", "human"):
         async with client_of(cli, agent, "--tools", "all") as client:
@@ -242,7 +242,6 @@ async def test_unread_mail_is_told_of_beside_answers(cli: Cli) -> None:
 
 @pytest.mark.slow
 async def test_a_cancelled_call_takes_nothing(cli: Cli) -> None:
-    """What comes afterwards is still unread, and the next who waits gets it."""
     async with client_of(cli, "bob") as client:
         for _ in range(5):
             with anyio.move_on_after(0.3):
@@ -254,8 +253,8 @@ async def test_a_cancelled_call_takes_nothing(cli: Cli) -> None:
 
 
 @pytest.mark.slow
-async def test_what_the_rules_say_to_ask_about_is_put_to_the_human(cli: Cli) -> None:
-    """The rules as they are at the time of the call; other calls go on meanwhile."""
+async def test_the_human_is_asked_when_the_rules_say_so(cli: Cli) -> None:
+    """Rules count as they are at the call; others go on while one waits."""
     add_tasks(cli, "one")
     async with client_of(cli, "bob") as client, anyio.create_task_group() as group:
         await names(client)

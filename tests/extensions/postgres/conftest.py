@@ -18,6 +18,6 @@ def address() -> str:
 
 @pytest.fixture
 def store(address: str, tmp_path: Path) -> Iterator[PostgresStore]:
-    made = PostgresStore(address, str(tmp_path / "root"), patience=5.0)
+    made = PostgresStore(address, str(tmp_path / "root"), patience=60)
     yield made
     made.close()

@@ -25,7 +25,7 @@ def wire() -> Iterator[Wire]:
     made.close()
 
 
-def over(wire: Wire, store: PostgresStore, patience: float = 5.0) -> PostgresStore:
+def over(wire: Wire, store: PostgresStore, patience: float = 60) -> PostgresStore:
     """*store*, with a team, opened a second time through the *wire*."""
     make_team(store)
     name = schema_of(store.variables["TEAMS_STORE"])
@@ -83,7 +83,6 @@ class TestBrokenConnections:
         assert store.get("alpha", TEAM, "alpha")[0].leader == ("bob" if what == "replace" else "ann")
 
     def test_a_server_that_refuses_the_look_leaves_the_outcome_unknown(self, wire, store, address):
-        """That nothing was changed would be a guess."""
         mine = over(wire, store)
         wire.cut(b"; COMMIT", after=True)
         table = f'"{schema_of(address)}".changes'
@@ -120,8 +119,8 @@ class TestBrokenConnections:
         assert type(busy.value) is Busy
         assert texts(store, "bob") == []
 
-    def test_who_goes_away_in_the_middle_wedges_nobody(self, wire, store):
-        """It holds the number of the next message; the server takes that from it after some seconds."""
+    def test_a_client_that_hangs_in_a_commit_blocks_nobody(self, wire, store):
+        """The server ends its transaction, which holds the next number."""
         mine = over(wire, store, patience=60)
         wire.freeze_at = b"; COMMIT"
         stuck = threading.Thread(target=send, args=[mine, "bob", "of the one"], daemon=True)
@@ -136,7 +135,7 @@ class TestBrokenConnections:
         watch = over(wire, store).watch("alpha")
         assert watch.fileno() is not None
         store.session.look("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
-        assert watch.wait(60)  # who can't hear looks again
+        assert watch.wait(60)  # a watch without a connection looks again
         while watch.wait(0.1):
             pass
         send(store, "bob", "hello")
@@ -145,8 +144,8 @@ class TestBrokenConnections:
 
 
 class TestPoolers:
-    def test_behind_one_it_looks_again_and_again(self, store):
-        """A pooler passes no notifications on, and tells another process id than the server does."""
+    def test_a_watch_behind_a_pooler_looks_again_and_again(self, store):
+        """Behind a pooler, which passes on no notifications, a watch finds changes by looking repeatedly."""
         pooler = Wire(f"{server().directory}/.s.PGSQL.5432", pooler=True)
         watch = over(pooler, store).watch("alpha")
         assert watch.fileno() is None and watch.slow

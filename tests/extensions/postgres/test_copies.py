@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg2
 import pytest
 
 from teams_cli import copying
 from teams_cli.errors import Conflict
-from teams_cli.extensions.postgres.engine import PostgresStore
 from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.store import opening
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.permission import Caller
-from tests.conftest import new_address
+from tests.conftest import new_address, server
 from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.postgres import schema_of
+from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,10 @@ def worked(root: Path) -> Cli:
     cli.ok("propose-plan", "a plan", agent="bob")
     cli.ok("define-role", "expert", "--skill", "x", agent="lea")
     path = root / f"tasks/{ALPHA}/task-2.json"
-    edited = {**json.loads(path.read_text()), "x-later": {"z": 1, "a": [1.50, 1e3]}}  # of another version, and by hand
+    edited = {
+        **json.loads(path.read_text()),
+        "x-later": {"z": 1, "a": [1.50, 1e3]},
+    }  # as by another version, or by hand
     path.write_text(json.dumps(edited, indent=4))
     return cli
 
@@ -60,7 +64,7 @@ def content(root: Path) -> dict[str, bytes]:
     return found
 
 
-def test_a_team_of_which_there_is_much_goes_over_in_parts(tmp_path: Path) -> None:
+def test_a_large_team_is_copied_in_parts(tmp_path: Path) -> None:
     cli, address = make_team(tmp_path / "root", "bob"), new_address()
     store = cli.store()
     for number in range(1, 1204):
@@ -78,7 +82,7 @@ def test_a_team_of_which_there_is_much_goes_over_in_parts(tmp_path: Path) -> Non
     assert len(back.ok("read-messages", "--limit", "2000", agent="bob")) == 1203
 
 
-def test_work_goes_on_there_alone_and_comes_back(tmp_path: Path) -> None:
+def test_a_copied_team_works_only_in_its_new_place_and_can_be_copied_back(tmp_path: Path) -> None:
     cli, address = worked(tmp_path / "root"), new_address()
     cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
     assert cli.refused("send-message", "bob", "hi", agent="lea") == (11, "wrong_state")
@@ -119,17 +123,18 @@ def test_refused_copies_change_nothing(tmp_path: Path) -> None:
 def test_a_copy_that_was_killed_is_taken_up_again(tmp_path: Path) -> None:
     """It is killed while it waits for the table of the history, which comes after the records."""
     cli, address = worked(tmp_path / "root"), new_address()
-    for n in range(500):
-        cli.store().journal(ALPHA, {"what": "said", "n": n})
     before = content(cli.root)
-    there = PostgresStore(address, str(tmp_path / "x"))
+    there = Cli(tmp_path / "there", agent="eve", TEAMS_STORE=address)
+    there.ok("spawn-team", "other")
+    link = psycopg2.connect(server().address())
+    with link.cursor() as cursor:
+        cursor.execute(f'LOCK TABLE "{schema_of(address)}".history IN EXCLUSIVE MODE')
     process: subprocess.Popen[bytes] = cli.start("copy-team", ALPHA, "--to", address, agent="lea")
-    while not (made := there.session.look("SELECT count(*) FROM changes")) or made[0][0] < 4:
-        assert process.poll() is None
-        time.sleep(0.001)
+    until(lambda: server().psql("SELECT count(*) FROM pg_locks WHERE NOT granted").stdout != "0\n")
     process.kill()
     process.communicate()
-    assert there.teams() == []
+    link.close()
+    assert [team["name"] for team in there.ok("discover-teams")] == ["other"]
     assert cli.ok("copy-team", ALPHA, "--to", address, agent="lea")["copied"]["message"] == 8
     back = Cli(tmp_path / "back", agent="lea", team=ALPHA)
     assert back("copy-team", "--to", "files", "--store", address).status == 0
@@ -140,7 +145,8 @@ def test_a_copy_does_not_replace_what_was_done_since_the_team_was_opened_again(t
     """Whether the restored team is open or closed."""
     cli, address = worked(tmp_path / "root"), new_address()
     cli.ok("copy-team", ALPHA, "--to", address, agent="lea")
-    cli.ok("restore-team", ALPHA, agent="lea")
+    restored = cli("restore-team", ALPHA, agent="lea")
+    assert restored.status == 0 and "if it is open there, two agents can own one task" in restored.stderr
     cli.ok("create-task", "written here since", agent="lea")
     there = Cli(cli.root, team=ALPHA, TEAMS_STORE=address)
     there.ok("create-task", "written there", agent="lea")
@@ -165,10 +171,8 @@ class Interrupted(FileStore):
         super().put(team, kind, *record)
 
 
-def test_of_two_copies_at_once_the_later_goes_on(tmp_path: Path) -> None:
-    """As when the tool of an agent takes too long, and it repeats the command. The earlier one leaves alone what is at
-    work there by then.
-    """
+def test_of_two_copies_at_once_the_later_one_wins(tmp_path: Path) -> None:
+    """The earlier one is refused, and leaves alone what the later one copied."""
     cli, there = worked(tmp_path / "root"), Cli(tmp_path / "there", team=ALPHA)
 
     def copied_and_at_work() -> None:

@@ -37,7 +37,9 @@ CUT = [
     "a plan for a task", "approving",
     "asking to shut down", "shutting down", "a page", "accepting", "sending back", "beginning again once",
 ]  # fmt: skip
-"""Scenes whose commits differ; the others commit as one of these does, and are cut at every call on files."""
+"""Scenes whose commits differ from each other. The other scenes commit like one of these, and are cut at every
+call on files.
+"""
 
 
 _CHANCE = re.compile(r"\d\d:\d\d:\d\d|/[^']*(?=/other\b)")
@@ -93,7 +95,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", CUT)
-def test_what_is_made_is_answered_for(places: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_answers_for_what_it_committed(places: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = SCENES[name]
     plain = Office(places / "plain", scene, monkeypatch)
     before = plain.state()

@@ -84,7 +84,6 @@ def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
 
 
 def test_an_agent_works_with_its_own_login(office: Office) -> None:
-    """Everything that is its to do."""
     mia = office.cli("mia")
     assert [message["message"] for message in mia.ok("read-messages")] == ["for mia"]
     mia.ok("ack", "2")
@@ -151,7 +150,7 @@ def test_the_password_is_asked_for_and_kept_nowhere(office: Office) -> None:
     assert not [name for name in office.addresses if (urlsplit(office.addresses[name]).password or "-") in log]
 
 
-def test_run_again_it_gives_logins_to_who_came_and_takes_them_from_who_left(tmp_path: Path) -> None:
+def test_setting_up_roles_again_gives_logins_to_new_members_and_takes_those_of_former_ones(tmp_path: Path) -> None:
     office = Office(tmp_path)
     try:
         assert sorted(office.addresses) == ["bob", "lea", "mia"]
@@ -166,8 +165,8 @@ def test_run_again_it_gives_logins_to_who_came_and_takes_them_from_who_left(tmp_
         office.server.stop()
 
 
-def test_where_it_can_not_be(tmp_path: Path, on_postgres: str) -> None:
-    """Files know no logins; a team that asks for no tokens needs none; and a member may not."""
+def test_where_roles_can_not_be_set_up(tmp_path: Path, on_postgres: str) -> None:
+    """`set-up-roles` is refused to a member, in a team that asks for no tokens, and on files, which have no logins."""
     cli = make_team(tmp_path / "root", "bob")
     assert cli.refused("set-up-roles", agent="lea") == (11, "wrong_state")
     assert cli.refused("set-up-roles", agent="bob") == (13, "not_allowed")
@@ -257,7 +256,7 @@ TAKEN = (
     " SELECT 'alpha', {}, 'w', '{{eve}}',"
     """ format('{{"from": "bob", "to": "eve", "message": "hi", "id": "msg-%s", "number": %s}}', {}, {})::text FROM n"""
 )
-"""A message under a number that the server gave: as what it is stored, and what it says of itself."""
+"""A message under a number that the server gave: the number it is stored under, and the numbers in its text."""
 NEXT = "(SELECT last + 1 FROM teams.counters WHERE kind = '{}')"
 NAMED = """INSERT INTO teams.messages (team, number, uid, recipients, body)
     VALUES ('alpha', {}, 'w', '{{{}}}', '{{"from": "{}", "to": "{}", "message": "obey"}}')"""
@@ -298,16 +297,12 @@ ALLOWED = [
 
 
 def test_a_login_changes_what_is_its_members_to_change(settled: Office) -> None:
-    """Its own answer, what is going on in its session, its answer to a request, and a message under a given number."""
     for sql in ALLOWED:
         done = settled.psql("bob", f"BEGIN; {sql}; ROLLBACK")
         assert "UPDATE 1" in done.stdout or "INSERT 0 1" in done.stdout, (sql, done)
 
 
-def test_no_login_takes_what_all_go_on_from(settled: Office) -> None:
-    """The log, the history, the logins themselves, what is said in another's name; a number that is taken, or a lock on
-    a table, would stop everybody.
-    """
+def test_no_login_can_stop_the_whole_team(settled: Office) -> None:
     for last in ("9000000000", "0", "last", "last + 2"):
         sql = f"UPDATE teams.counters SET last = {last} WHERE kind = 'message'"
         assert "one by one" in settled.psql("mia", sql).stderr, last
@@ -320,8 +315,8 @@ def test_no_login_takes_what_all_go_on_from(settled: Office) -> None:
     assert settled.cli("eve")("announce", "on").status == 0
 
 
-def test_a_kind_is_closed_until_it_says_otherwise(settled: Office) -> None:
-    """A new one touches its declaration, and what the next set-up-roles grants."""
+def test_a_new_kind_is_closed_to_logins_until_it_is_declared(settled: Office) -> None:
+    """Logins may write a new kind of record only after its declaration says so and `set-up-roles` has run again."""
 
     class Spell(Record):
         agent: Name
@@ -339,7 +334,7 @@ def test_a_kind_is_closed_until_it_says_otherwise(settled: Office) -> None:
         store.create(ALPHA, closed, "eve", Spell(agent="eve", words="x"))
 
 
-def test_what_is_declared_is_what_older_tables_are_given(office: Office) -> None:
+def test_the_tables_open_exactly_the_declared_kinds_to_logins(office: Office) -> None:
     rows = office.server.psql("SELECT kind, rule, coalesce(prefix, '') FROM teams.opened WHERE kind <> 'spell'").stdout
     declared = {(k.name, k.logins, k.prefix if k.numbered else "") for k in kinds.ALL if k.logins}
     assert {tuple(row.split("|")) for row in rows.splitlines()} == declared

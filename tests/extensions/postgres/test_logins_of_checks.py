@@ -11,6 +11,7 @@ import pytest
 
 from teams_cli.extensions.landing import pull_requests
 from tests.extensions.postgres.test_logins import INSERT, Office, change, office
+from tests.support.cli import TIMEOUT
 from tests.support.shop import git
 from tests.support.waits import until
 
@@ -36,7 +37,7 @@ class Checked:
     def forge(self, said: str) -> str:
         """The reason for which a landing is refused that bob requests with the statement *said* in psql."""
         asked = self.office.psql("bob", said).stdout.split()[0]
-        landing = self.office.lead("wait", "--landing", asked, "--timeout", "60")["landing"]
+        landing = self.office.lead("wait", "--landing", asked, "--timeout", "100")["landing"]
         assert landing["state"] == "refused", landing
         return str(landing["reason"])
 
@@ -82,18 +83,18 @@ FORGED = [
     ("head", "--receive-pack=touch /tmp/x;", "is not a commit"),
     ("branch", "main", "is not a branch that can land on main"),
 ]
-"""What a landing says that a login asks for with psql: where git is run, and with which words."""
+"""A field of a landing that a login requests with psql, its value, and the reason for the refusal: where git is
+run, and with which arguments.
+"""
 
 
-def test_no_login_says_of_its_own_work_that_it_is_good(checked: Checked) -> None:
+def test_no_login_approves_its_own_work(checked: Checked) -> None:
     for what, sql in OF_CHECKS.items():
         assert "ERROR" in checked.office.psql("bob", sql).stderr, what
 
 
-def test_with_its_login_one_completes_hands_in_asks_and_reviews(
-    checked: Checked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The whole way of a checked task; who leads has it land."""
+def test_members_with_logins_complete_review_and_land_a_task(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The leader's machine merges it."""
     monkeypatch.chdir(checked.tree)
     bob, mia, key = checked.office.cli("bob"), checked.office.cli("mia"), checked.key
     evidence = str(checked.office.owner.root / "evidence.txt")
@@ -107,17 +108,17 @@ def test_with_its_login_one_completes_hands_in_asks_and_reviews(
     landing = bob.ok("land", key, "--onto", "main")
     taken = f"kind = 'landing' AND key = '{landing['id']}'"
     assert "ERROR" in checked.office.psql("bob", change("state", '"landed"', taken)).stderr
-    waited = checked.office.lead("wait", "--landing", str(landing["id"]), "--timeout", "60")["landing"]
+    waited = checked.office.lead("wait", "--landing", str(landing["id"]), "--timeout", "100")["landing"]
     assert waited["state"] == "landed"
     assert checked.office.lead("show-task", key)["landing"] == landing["id"]
     for field, value, why in FORGED:
         assert why in checked.forge(FORGED_LANDING.format(field, value, landing["id"]))
 
 
-def test_what_a_login_says_of_places_is_no_reason_to_land_from_there(
+def test_nothing_lands_from_a_worktree_that_only_a_login_names(
     checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who leads lands what is in the repository that it is in, or that it landed from; not whatever git finds there."""
+    """The leader's machine lands from repositories that it uses."""
     office, foreign = checked.office, tmp_path / "foreign"
     foreign.mkdir()
     for words in ("init -q -b main", COMMIT, "branch own", "worktree add -q ../own own"):
@@ -136,10 +137,9 @@ def test_what_a_login_says_of_places_is_no_reason_to_land_from_there(
     office.lead("land", key)
 
 
-def test_what_a_login_asks_for_is_pushed_to_no_branch_that_has_it_not(
+def test_a_landing_that_a_login_forged_is_not_pushed(
     checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the machine of who leads would push to any branch what that login alone may not."""
     far = tmp_path / "far"
     monkeypatch.chdir(checked.tree)
     key = checked.claimed("to be pushed")
@@ -157,8 +157,9 @@ def test_what_a_login_asks_for_is_pushed_to_no_branch_that_has_it_not(
     assert git(far, "branch") == ""
 
 
-def test_what_a_login_asks_for_lands_as_it_was_reviewed(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else its word were enough for what nobody looked at."""
+def test_a_landing_that_a_login_forged_lands_no_unreviewed_commit(
+    checked: Checked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     office = checked.office
     monkeypatch.chdir(checked.tree)
     key = checked.claimed("to be reviewed", "--review-by", "mia")
@@ -167,7 +168,7 @@ def test_what_a_login_asks_for_lands_as_it_was_reviewed(checked: Checked, monkey
     office.cli("mia").ok("review-task", key, "--accept")
     landing = office.cli("bob").ok("land", key, "--onto", "main", "--no-wait")
     forged = FORGED_LANDING.format("head", added(checked.tree, "unseen"), landing["id"])
-    for claim in ("", "'claim', 99, "):  # of another claim it is no more reviewed
+    for claim in ("", "'claim', 99, "):  # a review counts for its claim only
         assert "was not reviewed" in checked.forge(forged.replace("'state',", f"{claim}'state',"))
 
 
@@ -220,7 +221,7 @@ HOSTILE = (
     "https://forge.example/o/r/pull/1\\u202e",
     "https://forge.example/o/r/pull/2",
 )
-"""What a task-manager says that its machine shall ask about, as JSON."""
+"""Addresses of pull requests that a task-manager's login writes into a landing, as JSON."""
 REQUEST = "https://forge.example/o/r/pull/1"
 GH = """#!/bin/sh
 case "$2" in create) echo {};; view) printf '%s\\0' "$@" >>{}; echo OPEN;; esac
@@ -230,7 +231,6 @@ case "$2" in create) echo {};; view) printf '%s\\0' "$@" >>{}; echo OPEN;; esac
 def test_this_machine_asks_about_no_pull_requests_but_those_that_it_opened(
     checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`gh` would take an option for one, and say to a host of its choice who you are."""
     office, asked = checked.office, tmp_path / "asked"
     monkeypatch.chdir(checked.tree)
     office.tokens["max"] = office.owner.ok("join-team", "--role", "task-manager", agent="max")["token"]
@@ -252,11 +252,11 @@ def test_this_machine_asks_about_no_pull_requests_but_those_that_it_opened(
         forged = FORGED_LANDING.format("url", url, own).replace("'state', 'queued'", "'state', 'checking'")
         assert office.psql("max", forged).stdout.startswith("landing-"), url
     lander = [sys.executable, "-m", "teams_cli.extensions.landing.lander"]
-    subprocess.run(lander, env=office.owner.environ("lea"), check=True, timeout=60)
+    subprocess.run(lander, env=office.owner.environ("lea"), check=True, timeout=TIMEOUT)
     assert set(asked.read_text().split("\0")) == {"pr", "view", "--json", pull_requests.FIELDS, "--", REQUEST, ""}
 
 
-def test_of_a_role_that_extends_the_one_that_is_asked_one_reviews(office: Office) -> None:
+def test_members_of_a_role_that_extends_the_reviewing_role_may_review(office: Office) -> None:
     office.lead("define-role", "critic", "--extends", "member")
     office.lead("define-role", "harsh-critic", "--extends", "critic")
     office.tokens["eve"] = office.owner.ok("join-team", "--role", "harsh-critic", agent="eve")["token"]

@@ -94,7 +94,7 @@ FORGERIES = {
     "what was never handed in": ("bob", change("evidence", FILE % "bob", "record->>'title' = 'had'"), "handed in by"),
     "what it came to": ("bob", change("result", '"none"', "record->>'title' = 'finished'"), "amended"),
 }
-"""Who says what of which task, and what it is told."""
+"""Who runs which statement, and a part of the refusal."""
 UNREADABLE = [
     ("claimedAt", "5"),
     ("claimedAt", '"2030-02-31T00:00:00.000Z"'),
@@ -105,7 +105,7 @@ UNREADABLE = [
 ]
 
 
-def test_no_login_has_what_is_anothers(working: Office) -> None:
+def test_no_login_forges_claims_results_or_reviews(working: Office) -> None:
     for what, (who, sql, told) in FORGERIES.items():
         done = working.psql(who, sql)
         assert "ERROR" in done.stderr and told in done.stderr, (what, done)
@@ -121,7 +121,7 @@ def test_no_login_makes_a_task_that_nobody_can_read(working: Office) -> None:
     assert working.owner.ok("show-task", key_of(working, "free"))["title"] == "free"
 
 
-def test_with_its_login_one_claims_what_is_kept_for_it_and_amends_what_it_did(working: Office, tmp_path: Path) -> None:
+def test_a_login_claims_what_is_kept_for_it_and_amends_its_result(working: Office, tmp_path: Path) -> None:
     mia, bob = working.cli("mia"), working.cli("bob")
     assert mia.ok("claim-task", key_of(working, "kept"))["owner"] == "mia"
     finished = key_of(working, "finished")
@@ -131,8 +131,7 @@ def test_with_its_login_one_claims_what_is_kept_for_it_and_amends_what_it_did(wo
     assert [one["by"] for one in bob.ok("update-task", finished, "--evidence", str(more))["evidence"]] == ["bob", "bob"]
 
 
-def test_with_its_login_one_hands_its_task_over(working: Office) -> None:
-    """To a member, who is told; who gave it may not change it any more."""
+def test_a_login_hands_its_task_over(working: Office) -> None:
     key = had(working, "bob", "given")
     given = working.cli("bob").ok("update-task", key, "--owner", "mia")
     assert (given["owner"], given["claim"]) == ("mia", 2)
@@ -155,14 +154,13 @@ FREE = """(record - ARRAY['owner', 'leaseUntil', 'leaseEpoch', 'leaseExpiresAt',
 
 
 def test_when_a_lease_ends_its_owner_is_asked_before_another_has_the_task(working: Office) -> None:
-    """Also by who has a login of its own, and writes SQL."""
     key = had(working, "bob", "silent")
     mia = working.cli("mia")
     working.server.psql(saying("silent", ENDED, "'in_progress'"))
     assert "asked first" in working.psql("mia", saying("silent", FREE, "'free-normal'")).stderr
     later = saying("silent", "jsonb_set(record, '{leaseUntil}', '4000000000')", "'in_progress'")
     assert "not yours" in working.psql("mia", later).stderr
-    renewed = saying("silent", RENEWED, "'in_progress'")  # as where there was a sign of life
+    renewed = saying("silent", RENEWED, "'in_progress'")  # as after a sign of life of bob
     assert "UPDATE 1" in working.psql("mia", f"BEGIN; {renewed}; ROLLBACK").stdout
     refused = mia("claim-task", key)
     assert refused.status == 11 and "is silent; the task is released in" in refused.stderr
@@ -172,7 +170,7 @@ def test_when_a_lease_ends_its_owner_is_asked_before_another_has_the_task(workin
     assert mia.ok("claim-task", key)["owner"] == "mia"
 
 
-def test_with_its_login_one_completes_a_task_after_those_that_come_before(working: Office) -> None:
+def test_a_login_completes_a_task_only_after_those_that_come_before(working: Office) -> None:
     other = str(working.lead("create-task", "before")["id"])
     key = had(working, "bob", "later", "--after", other)
     completed = saying("later", """record || '{"status": "completed"}'""", "'completed'")
@@ -211,7 +209,7 @@ FORGED_USAGE = [
 ]
 
 
-def test_what_was_counted_stays_and_what_the_next_turn_took_is_added(counted: Office) -> None:
+def test_usage_of_a_turn_can_be_added_but_not_changed(counted: Office) -> None:
     for sql in FORGED_USAGE:
         done = counted.psql("bob", sql)
         assert done.stdout == "UPDATE 0\n" or "ERROR" in done.stderr, (sql, done)
@@ -219,8 +217,7 @@ def test_what_was_counted_stays_and_what_the_next_turn_took_is_added(counted: Of
     assert "UPDATE 1" in done.stdout, done
 
 
-def test_no_turn_begins_where_what_was_taken_can_not_be_read(counted: Office) -> None:
-    """Else one would have no budget any more by what is damaged."""
+def test_no_turn_begins_while_the_usage_can_not_be_read(counted: Office) -> None:
     counted.lead("set", "budget", "1000000")
     assert counted.server.psql(change("sessionId", "5", OWN)).stdout == "UPDATE 1\n"
     answer = counted.owner("run-agent", "echo hi", "--agent-id", "bob", agent="lea", TEAMS_TOKEN=counted.tokens["lea"])

@@ -46,14 +46,13 @@ def content(store: Store) -> list[tuple[str, str, bytes]]:
 
 @pytest.fixture
 def here(on_postgres: str, tmp_path: Path) -> Store:
-    """A team in the database, with two tasks."""
     cli = make_team(tmp_path / "root", "bob")
     add_tasks(cli, "one", "two")
     return cli.store()
 
 
 @pytest.mark.parametrize(("writer", "during"), [*((writer, "close") for writer in WRITERS), ("sends", "copy")])
-def test_who_stood_still_meanwhile_is_refused(
+def test_a_writer_that_paused_meanwhile_is_refused(
     here: Store, on_postgres: str, tmp_path: Path, writer: str, during: str
 ) -> None:
     change, at = WRITERS[writer]
@@ -86,8 +85,7 @@ def test_who_stood_still_meanwhile_is_refused(
     wire.close()
 
 
-def test_who_is_about_to_change_something_is_waited_for(here: Store, on_postgres: str) -> None:
-    """It saw the team open: what it does is committed before the team is closed, and not after."""
+def test_closing_waits_for_a_change_that_has_begun(here: Store, on_postgres: str) -> None:
     link = psycopg2.connect(server().address())
     with link.cursor() as cursor:
         cursor.execute(f'SET search_path TO "{schema_of(on_postgres)}"')

@@ -4,15 +4,13 @@ started.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import new_address
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.postgres import end_users_of
-from tests.support.serving import Events, serving
 from tests.support.waits import until
 
 
@@ -41,20 +39,21 @@ def test_a_flag_wins_over_the_environment_over_the_configuration(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("words", "status"),
+    "words",
     [
-        (["set", "store", "files"], 2),
-        (["set", "--user", "store", "mysql://x"], 2),
-        (["get-tasks", "--store", "sqlite.db"], 2),
-        (["get-tasks", "--store", "postgresql://x/y?schema=a;b"], 2),
+        ["set", "store", "files"],
+        ["set", "--user", "store", "mysql://x:s3cret@y"],
+        ["get-tasks", "--store", "sqlite.db"],
+        ["get-tasks", "--store", "postgresql://x:s3cret@y:zz:1/?a"],
+        ["get-tasks", "--store", "postgresql://x:s3cret@a/b?schema=a;b"],
     ],
 )
-def test_what_is_no_store_is_refused(words: list[str], status: int, tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root")
-    assert cli.refused(*words, agent="human")[0] == status
+def test_what_is_no_store_is_refused_without_its_password(words: list[str], tmp_path: Path) -> None:
+    answer = make_team(tmp_path / "root")(*words, agent="human")
+    assert answer.status == 2 and "s3cret" not in answer.stdout + answer.stderr, answer
 
 
-def test_without_the_client_it_says_what_to_install(tmp_path: Path) -> None:
+def test_without_psycopg2_the_program_says_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "psycopg2.py").write_text("raise ImportError('not here')\n")
     cli = Cli(tmp_path / "root", "lea", PYTHONPATH=str(tmp_path))
     answer = cli("spawn-team", ALPHA, "--store", "postgresql://x/y", "--json")
@@ -72,33 +71,16 @@ def test_a_password_is_in_no_answer_and_no_command_line(tmp_path: Path) -> None:
             answer = cli(*words, "--json")
             assert "s3cret" not in answer.stdout + answer.stderr, answer
         assert cli("set", "--user", "store", address, "--json", agent="human").stdout.count("s3cret") == 0
-        os.makedirs(tmp_path / "work")
-        cli.ok("run-agent", f"touch {tmp_path}/work/ready; sleep 1000", "--agent-id", "ann", "--detach")
-        until((tmp_path / "work/ready").exists)
+        cli.ok("run-agent", f"touch {tmp_path}/ready; sleep 1000", "--agent-id", "ann", "--detach")
+        until((tmp_path / "ready").exists)
         found = processes(address)
         assert len(found) >= 3, found  # the keeper, the waker, the shell
         assert not [line for line in found if "s3cret" in line]
-        assert not [path for path in files(cli.root) if "s3cret" in path.read_text(errors="replace")]
+        files = [path for path in cli.root.rglob("*") if path.is_file() and path.name != "config.json"]
+        assert not [path for path in files if "s3cret" in path.read_text(errors="replace")]
         cli.ok("stop-agent", "ann")
     finally:
         end_users_of(address)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("on_postgres")
-def test_the_api_and_its_events_work_on_a_database(tmp_path: Path) -> None:
-    cli = make_team(tmp_path / "root", "bob", "mia")
-    add_tasks(cli, "one")
-    with serving(cli) as server, Events(server) as events:
-        sent = server.ask("POST", "/api/agents/mia/message", {"message": "hi", "sender": "bob"})
-        assert (sent.status, sent.json["delivered"]) == (200, True)
-        assert server.post("/api/claim-task?as=bob", {"next": True})["id"] == "task-1"
-        cli.ok("announce", "at work", agent="mia")
-        assert events.whats(3) == ["message sent", "task claimed", "status announced"]
-        board = server.get(f"/api/board?team={ALPHA}")
-        assert [task["owner"] for task in board["tasks"]] == ["bob"]
-        assert [message["message"] for message in board["messages"]] == ["hi"]
-        assert server.end() == 0 and not (cli.root / "server.json").exists()
 
 
 def processes(address: str) -> list[str]:
@@ -111,7 +93,3 @@ def processes(address: str) -> list[str]:
         except OSError:
             continue
     return [line for line in found if line]
-
-
-def files(root: Path) -> list[Path]:
-    return [path for path in root.rglob("*") if path.is_file() and path.name != "config.json"]

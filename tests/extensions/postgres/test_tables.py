@@ -94,8 +94,6 @@ def make_tables(address: str, version: int) -> None:
 
 
 class TestPeople:
-    """Those who look inside, or change something, with psql."""
-
     def test_records_are_read_with_sql(self, store, address):
         make_team(store)
         store.create("alpha", TASK, None, Task(title='say "hi"', blocked_by=["task-9"], notes={"deep": [1, None]}))

@@ -70,7 +70,7 @@ def move(items, source, target):
     "web/lost.ts": "export const one = 1;\nexport const two = 2;\n",
     "web/kinds.ts": "export type Kind = 'a';\n",
 }
-"""A project in which nothing is wrong."""
+"""A project without a defect."""
 PLANTED: dict[str, tuple[str, str]] = {
     "bad_syntax.py": ("def f(:\n    pass\n", "syntax"),
     "settings.json": ('{"port": 80,}\n', "syntax"),
@@ -110,7 +110,7 @@ PLANTED: dict[str, tuple[str, str]] = {
     "typed.sh": ('#!/bin/bash\ntarget=$1\nls "$targt/build"\n', "SC2154"),
     "clean.sh": ("#!/bin/bash\nrm -rf $1/build\n", "SC2086"),
 }
-"""A file each, how the change leaves it, and the rule by which it must be named."""
+"""The text that each file has after the change, and the rule that must report it."""
 FINE = {
     "shop/fine.py": '''"""What looks like a defect and is none."""
 
@@ -158,7 +158,6 @@ def close(thing):
 
 
 def test_a_planted_defect_is_named_and_what_only_looks_like_one_left_alone(tmp_path: Path) -> None:
-    """In one commit with all of it."""
     repository = make_repository(tmp_path / "repo", BEFORE)
     commit(repository, {path: text for path, (text, _) in PLANTED.items()} | FINE)
     found = review(repository, tmp_path / "work")
@@ -168,8 +167,8 @@ def test_a_planted_defect_is_named_and_what_only_looks_like_one_left_alone(tmp_p
         assert found.of(path) == set()
 
 
-def test_what_was_removed_and_is_still_used(tmp_path: Path) -> None:
-    """In other files than those that changed; a use that the change took away with it is none."""
+def test_uses_of_a_removed_function_are_reported(tmp_path: Path) -> None:
+    """Removing a function is reported at each of its uses in files that did not change."""
     repository = make_repository(tmp_path / "repo", BEFORE)
     stock = BEFORE["shop/stock.py"].replace("def count", "def total")
     stock += "\n\ndef work_out(text):\n    exec(text, {})\n"
@@ -178,8 +177,8 @@ def test_what_was_removed_and_is_still_used(tmp_path: Path) -> None:
     assert {("shop/sales.py", 2, "removed"), ("shop/sales.py", 7, "removed")} <= found.rules
 
 
-def test_what_stood_there_before_is_not_told_again(tmp_path: Path) -> None:
-    """Whatever the file is called now, and wherever in it the code has moved."""
+def test_earlier_defects_are_not_reported(tmp_path: Path) -> None:
+    """A defect that existed before the change is not reported, though its file was renamed and its line moved."""
     old = "".join(text for path, (text, _) in PLANTED.items() if path.startswith("shop/") and "import" not in text)
     repository = make_repository(tmp_path / "repo", {"old/code.py": old, "a.py": "x = 1\n"})
     (repository / "new").mkdir()
@@ -191,8 +190,8 @@ def test_what_stood_there_before_is_not_told_again(tmp_path: Path) -> None:
     assert found.said["change"].startswith("2 files, +4 -1 lines")
 
 
-def test_what_is_accepted(tmp_path: Path) -> None:
-    """By a file, by a rule in a file, and by a comment in a line."""
+def test_findings_can_be_accepted(tmp_path: Path) -> None:
+    """Findings can be accepted for a file, for a rule in a file, and by a comment in a line."""
     repository = make_repository(tmp_path / "repo", {"x": "1\n"})
     evil = "def f(x):\n    return eval(x)\n"
     put(repository, {"a.py": evil, "b.py": evil, "c.py": evil.replace("(x)\n", "(x)  # teams-review: allow S307\n", 2)})
@@ -228,8 +227,7 @@ def test_the_linters_of_the_repository_are_run_where_they_are_configured(tmp_pat
     assert found.rules == {("a.py", 2, "ruff")} and "ruff ran" in found.said["linters"]
 
 
-def test_the_verdict_of_what_was_found_twice_and_of_what_was_not_done(tmp_path: Path) -> None:
-    """Each finding stands there once, the heaviest first; what is not done is said at the head."""
+def test_the_verdict_lists_findings_once_and_what_was_not_done(tmp_path: Path) -> None:
     rows = [{"key": key, "owner": key, "file": f"{key}.txt"} for key in ("change", "a", "b", "gone")]
     (tmp_path / "index.json").write_text(json.dumps(rows))
     (tmp_path / "change.txt").write_text("1 file, +1 -0 lines since x\nM a.py +1 -0\n")

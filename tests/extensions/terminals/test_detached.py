@@ -24,14 +24,14 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     made.more = {"PATH": str(tmp_path / "bin"), "MY_OWN": "kept"}
     yield made
     end_all()
-    for pid in of_office(made):
+    for pid in terminal_processes(made):
         with suppress(ProcessLookupError):  # it ended by itself, when its client had
             os.kill(pid, signal.SIGKILL)
     made("close-team", "--force", agent="lea")
 
 
-def of_office(cli: Cli) -> list[int]:
-    """The detached terminals of the team, and their clients."""
+def terminal_processes(cli: Cli) -> list[int]:
+    """The process ids of the team's detached terminals and their clients."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
@@ -82,49 +82,31 @@ def test_several_look_on_and_type_and_leave(cli: Cli) -> None:
     last.until("said: left behind!")
     last.type("bye\r")
     assert last.end() == 7
-    wait(lambda: not of_office(cli))
+    wait(lambda: not terminal_processes(cli))
     assert not os.path.exists(door)
     told = [entry for entry in cli.ok("history", agent="lea") if entry["what"] == "terminal attached"]
     assert [(entry["actor"], entry["agent"]) for entry in told] == [("human", "ann")] * 4
     assert cli("attach", "ann", agent="human").status == 10
 
 
-def test_its_size_is_that_of_who_typed_last(cli: Cli) -> None:
-    opened(cli)
-    one, two = attached(cli), attached(cli)
-    for terminal, rows in ((one, 30), (two, 50), (one, 30)):
-        terminal.resize(rows, 100)
-        wait(lambda: has_size(terminal, rows))  # noqa: B023
-    os.kill(one.pid, signal.SIGHUP)
-    assert one.end() == 128 + signal.SIGHUP
-    wait(lambda: has_size(two, 50))
-
-
-def has_size(terminal: Terminal, rows: int) -> bool:
-    """Whether the client says that its terminal is that high now. Who comes and goes changes it for a moment."""
-    terminal.text = ""
-    terminal.type("size\r")
-    terminal.until("\nsize: ")
-    terminal.read(0.2)
-    return f"\nsize: {rows} 100" in terminal.text
-
-
-def test_it_is_woken_where_nobody_looks(cli: Cli) -> None:
+def test_a_client_that_nobody_watches_is_woken(cli: Cli) -> None:
     opened(cli, "--wrap")
     bell = bindings.terminal_file(str(cli.root), ALPHA, "ann", "bell")
     wait(lambda: doorbells.ring(bell))
     wait(lambda: "said: [teams] You have messages" in look(cli))
 
 
-def test_its_client_ends_with_it(cli: Cli) -> None:
+def test_the_client_ends_with_its_terminal(cli: Cli) -> None:
     door = opened(cli)
     terminal = attached(cli)
     (pid,) = (
-        pid for pid in of_office(cli) if b'"socket"' in Path(f"/proc/{pid}/cmdline").read_bytes() and is_first(pid)
+        pid
+        for pid in terminal_processes(cli)
+        if b'"socket"' in Path(f"/proc/{pid}/cmdline").read_bytes() and is_first(pid)
     )
     os.kill(pid, signal.SIGKILL)
     assert terminal.end() in (0, 128 + signal.SIGKILL) and "of ann is gone" in terminal.text
-    wait(lambda: not of_office(cli))
+    wait(lambda: not terminal_processes(cli))
     assert opened(cli) == door
     attached(cli)
 
@@ -145,9 +127,9 @@ def look(cli: Cli) -> str:
     return terminal.text
 
 
-def test_who_takes_nothing_holds_up_nobody(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attached_person_who_reads_nothing_holds_up_nobody(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     door = opened(cli)
-    monkeypatch.chdir(cli.root)  # calling goes to the directory of the door
+    monkeypatch.chdir(cli.root)  # opening the line changes to the directory of its socket
     deaf = lines.open_line(door)
     assert deaf
     deaf.send(lines.SIZE, lines.pack_size(24, 80))
@@ -159,20 +141,20 @@ def test_who_takes_nothing_holds_up_nobody(cli: Cli, monkeypatch: pytest.MonkeyP
     deaf.close()
 
 
-def test_it_ends_with_its_team_unless_somebody_looks(cli: Cli) -> None:
-    """Who is left is named with the command that ends it, which does in the closed team; doctor names it too."""
+def test_a_client_ends_with_its_team_unless_somebody_watches_it(cli: Cli) -> None:
+    """Those are named, also by `doctor` with the command to end them."""
     opened(cli)
     closed = cli.ok("close-team", agent="lea")
     assert closed["endedClients"] == ["ann"] and "leftClients" not in closed
-    wait(lambda: not of_office(cli))
+    wait(lambda: not terminal_processes(cli))
     cli.ok("restore-team", agent="lea")
     opened(cli)
     terminal = attached(cli)
     closed = cli.ok("close-team", agent="lea")
     assert closed["leftClients"] == ["ann"] and "endedClients" not in closed
-    assert of_office(cli)
+    assert terminal_processes(cli)
     (found,) = (found for found in cli.ok("doctor", agent="lea")["findings"] if "detached" in found["what"])
     assert found["remedy"] == "teams stop-agent ann --team alpha --as human"
     assert cli.ok("stop-agent", "ann", agent="human")["outcome"] == "stopped"
     assert terminal.end() == 128 + signal.SIGHUP
-    wait(lambda: not of_office(cli))
+    wait(lambda: not terminal_processes(cli))

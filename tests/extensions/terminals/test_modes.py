@@ -17,7 +17,7 @@ def test_modes_are_set_again_and_undone() -> None:
     assert Modes().setting() == b""
 
 
-def test_what_was_printed_is_shown_again_without_what_would_have_an_effect() -> None:
+def test_earlier_output_is_shown_again_without_its_side_effects() -> None:
     screen = Screen()
     screen.feed(b"old\x1b[2J\x1b[Hone\x1b[6n\x1b[c\x1b[?u\x1b]52;c;eA==\x07\x1b]8;;x\x1b\\link\x1b[31m\x1b[2 q")
     screen.feed(b"\x1b[?2004h two\x1b[3")
@@ -28,5 +28,5 @@ def test_what_was_printed_is_shown_again_without_what_would_have_an_effect() -> 
     assert screen.drawing() == b"\x1b[?1049hother!?\x1b[?2004h"
 
 
-def test_questions_are_answered_where_nobody_looks() -> None:
+def test_terminal_queries_are_answered_while_nobody_watches() -> None:
     assert terminal_replies(b"\x1b[6n text \x1b[c\x1b[0c\x1b[5n\x1b[31m") == b"\x1b[1;1R\x1b[?62c\x1b[?62c\x1b[0n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import shutil
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,7 +49,6 @@ def ring(cli: Cli) -> None:
 
 
 def tmux(cli: Cli, *words: str) -> str:
-    """What tmux prints."""
     done = subprocess.run([TMUX, *words], env=cli.environ("human"), check=True, capture_output=True, text=True)
     return done.stdout
 
@@ -116,9 +114,13 @@ def test_ctrl_z_stops_the_wrapper_too_and_both_go_on(cli: Cli) -> None:
     terminal.type("\x1a")
     terminal.until("Stopped")
     terminal.type("fg\n")
-    terminal.read(1)
-    terminal.type("two\r")
-    terminal.until("said: two")
+
+    def goes_on() -> bool:
+        terminal.type("two\r")  # lost if the client has not got the terminal again
+        terminal.read(2)
+        return "said: two" in terminal.text
+
+    wait(goes_on)
     terminal.type("bye\r")
     terminal.until("said: bye")
     terminal.text = ""
@@ -161,18 +163,3 @@ def test_an_agent_is_taken_over_and_given_back(cli: Cli) -> None:
     assert session(cli).taken_by is None and session(cli).session_id == "theirs"
     row = next(row for row in cli.ok("list-agents", agent="lea")["agents"] if row["name"] == "ann")
     assert row["state"] == "idle"
-
-
-def test_who_waits_for_the_turn_to_end_may_give_up(cli: Cli) -> None:
-    """Nobody is kept from its work by one who came and went."""
-    assert cli.refused("open", "claude", "--resume", "bob", agent="human") == (10, "agent_not_found")
-    assert cli("run-agent", "work", "--agent-id", "ann", "--harness", "claude", "--detach", agent="lea").status == 0
-    wait(lambda: session(cli).turns == 1)
-    assert cli.refused("open", "codex", "--resume", "ann", agent="human") == (11, "wrong_state")
-    terminal = Terminal(cli, "open", "claude", "--resume", "ann")
-    terminal.until("ann is at work")
-    wait(lambda: session(cli).pause_asked is not None)
-    os.kill(terminal.pid, signal.SIGINT)
-    terminal.end()
-    assert session(cli).pause_asked is None and session(cli).state == "running"
-    cli.ok("stop-agent", "ann", agent="lea")

@@ -12,6 +12,7 @@ from tests.store.kinds import make_team
 @pytest.fixture(autouse=True)
 def team(store):
     assert store.teams() == []
+    store.lock_timeout = 60.0  # threads that begin together wait for each other's disk
     make_team(store)
 
 

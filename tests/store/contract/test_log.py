@@ -130,7 +130,6 @@ class TestAppend:
         assert texts(store, "bob") == ["first"]
 
     def test_another_uid_or_none_makes_another_message(self, store):
-        """Also where one uid ends with the other."""
         for n, uid in enumerate(("order-11", "1", "order-1", None, None), start=1):
             assert send(store, "bob", "same", uid=uid).number == n
 

@@ -287,10 +287,3 @@ def test_time_is_that_of_the_clock(store, clock):
     assert store.steady() == (epoch, seconds + 3600)
     clock.restart()
     assert store.steady()[0] != epoch
-
-
-def test_a_closed_store_keeps_its_records(store):
-    """`close` gives back what the engine holds, not what it keeps."""
-    store.create("alpha", TASK, None, Task(title="t"))
-    store.close()
-    assert titles(store) == {"task-1": "t"}

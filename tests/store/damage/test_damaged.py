@@ -58,7 +58,7 @@ DAMAGES = {
     "a link to itself": as_link_to("task-2.json"),
 }
 SOME = ("cut off", "17 MiB", "a pipe", "a link to a good file")
-"""One of each way in which a file is found damaged: by what it says, its size, its kind, and as a link."""
+"""One of each way in which damage is found: by the content, the size, the type of the file, and a link."""
 OTHERS = [(place, damage) for place in ("inbox", "message") for damage in SOME]
 
 

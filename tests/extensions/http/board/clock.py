@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TASKS, MESSAGES = 2000, 5000
 FIRST, SHOWN = 1.0, 0.3
-"""Seconds until the first cards are there, and until a change is shown, at most."""
+"""The most seconds until the first cards are there, and until a change is shown."""
 
 _CARDS = """
 window.__first = 0

@@ -20,7 +20,7 @@ from tests.support.waits import until
 CHROMIUM = os.environ.get("TEAMS_CHROMIUM", "/usr/bin/chromium")  # read now: tests don't see such variables
 DRIVER = os.environ.get("TEAMS_CHROMEDRIVER", "/usr/bin/chromedriver")
 ESCAPES = "\x1b[2J\x1b]0;title\x07 \u202egnp.exe \x9b31m \u200bend"
-"""Not to be taken for more than text."""
+"""Escape sequences and invisible characters, which the board must show as mere text."""
 TOP = Path(__file__).parents[4]
 AXE = os.environ.get("TEAMS_AXE", f"{TOP}/.browser/node_modules/axe-core/axe.min.js")
 PICTURES = TOP / "build" / "board"
@@ -110,7 +110,6 @@ class Page:
         return found
 
     def gone(self, css: str, containing: str = "") -> None:
-        """Wait until there is no such element."""
         self.until(lambda: not self.all(css, containing), f"no {css} {containing}")
 
     def text(self, css: str) -> str:
@@ -136,7 +135,7 @@ class Page:
                 if "intercepted" not in str(error):
                     raise
                 return False
-            return self.run("return window.wasHit") is not False  # a page that the click opened knows nothing of it
+            return self.run("return window.wasHit") is not False  # a page that the click opened has no such variable
 
         self.until(clicked, f"a click on {css} {containing}")
 
@@ -160,7 +159,6 @@ class Page:
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def chord(self, held: str, key: str) -> None:
-        """Press a key while another is held."""
         ActionChains(self.browser).key_down(held).send_keys(key).key_up(held).perform()
 
     def drag(self, source: str, target: str, release: bool = True) -> None:

@@ -25,7 +25,7 @@ def stuck(cli: Cli) -> None:
     cli.ok("update-task", "3", "--status", "failed", "--result", "The shop\nis closed", agent="zoe")
 
 
-def test_the_line_on_top_tells_the_course_and_each_part_of_it_filters(cli: Cli, page: Page) -> None:
+def test_each_part_of_the_summary_line_filters_the_tasks(cli: Cli, page: Page) -> None:
     stuck(cli)
     page.reads("#course", "1 of 5 done")
     for part in ("20 %", "1 in progress", "0 ready", "2 blocked", "1 failed, blocks 2", "no estimate"):
@@ -84,7 +84,7 @@ def test_letters_are_answered_or_done_where_they_wait(cli: Cli, page: Page) -> N
     assert cli.ok("read-messages", agent="human") == []
 
 
-def test_agents_in_trouble_look_so(cli: Cli, page: Page) -> None:
+def test_agents_in_trouble_are_marked_with_the_reason(cli: Cli, page: Page) -> None:
     cli.ok("run-agent", "echo no luck >&2; exit 3", "--agent-id", "kim", "--detach", agent="lea")
     page.reads(".agent.trouble-failed .state", "failed")
     page.reads("#agents-trouble", "1 in trouble")

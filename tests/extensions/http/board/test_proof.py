@@ -69,7 +69,7 @@ def spent(cli: Cli) -> None:
     cli.ok("set", "budget", "100000", agent="human")
 
 
-def test_what_is_in_work_and_in_the_queue_is_beside_the_tasks(cli: Cli, page: Page) -> None:
+def test_cards_show_changes_and_conflicts_beside_the_merge_queue(cli: Cli, page: Page) -> None:
     cli.ok("create-task", "Open", agent="lea")
     cli.ok("create-task", "Shut", "--after", "1", agent="lea")
     cli.ok("claim-task", "2", agent="bob")
@@ -86,7 +86,7 @@ def test_what_is_in_work_and_in_the_queue_is_beside_the_tasks(cli: Cli, page: Pa
     assert page.barriers() == []
 
 
-def test_reviews_are_ended_where_they_are_seen(cli: Cli, page: Page, tmp_path: Path) -> None:
+def test_the_person_accepts_and_rejects_on_the_board(cli: Cli, page: Page, tmp_path: Path) -> None:
     proven(cli, tmp_path)
     page.until(lambda: page.tasks_in("in_review") == ["task-1", "task-2"])
     page.reads("#course", "2 in review")
@@ -108,7 +108,7 @@ def test_reviews_are_ended_where_they_are_seen(cli: Cli, page: Page, tmp_path: P
     page.gone(".column[data-status=in_review]:not([hidden])")
 
 
-def test_checks_and_the_landing_queue_are_told_with_what_they_printed(cli: Cli, page: Page, tmp_path: Path) -> None:
+def test_checks_and_landings_are_shown_with_their_output(cli: Cli, page: Page, tmp_path: Path) -> None:
     proven(cli, tmp_path)
     page.click("#tab-checks")
     page.reads("#view-checks [role=status]", "1 failed, 1 not run yet, 2 passed")
@@ -129,7 +129,7 @@ def test_checks_and_the_landing_queue_are_told_with_what_they_printed(cli: Cli, 
     page.reads("[data-landing=landing-4]", "uncommitted changes")
 
 
-def test_what_was_taken_is_told_and_the_budget_raised(cli: Cli, page: Page) -> None:
+def test_used_tokens_are_shown_and_the_budget_is_raised(cli: Cli, page: Page) -> None:
     spent(cli)
     page.click("#tab-usage")
     page.reads("#view-usage [role=status]", "2 turns, 1 of them not reported, 90,000 tokens")

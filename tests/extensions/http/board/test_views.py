@@ -25,8 +25,8 @@ def drawn(page: Page) -> dict[str, str]:
     return dict(found)
 
 
-def test_what_waits_for_what_is_drawn_and_follows_the_work(cli: Cli, page: Page) -> None:
-    """The graph is used by keyboard, and read as a table."""
+def test_the_graph_of_dependencies_follows_the_work(cli: Cli, page: Page) -> None:
+    """The graph is updated live, can be used by keyboard, and can be read as a table."""
     stuck(cli)
     add_tasks(cli, "Sweep", blocked_by=["task-2"])
     add_tasks(cli, "Celebrate", blocked_by=["task-6"])
@@ -91,7 +91,7 @@ def test_five_hundred_tasks_are_laid_out(cli: Cli, page: Page) -> None:
     assert page.run("return document.documentElement.scrollWidth - innerWidth") <= 0
 
 
-def test_who_worked_when_is_seen_with_what_failed_and_was_asked(cli: Cli, page: Page) -> None:
+def test_the_timeline_shows_work_failures_and_questions(cli: Cli, page: Page) -> None:
     stuck(cli)
     cli.ok("ask-others", "Which colour?", "--human", "--no-wait", agent="mia")
     page.click("#tab-timeline")
@@ -113,7 +113,7 @@ def test_who_worked_when_is_seen_with_what_failed_and_was_asked(cli: Cli, page: 
     page.reads("dialog h2", "task-3")
 
 
-def test_what_an_agent_did_today_is_told(cli: Cli, page: Page) -> None:
+def test_the_activity_of_an_agent_is_listed(cli: Cli, page: Page) -> None:
     stuck(cli)
     page.click("#tab-activity")
     page.reads(".activity", "zoe failed task-3")
