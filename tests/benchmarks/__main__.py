@@ -21,7 +21,7 @@ from tests.benchmarks.throughput import bench_throughput
 from tests.benchmarks.waiting import bench_waiting
 
 _LEAST = 15
-"""Rounds of measurements that can fail: with fewer, the lower quartile depends on the machine."""
+"""Rounds of measurements that can fail: with fewer, the best time depends on the machine."""
 
 
 def _is_editable() -> bool:

@@ -121,8 +121,8 @@ _A_TASK, _DOCTOR = 20.0, 1.0
 def bench_start(place: Place, rounds: int) -> list[str]:
     """Compare commands with bare Python, and return the names of those that were too slow in every try."""
     place.put_task(OVER, "completed")
-    print(f"\nOne command, processor time of the whole process, lower quartile of {rounds} (best), ms")
-    show("", "quartile", "best", "x python", "limit")
+    print(f"\nOne command, processor time of the whole process, best of {rounds} (median), ms")
+    show("", "best", "median", "x python", "limit")
 
     def measure(names: list[str]) -> list[str]:
         measures = {name: partial(START[name][0].processor_seconds, place) for name in names}
