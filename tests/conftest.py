@@ -88,12 +88,10 @@ ENGINES: dict[str, Callable[[Path, FakeClock], Store]] = {
 }
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return one worker more than there are cores, because tests wait a third of their time for processes and the
-    disk.
-    """
-    return (os.cpu_count() or 1) + 1
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Print the name of a failed test at once, so that a run that is ended early names what failed."""
+    if report.failed and not os.environ.get("PYTEST_XDIST_WORKER"):
+        print(f"\nfailed: {report.nodeid}", flush=True)
 
 
 def pytest_unconfigure() -> None:
