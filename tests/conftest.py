@@ -94,6 +94,19 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         print(f"\nfailed: {report.nodeid}", flush=True)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the longest tests at the beginning of the workers' shares, so that no worker begins one when the others are
+    done.
+    """
+    workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    longest = [item for item in items if (slow := item.get_closest_marker("slow")) and slow.kwargs.get("first")]
+    rest = [item for item in items if item not in longest]
+    size = -(-len(rest) // workers)
+    shares = [longest[number::workers] + rest[number * size : (number + 1) * size] for number in range(workers)]
+    items[:] = [item for share in shares for item in share]
+
+
 def pytest_unconfigure() -> None:
     forks.end()
     if _server is not None:

@@ -183,8 +183,8 @@ class _CheckRun:
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
-    """Raise an error if the *worktree* has uncommitted changes, in the files *names*. The *task* can't be completed
-    then.
+    """Raise an error if *names*, the files with uncommitted changes in the *worktree*, is not empty: then the *task*
+    can't be completed.
 
     Raises:
         Conflict: There are uncommitted changes.

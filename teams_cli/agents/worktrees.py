@@ -281,8 +281,8 @@ def _commit_with_all_work(tree: Worktree) -> str:
     if not tree.work.changed and merging.holds(tree.path, tip, head):
         return tip
     raise errors.Conflict(
-        f"{tree.path} is on {tree.work.branch or head[:10]}, and {tree.branch} has other commits",
-        f"Run there: git merge {tree.branch}; and repeat the command.",
+        f"{tree.path} is on {tree.work.branch or head[:10]}, which lacks commits of {tree.branch}",
+        f"In that directory, run: git merge {tree.branch}. Then repeat the command.",
     )
 
 

@@ -127,7 +127,7 @@ def _request(call: Call, to: list[str], reason: str | None) -> Any:
     for name in names:
         if sessions.was_stopped(call.store, call.team, name):
             raise errors.WrongState(
-                f"{name} was stopped already; nobody was asked", "To end the team: teams close-team"
+                f"{name} was stopped already, so no request was sent", "To end the team: teams close-team"
             )
     requests = shutdowns.request_each(call.store, call.team, call.caller, names, reason)
     _set_next_step(call)

@@ -39,7 +39,7 @@ def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) 
     """
     if kept:
         if action != "list":
-            raise errors.WrongUsage("--kept needs list", "Write: teams worktree list --kept")
+            raise errors.WrongUsage("--kept can only be used with `worktree list`", "Write: teams worktree list --kept")
         call.words = words_of_kept_work
         return [work.to_json() for work in keeping.all_of(call.store, call.given_team)]
     if action == "list":

@@ -55,8 +55,8 @@ class Inbox(Record):
     """An agent's position in the log: all messages to the agent up to `upTo` are handled, except the open and the
     damaged ones.
 
-    `handled` has the last 200 handled messages, and every handled message after `upTo`. `settledAt` is the time at
-    which the last message that is no longer in `handled` was handled. `damaged` has the numbers of messages that could
+    `handled` has the last 200 handled messages, and every handled message after `upTo`; older ones are dropped from it.
+    `settledAt` is the time at which the newest of the dropped messages was handled. `damaged` has the numbers of messages that could
     not be read and may be repaired.
     """
 
@@ -385,8 +385,8 @@ its numbers must be wrong.
 
 
 def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
-    """Correct an inbox that is ahead of its log, whose last message has the number *last*. This happens if the log lost
-    messages, for example when it was restored from a backup. Without the correction, new messages with the numbers of
+    """Correct an inbox that is ahead of its log. *last* is the number of the last message in the log. This happens if
+    the log lost messages, for example when it was restored from a backup. Without the correction, new messages with the numbers of
     lost ones would count as handled.
 
     The inbox keeps the messages that it lists, and new messages get higher numbers than these. But if the inbox is so

@@ -174,7 +174,9 @@ def key_of(task: Task) -> str:
 
 
 def directory(root: str, team: str, *parts: str) -> str:
-    """Return the directory of the team's run, or below it the directory *parts*, which is made if it is missing."""
+    """Return the directory of the team's run, or the subdirectory of it that the *parts* name. A missing directory is
+    made.
+    """
     path = os.path.join(root, "runs", team, *parts)
     try:
         os.makedirs(path, 0o700, exist_ok=True)

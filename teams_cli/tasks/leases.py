@@ -271,8 +271,8 @@ def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:
 def release_all(store: Store, team: Team) -> list[Task]:
     """Release every task in progress whose claim has expired, and return the tasks that stay in progress.
 
-    If only the lease of a task has ended, its grace period may begin. Tasks that only another login may release stay in
-    progress, and so do all tasks of a closed team.
+    A task whose lease has ended, but whose claim has not expired, gets its grace period if that is due. Tasks that only
+    another login may release stay in progress, and so do all tasks of a closed team.
     """
     remaining = []
     for task in list(tasks.labelled(store, team.name, IN_PROGRESS)):

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
     OnceShown = Callable[[Callable[[], object]], object]
-    """Runs a function, which notes that the agent was shown something, as soon as the answer is printed. After a crash
-    in between, the agent is shown it again, and so never misses it.
+    """Calls the given function as soon as the answer is printed. The function notes what the agent was shown. After a
+    crash between printing and noting, the agent is shown it again, so it never misses anything.
     """
 
 _MAX_REFUSED = 50

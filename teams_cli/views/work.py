@@ -185,7 +185,7 @@ def task_of_key(key: str) -> str:
 
 def offer_left(store: Store, agent: Agent) -> float:
     """A task that is offered to an agent is reserved for it for a while. Return the seconds that are left of this time.
-    Return 0 if there is no offer, or if its time is in the future, because a clock was wrong.
+    Return 0 if there is no offer, or if the offer seems to have been made in the future, because a clock was wrong.
     """
     if not agent.offered_at:
         return 0.0
@@ -273,8 +273,8 @@ def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
     """Return whether none of the messages in *news* asks anything of the reader now.
 
     A notice asks nothing if it says that a task was completed or accepted, or if it is about a task that the reader has
-    not claimed yet. With *awaits_shutdowns*, other members still have to agree to shut down. Then a message that one of
-    them agreed asks nothing either.
+    not claimed yet. *awaits_shutdowns* says that other members still have to agree to shut down. If so, a message that
+    one of them has agreed asks nothing either.
     """
     from teams_cli.membership import shutdowns
 

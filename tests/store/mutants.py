@@ -22,6 +22,7 @@ from pathlib import Path
 from teams_cli import extensions
 from tests.store import safeguards, safeguards_of_agents
 from tests.store.safeguards import Mutant
+from tests.support.rotation import share_of_commit
 
 HERE = Path(__file__).resolve().parents[2]
 EXTENSION = re.compile(r"\bextensions/(\w+)/?")
@@ -51,8 +52,7 @@ def chosen(words: list[str]) -> list[Mutant]:
         return MUTANTS
     if words:
         return [mutant for mutant in MUTANTS if any(word in mutant.name for word in words)]
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, check=True, capture_output=True, text=True).stdout
-    return MUTANTS[int(head, 16) % QUARTERS :: QUARTERS]
+    return list(share_of_commit(MUTANTS, QUARTERS))
 
 
 def _is_caught(mutant: Mutant) -> bool:
@@ -105,7 +105,7 @@ def failing_test(copy: Path, tests: str) -> str:
             tests,
         ],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "ALL_CASES": "1"},
         capture_output=True,
         text=True,
         timeout=2400,

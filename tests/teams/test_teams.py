@@ -251,12 +251,8 @@ def test_a_setting_that_counts_is_a_whole_number(cli: Cli, key: str) -> None:
     ("key", "value"),
     [
         ("rules", "Be kind"),
-        ("worktree.setup", "make"),
         ("worktree.copy", ".env"),
-        ("notify", "cat"),
         ("onLimit", "wait"),
-        ("harness", "codex"),
-        ("delivery", "interject"),
         ("budget", "100"),
     ],
 )

@@ -66,7 +66,9 @@ def read_beads(path: str) -> list[Item]:
 
 
 def _beads_item(row: dict[str, Any]) -> Item:
-    """Return the item of an issue. If no task is to be made of the issue, the item has no status, and says why."""
+    """Return the item that is made from a row for one issue. If the issue is to become no task, the item has no status,
+    and says why.
+    """
     key, status = text_of(row["id"]), text_of(row.get("status")) or "open"
     relations = []
     for dependency in objects(row.get("dependencies")):

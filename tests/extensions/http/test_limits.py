@@ -79,6 +79,7 @@ def test_more_connections_than_there_may_be(server: Server) -> None:
     until(lambda: server.ask("GET", "/api/agents").status == 200)
 
 
+@pytest.mark.slow(first=True)
 def test_requests_that_were_made_up(cli: Cli, server: Server, tmp_path: Path) -> None:
     """No request that schemathesis generates from the description is answered with 5xx or with an undescribed
     answer.
@@ -89,7 +90,7 @@ def test_requests_that_were_made_up(cli: Cli, server: Server, tmp_path: Path) ->
     command = Path(sys.executable).with_name("schemathesis")
     checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
     words = [command, "run", f"{server.url}/openapi.json", "-H", f"Authorization: Bearer {server.token}"]
-    words += ["--checks", checks, "--phases", "coverage,fuzzing", "--max-examples", "8", "--generation-deterministic"]
+    words += ["--checks", checks, "--phases", "coverage,fuzzing", "--max-examples", "5", "--generation-deterministic"]
     words += [word for path in ("events", "run-agent", "spawn") for word in ("--exclude-path", f"/api/{path}")]
     environ = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.extensions.http.fuzz_hooks", "PYTHONPATH": os.getcwd()}
     done = subprocess.run(

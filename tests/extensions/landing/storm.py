@@ -34,13 +34,13 @@ CHECK = "test -z \"$(cat parts/* | sort | uniq -d)\" && test ! -e broken && ! gr
 
 KILLER = """#!/bin/sh
 asker() {{ tr '\\0' '\\n' </proc/$PPID/environ | grep -qxF TEAMS_HOME={root}; }}
-case $(($(od -An -N1 -tu1 /dev/urandom) % 40)) in
+case $(($(od -An -N1 -tu1 /dev/urandom) % 100)) in
 0) asker && kill -9 $PPID; echo before "$@" >>{log}; exit 1 ;;
 1) {git} "$@"; status=$?; asker && kill -9 $PPID; echo after "$@" >>{log}; exit $status ;;
 esac
 exec {git} "$@"
 """
-"""A script in place of git: one call of twenty kills the process that made the call, before or after git has
+"""A script in place of git: one call of fifty kills the process that made the call, before or after git has
 run.
 
 The script kills its parent only if that belongs to the team of this test: if the caller was killed meanwhile,

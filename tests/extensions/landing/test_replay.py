@@ -9,7 +9,7 @@ import pytest
 from tests.extensions.landing import replay
 
 
-@pytest.mark.slow
+@pytest.mark.slow(first=True)
 @pytest.mark.parametrize("part", range(4))
 def test_agents_are_told_of_conflicts_before_they_land(tmp_path: Path, part: int) -> None:
     for number, pair in enumerate(list(replay.pairs())[part::4]):
