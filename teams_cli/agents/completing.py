@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from teams_cli.agents.checkouts import Checkout
     from teams_cli.store.contract import Store
     from teams_cli.tasks import evidence
-    from teams_cli.tasks.changes import Edit
+    from teams_cli.tasks.changes import Edit, Remarks
     from teams_cli.tasks.checks import Workplace
     from teams_cli.teams.permission import Caller
 
@@ -32,7 +32,7 @@ def change_task(
     edit: Edit,
     place: Workplace,
     files: Sequence[evidence.File] = (),
-) -> Task:
+) -> tuple[Task, Remarks]:
     """Change a task as *edit* says. If *edit* completes the task, its check runs first, which may take long.
 
     The check runs in the first of these places that exists: the owner's worktree, the directory that the task names,
@@ -48,27 +48,28 @@ def change_task(
         task = tasks.get(store, team_name, task_id)
         if task.status == "completed" and (after_landing := extensions.provided("a task after its landing")):
             task = after_landing(store, standing.team, task)
-        edit.attaches_files = bool(files)
+        edit = edit.having(attaches_files=bool(files))
         edit.refuse_invalid()
         if edit.status == "completed":
             needs_preparation = task.status == IN_PROGRESS
             if task.status == IN_REVIEW and task.owner == standing.name:  # its owner may submit a newer commit
                 needs_preparation = _current_commit(store, standing, place) not in (None, task.submitted)
             if needs_preparation:
-                _prepare_completion(store, standing, task, edit, place)
+                edit = _prepared_completion(store, standing, task, edit, place)
         if files:
             from teams_cli.tasks import evidence
 
             files = evidence.not_attached(task, files)  # a repeated command attaches nothing twice
             evidence.refuse_too_many(task, files)
             changes.refuse_finishing(store, standing, task, edit)
-            edit.evidence = [evidence.keep(store, team_name, task.id, standing.name, file) for file in files]
+            kept = [evidence.keep(store, team_name, task.id, standing.name, file) for file in files]
+            edit = edit.having(evidence=kept)
     return changes.change_task(store, team_name, caller, task_id, edit)
 
 
-def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> None:
-    """Raise an error if the work is not ready to be completed; otherwise run the check of the task. The outcome of the
-    check, and the commit that it checked, are put into *edit*.
+def _prepared_completion(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> Edit:
+    """Raise an error if the work is not ready to be completed; otherwise run the check of the task. Return the *edit*
+    with the outcome of the check, and with the commit that is handed in for review.
 
     Raises:
         CheckFailed, Conflict: As for `change_task`.
@@ -83,13 +84,15 @@ def _prepare_completion(store: Store, standing: Standing, task: Task, edit: Edit
         from teams_cli.agents import checking
 
         worktree = _worktree_of(store, standing.team.name, standing.name)
-        edit.checked = checking.check_or_refuse(store, standing, task, edit, place, worktree)
-        edit.claim = task.claim
+        checked = checking.check_or_refuse(store, standing, task, edit, place, worktree)
+        edit = edit.having(checked=checked, claim=task.claim)
         if is_owner:  # somebody may have edited the task while the check ran
             task_after_check = tasks.get(store, standing.team.name, task.id)
             editing.refuse_unseen(store, standing.team, task_after_check, standing.name, edit.options)
     if task.review_by:
-        edit.submitted = edit.checked.commit if edit.checked else _current_commit(store, standing, place)
+        commit = edit.checked.commit if edit.checked else _current_commit(store, standing, place)
+        edit = edit.having(submitted=commit)
+    return edit
 
 
 def _worktree_of(store: Store, team: str, agent: str) -> str:

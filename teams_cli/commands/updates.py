@@ -37,16 +37,16 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
         block=list(values.pop("blocked_by")),
         unblock=list(values.pop("unblock")),
         after=list(values.pop("after")),
+        check_from=checks.set_from(values["check"], call.current_directory),
+        options=(" --next" if next else "") + (f" --wait {wait:g}" if wait is not None else ""),
         **values,
     )
-    edit.options = (" --next" if next else "") + (f" --wait {wait:g}" if wait is not None else "")
-    edit.check_from = checks.set_from(values["check"], call.current_directory)
     if edit.owner:
         refuse_stopped(call, edit.owner)
     if edit.append is None:
         return _change(call, task, edit, files, next, wait)
-    with Attempt(call, "update-task", task, edit.append) as edit.uid:
-        return _change(call, task, edit, files, next, wait)
+    with Attempt(call, "update-task", task, edit.append) as uid:
+        return _change(call, task, edit.having(uid=uid), files, next, wait)
 
 
 def refuse_wait_alone(next: bool, wait: float | None) -> None:
@@ -65,16 +65,16 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
     """
     ids = each_name([task]) or [task]
     if len(ids) > 1:
-        edit.attaches_files = bool(files)
-        changed_tasks = changes.change_each(call.store, call.team, call.caller, ids, edit)
-        return [to_document(call, changed) | _notified(edit, changed) for changed in changed_tasks]
+        edit = edit.having(attaches_files=bool(files))
+        pairs = changes.change_each(call.store, call.team, call.caller, ids, edit)
+        return [to_document(call, changed) | _in_document(remarks) for changed, remarks in pairs]
     if edit.status == "completed" or files:
         if wait:
             _wait_for_predecessors(call, ids[0], edit, files, wait)
-        changed = _change_with_check(call, ids[0], edit, files)
+        changed, remarks = _change_with_check(call, ids[0], edit, files)
     else:
-        changed = changes.change_task(call.store, call.team, call.caller, ids[0], edit)
-    document = _changed_document(call, changed, edit, wait or 0)
+        changed, remarks = changes.change_task(call.store, call.team, call.caller, ids[0], edit)
+    document = _changed_document(call, changed, wait or 0) | _in_document(remarks)
     if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # the task is its owner's again
         from teams_cli.views import steps
 
@@ -156,30 +156,29 @@ def _show_mail(call: Call) -> bool:
     return is_shown
 
 
-def _changed_document(call: Call, task: Task, edit: changes.Edit, patience: float) -> dict[str, Any]:
+def _changed_document(call: Call, task: Task, patience: float) -> dict[str, Any]:
     """Return the changed task as JSON. If it is completed, queue it to land first, and wait for the landing: for two
     seconds or, with *patience*, for up to 30.
     """
     if task.status == "completed":
-        document = landing_queue.landed_too(call, task, patience)
-    else:
-        document = to_document(call, task)
-        if task.status == IN_REVIEW:  # it lands when it is accepted
-            call.try_to(lambda: landing_queue.note_queued(call, task))
-    document |= _notified(edit, task)
-    if edit.hands_in_again:
-        document["handedInAgain"] = True
-    if edit.unseen_editor:
-        document["unseenEditBy"] = edit.unseen_editor
+        return landing_queue.landed_too(call, task, patience)
+    document = to_document(call, task)
+    if task.status == IN_REVIEW:  # it lands when it is accepted
+        call.try_to(lambda: landing_queue.note_queued(call, task))
     return document
 
 
-def _notified(edit: changes.Edit, task: Task) -> dict[str, list[str]]:
-    names = edit.notified.get(task.id)
-    return {"notified": names} if names else {}
+def _in_document(remarks: changes.Remarks) -> dict[str, Any]:
+    """Return the *remarks* on an edit as keys for the document of the task, without those that say nothing."""
+    keys = {
+        "notified": remarks.notified,
+        "handedInAgain": remarks.hands_in_again,
+        "unseenEditBy": remarks.unseen_editor,
+    }
+    return {key: value for key, value in keys.items() if value}
 
 
-def _change_with_check(call: Call, task: str, edit: changes.Edit, files: list[str]) -> Task:
+def _change_with_check(call: Call, task: str, edit: changes.Edit, files: list[str]) -> tuple[Task, changes.Remarks]:
     """Attach the *files* as evidence and change the task. If the *edit* completes the task, this is done only if its
     check succeeds.
     """

@@ -33,7 +33,9 @@ _ENDINGS = frozenset({IN_REVIEW, "accepted", *FINISHED})
 
 
 class Edit:
-    """The changes to make to a task; None leaves a field as it is. Every field in `EDITABLE` may be given."""
+    """The changes to make to a task; None leaves a field as it is. Every field in `EDITABLE` may be given. An edit is
+    never changed; `having` makes another one.
+    """
 
     def __init__(
         self,
@@ -50,6 +52,8 @@ class Edit:
         unassign: bool = False,
         force: bool = False,
         checked: Check | None = None,
+        check_from: str | None = None,
+        options: str = "",
         **fields: Any,
     ) -> None:
         if strange := fields.keys() - set(EDITABLE):
@@ -68,23 +72,25 @@ class Edit:
         self.force = force
         """Whether the task is also taken from an owner that is at work."""
         self.checked = checked
-        self.check_from: str | None = None
+        self.check_from = check_from
         """For a new check: the checkout in which it is set; None if it is set outside of a checkout."""
         self.submitted: str | None = None
         """The commit that is handed in for review; None if no commit is known."""
         self.evidence: list[Evidence] = []
-        self.notified: dict[str, list[str]] = {}
-        """The members who are notified of the edit, by the id of the task."""
-        self.hands_in_again = False
-        """Whether the edit hands in newer work for a task that is in review already."""
-        self.unseen_editor: str | None = None
-        """The member who edited the task before it was completed, if the owner has not seen that edit."""
         self.attaches_files = False
         """Whether files are attached to the task as evidence."""
         self.uid: str | None = None
         """The uid of the command: a repeat appends nothing twice."""
-        self.options = ""
+        self.options = options
         """The other options of the command, for the hint to repeat it."""
+
+    def having(self, **changes: Any) -> Edit:
+        """Return a copy of the edit, with the *changes* to its attributes."""
+        if unknown := changes.keys() - self.__dict__.keys():
+            raise TypeError(f"an edit has no {', '.join(sorted(unknown))}")
+        other = object.__new__(Edit)
+        other.__dict__ = {**self.__dict__, **changes}
+        return other
 
     @property
     def changes_fields(self) -> bool:
@@ -120,7 +126,21 @@ class Edit:
         text.within(self.reason or "", "reason", text.MAX_MESSAGE)
 
 
-def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: str, edit: Edit) -> Task:
+class Remarks:
+    """What the answer to an edit says besides the task.
+
+    *notified* are the members who are notified of the edit. With *hands_in_again*, the edit hands in newer work for a
+    task that was in review already. *unseen_editor* is the member who edited the task before it was completed, if the
+    owner has not seen that edit.
+    """
+
+    def __init__(self, notified: list[str], hands_in_again: bool, unseen_editor: str | None) -> None:
+        self.notified = notified
+        self.hands_in_again = hands_in_again
+        self.unseen_editor = unseen_editor
+
+
+def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: str, edit: Edit) -> tuple[Task, Remarks]:
     """Change a task, or finish it.
 
     Its owner completes or fails it; a task-manager or the human reopens or cancels it. Completing a completed task
@@ -140,39 +160,41 @@ def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: s
     edit.refuse_invalid()
     present_task = tasks.get(store, team_name, task_ref)
     _refuse_owner_and_cycle(store, standing, present_task.id, edit)
+    if edit.owner:
+        with_edit(store, standing, present_task, edit)  # refuses what may not be changed, before anything is written
+        presence.forget_ended_process(store, team_name, edit.owner)
+    remarks: dict[str, Remarks] = {}  # of the last call of `change`, whose task is stored
 
     def change(task: Task) -> Task:
-        return with_edit(store, standing, task, edit)
+        changed, remarks[task.id] = with_edit(store, standing, task, edit)
+        return changed
 
-    if edit.owner:
-        change(present_task)  # refuses what may not be changed, before anything is written
-        presence.forget_ended_process(store, team_name, edit.owner)
     before, task = update(store, team_name, TASK, present_task.id, change)
-    return finish_change(store, standing, before, task, edit)
+    return finish_change(store, standing, before, task, edit), remarks[task.id]
 
 
-def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> Task:
-    """Return the task with the changes of *edit*. It owes the notices about these changes. For the answer to the
-    caller, this notes in *edit* who is notified, and whose earlier edit the owner has not seen.
+def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> tuple[Task, Remarks]:
+    """Return the task with the changes of *edit*, and the remarks on them for the answer. The task owes the notices
+    about these changes. If nothing changes, return the same object.
     """
     team, config = standing.team, standing.caller.config
     changed = _changed(store, task, edit, standing)
+    unseen_editor = None
     if edit.status == "completed" and task.status != "completed":
-        edit.unseen_editor = editing.unseen_by(store, team, task, standing.name)
-    notices_of_edit = editing.notices(task, changed, edit, standing.name)
-    notices_of_newer_work: list[Owed] = []
-    if changed is not task and task.status == changed.status == IN_REVIEW:
+        unseen_editor = editing.unseen_by(store, team, task, standing.name)
+    if changed is task:
+        return task, Remarks([], False, unseen_editor)
+    notices = editing.notices(task, changed, edit, standing.name)
+    stays_in_review = task.status == changed.status == IN_REVIEW
+    hands_in_again = stays_in_review and edit.status == "completed"
+    if stays_in_review:
         from teams_cli.tasks import reviews
 
-        notices_of_edit = reviews.of_edit(team, task, changed, config, notices_of_edit, standing.name)
-        edit.hands_in_again = edit.status == "completed"
-        if edit.hands_in_again:
-            notices_of_newer_work = reviews.asked_again(team, task, changed, config)
-    edit.notified[task.id] = [notice.to for notice in notices_of_newer_work + notices_of_edit]
-    if changed is task:
-        return task
-    notices = _notices_of_status_and_owner(store, task, changed, edit, standing)
-    return owing(changed, *notices, *notices_of_newer_work, *notices_of_edit)
+        notices = reviews.of_edit(team, task, changed, config, notices, standing.name)
+        if hands_in_again:
+            notices = [*reviews.asked_again(team, task, changed, config), *notices]
+    others = _notices_of_status_and_owner(store, task, changed, unseen_editor, standing)
+    return owing(changed, *others, *notices), Remarks([each.to for each in notices], hands_in_again, unseen_editor)
 
 
 def finish_change(store: Store, standing: Standing, before: Task, task: Task, edit: Edit) -> Task:
@@ -255,7 +277,8 @@ def _changed(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
         editing.refuse_foreign(task, standing.name, standing.leads or standing.manages)
         checks.refuse_setter(standing, edit.fields.get("check"), edit.fields.get("review_by"))
         if "review_by" in edit.fields:
-            edit.fields["review_by"] = checks.reviewer(standing, edit.fields["review_by"])
+            reviewer = checks.reviewer(standing, edit.fields["review_by"])
+            edit = edit.having(fields={**edit.fields, "review_by": reviewer})
         changed = editing.with_fields(store, changed, edit, standing.name)
     if edit.status or edit.result is not None or edit.attaches_files:
         changed = _with_status(store, changed, edit, standing)
@@ -368,8 +391,7 @@ def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -
     """Before a task's check is run, refuse an edit that could not finish the task even if the check passed."""
     passed = None if task.check is None else Check(command=task.check, status=0, by=standing.name, at="")
     edit_after_check = Edit(status=edit.status, result=edit.result, claim=edit.claim, checked=passed)
-    edit_after_check.attaches_files = edit.attaches_files
-    _changed(store, task, edit_after_check, standing)
+    _changed(store, task, edit_after_check.having(attaches_files=edit.attaches_files), standing)
 
 
 def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
@@ -459,9 +481,12 @@ def _refuse_no_assigner(task: Task, standing: Standing) -> None:
         raise errors.NotAllowed(f"{task.id} is not yours to assign", "Ask the leader, a task-manager or the human.")
 
 
-def _notices_of_status_and_owner(store: Store, before: Task, task: Task, edit: Edit, standing: Standing) -> list[Owed]:
+def _notices_of_status_and_owner(
+    store: Store, before: Task, task: Task, unseen_editor: str | None, standing: Standing
+) -> list[Owed]:
     """Return the notices about the new status or the new owner of the task. *before* is the task as it was. They go to
     the old and the new owner, to members whose task is ready now, to reviewers, and to the leader if the task ended.
+    The notice to the leader names the *unseen_editor* (see `Remarks`).
     """
     team, name = standing.team, standing.name
     label = f"{task.id} ({task.title})"
@@ -489,8 +514,8 @@ def _notices_of_status_and_owner(store: Store, before: Task, task: Task, edit: E
     if is_newly_completed and team.leader != name and not task.of_a_run:
         remark = ", checked" if task.checked and task.checked["status"] == 0 else ""
         kind: MessageType = "info"
-        if edit.unseen_editor:
-            remark += f", who had not seen the last edit by {edit.unseen_editor}"
+        if unseen_editor:
+            remark += f", who had not seen the last edit by {unseen_editor}"
             kind = "notice"  # the leader may want other work, so the notice stays until it is handled
         body = f"{label} completed by {name}{remark}{tasks.after_colon(task, task.result)}"
         event = events.TASK_COMPLETED
@@ -498,7 +523,9 @@ def _notices_of_status_and_owner(store: Store, before: Task, task: Task, edit: E
     return notices
 
 
-def change_each(store: Store, team_name: str, caller: Caller | None, task_refs: list[str], edit: Edit) -> list[Task]:
+def change_each(
+    store: Store, team_name: str, caller: Caller | None, task_refs: list[str], edit: Edit
+) -> list[tuple[Task, Remarks]]:
     """Change several tasks in the same way, in one commit. If one of them cannot be changed, none is.
 
     Raises:
@@ -519,5 +546,11 @@ def change_each(store: Store, team_name: str, caller: Caller | None, task_refs: 
         _changed(store, task, edit, standing)
     if edit.owner:
         presence.forget_ended_process(store, team_name, edit.owner)
-    pairs = update_all(store, team_name, TASK, task_ids, lambda task: with_edit(store, standing, task, edit))
-    return [finish_change(store, standing, before, task, edit) for before, task in pairs]
+    remarks: dict[str, Remarks] = {}  # by the id of the task
+
+    def change(task: Task) -> Task:
+        changed, remarks[task.id] = with_edit(store, standing, task, edit)
+        return changed
+
+    pairs = update_all(store, team_name, TASK, task_ids, change)
+    return [(finish_change(store, standing, before, task, edit), remarks[task.id]) for before, task in pairs]

@@ -38,7 +38,7 @@ def read(store: Store, caller: Caller) -> list[str]:
 
 def test_a_task_that_asks_for_a_plan_waits_for_one(team: Store) -> None:
     def complete() -> Task:
-        return changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))
+        return changes.change_task(team, ALPHA, BOB, "1", Edit(status="completed"))[0]
 
     plans.propose(team, ALPHA, BOB, "for all my work")
     plans.propose(team, ALPHA, BOB, "first", "1")

@@ -35,7 +35,7 @@ def add(store: Store, *titles: str, **fields: Any) -> list[str]:
 
 
 def change(store: Store, caller: Caller, task: str = "1", **changes: Any) -> Task:
-    return task_changes.change_task(store, ALPHA, caller, task, Edit(**changes))
+    return task_changes.change_task(store, ALPHA, caller, task, Edit(**changes))[0]
 
 
 def in_status(store: Store, status: str, number: str = "1") -> None:

@@ -200,7 +200,7 @@ class _Import:
             merge = _Merge(self, present, item, fields, source["seen"])
             changed = present
             if merge.edit.changes_fields:
-                changed = changes.with_edit(self.store, self.standing, present, merge.edit)
+                changed, _ = changes.with_edit(self.store, self.standing, present, merge.edit)
             changed = self._with_remarks(merge.with_status(changed), item)
             if "require" in merge.changed:  # which is not a part of an `Edit`
                 changed = changed.having(require=fields["require"])
