@@ -207,27 +207,15 @@ def finish_change(store: Store, standing: Standing, before: Task, task: Task, ed
     team = standing.team
     if before is not task:
         dependencies.refuse_late_cycle(store, team.name, task, before)
-        is_handed_in = edit.status == "completed" and task.status == IN_REVIEW
-        has_new_status = task.status != before.status or is_handed_in
-        # The history names one change: of the conditions below, the last that holds.
-        what = f"task {task.status.replace('_', ' ')}" if has_new_status else "task edited"
-        if task.status == "pending" and before.status in FINISHED:
-            what = "task reopened"
-        new_owner = task.owner if edit.owner and task.owner != before.owner else None
-        if new_owner:
-            what = "task handed over"
-        if task.assignee != before.assignee:
-            what = f"task assigned to {task.assignee}" if task.assignee else "task unassigned"
-        if task.result != before.result and not has_new_status:
-            what = "result amended"
+        what = _change_for_history(before, task, edit)
         history.note(
             store,
-            standing.team.name,
+            team.name,
             standing.name,
             what,
             task=task.id,
             title=task.title,
-            to=new_owner,
+            to=task.owner if edit.owner and task.owner != before.owner else None,
             changed=", ".join(task.notes[-1].changed or ()) if task.notes and what == "task edited" else None,
             reason=edit.reason,
             checked=True if what == "task completed" and edit.checked else None,
@@ -235,6 +223,23 @@ def finish_change(store: Store, standing: Standing, before: Task, task: Task, ed
         leases.end_grace(store, team, before, task)
     all_sent = deliver(store, team.name, TASK, task)
     return task.having(owed=None) if all_sent else task
+
+
+def _change_for_history(before: Task, task: Task, edit: Edit) -> str:
+    """Return what the history says was done by the change from *before* to *task*. The history names only one change,
+    so if an edit makes several, the first one below counts.
+    """
+    is_handed_in = edit.status == "completed" and task.status == IN_REVIEW
+    has_new_status = task.status != before.status or is_handed_in
+    if task.result != before.result and not has_new_status:
+        return "result amended"
+    if task.assignee != before.assignee:
+        return f"task assigned to {task.assignee}" if task.assignee else "task unassigned"
+    if edit.owner and task.owner and task.owner != before.owner:
+        return "task handed over"
+    if task.status == "pending" and before.status in FINISHED:
+        return "task reopened"
+    return f"task {task.status.replace('_', ' ')}" if has_new_status else "task edited"
 
 
 def _refuse_owner_and_cycle(store: Store, standing: Standing, task_id: str, edit: Edit) -> None:
