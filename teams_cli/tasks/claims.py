@@ -55,10 +55,8 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
     """
     if seen.owner != caller.name and leases.is_grace_due(store, seen):
         leases.release_if_expired(store, team, seen.id)
-    expiry_reason = ""
 
     def change(task: Task) -> Task:
-        nonlocal expiry_reason
         is_own = task.status == IN_PROGRESS and task.owner == caller.name
         if is_own:  # the caller is at work, so the end of its former process does not end its claim
             presence.forget_ended_process(store, team.name, caller.name)
@@ -73,9 +71,8 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
         return claimed if expiry_reason else _with_notice_to_former_owner(team, claimed)
 
     before, task = update(store, team.name, TASK, seen.id, change)
-    if expiry_reason:
-        leases.note_expiry(store, team, before, expiry_reason)
-        leases.end_grace(store, team, before, task)
+    leases.note_expiry(store, team, before, task)
+    leases.end_grace(store, team, before, task)
     if before is not task:
         history.note(store, team.name, caller.name, "task claimed", task=task.id, claim=task.claim)
     deliver(store, team.name, TASK, task)

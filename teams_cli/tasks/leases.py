@@ -131,12 +131,9 @@ def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
     are any, the task gets a new lease. Otherwise the grace period begins, in which the owner is asked for a sign of
     life.
     """
-    reason = ""
 
     def change(task: Task) -> Task:
-        nonlocal reason
-        reason = why_claim_ended(store, team, task)
-        if reason:
+        if reason := why_claim_ended(store, team, task):
             return expired(store, team, task, reason)
         return _prolonged_or_in_grace(store, team, task) if is_grace_due(store, task) else task
 
@@ -146,10 +143,8 @@ def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
     try:
         before, task = update(store, team.name, TASK, task_id, change)
     except errors.NotAllowed:  # a login of PostgreSQL must begin the grace period, whatever it knows of the owner
-        reason = ""
         before, task = update(store, team.name, TASK, task_id, begin_grace)
-    if before is not task and reason:
-        note_expiry(store, team, before, reason)
+    note_expiry(store, team, before, task)
     end_grace(store, team, before, task)
     deliver(store, team.name, TASK, task)
     return task
@@ -263,9 +258,12 @@ def without_offers(notices: Sequence[Message]) -> list[str]:
     return texts
 
 
-def note_expiry(store: Store, team: Team, task: Task, reason: str) -> None:
-    """Note in the history that the claim on *task* expired."""
-    history.note(store, team.name, SYSTEM, "claim expired", task=task.id, owner=task.owner, reason=reason)
+def note_expiry(store: Store, team: Team, before: Task, task: Task) -> None:
+    """If a claim expired in the change from *before* to *task*, note it in the history."""
+    last = next((note for note in reversed(task.notes) if note.what == "expired"), None)
+    if last and last not in before.notes:
+        reason = last.cause or last.reason
+        history.note(store, team.name, SYSTEM, "claim expired", task=task.id, owner=before.owner, reason=reason)
 
 
 def release_all(store: Store, team: Team) -> list[Task]:
