@@ -363,28 +363,40 @@ class Lookout:
         is recorded at once. That the other facts were reported is recorded after the answer was shown.
         """
         reported = facts.still_reported(agent, ready_again=self.wanted.claims_ready)
-        present = self._present(facts, reported, agent) | self._held(facts, reported, has_mail)
-        if facts.offer:
-            # Noted before it is shown, so that the others that wait leave the task to the caller.
-            self._note_agent(offered=facts.offer, offered_at=teams.now(self.store))
-            if facts.must_leave_offer():
-                facts.offer = None
-                self._note_agent(offered=None, offered_at=None)
-                left_to_another = {key for key in present if key.startswith(work.READY)} - reported
-                present = {key: one_fact for key, one_fact in present.items() if key not in left_to_another}
-        unreported = [one_fact for key, one_fact in present.items() if one_fact and key not in reported]
-        if unreported or {key for key in agent.told if not mail.is_message(key)} != set(present):
-            self._notes.append(lambda: self._note_shown(sorted(present), facts.offer))
-        return list({one_fact["id"]: one_fact for one_fact in unreported}.values())
+        present, offer = self._present(facts, reported, agent)
+        present |= self._held(facts, reported, has_mail)
+        if offer and not self._take_offer(facts, offer):
+            offer = None
+            present = {key: each for key, each in present.items() if key in reported or not key.startswith(work.READY)}
+        unreported = [each for key, each in present.items() if each and key not in reported]
+        keys_recorded = {key for key in agent.told if not mail.is_message(key)}
+        if unreported or keys_recorded != set(present):
+            self._notes.append(lambda: self._note_shown(sorted(present), offer))
+        return list({each["id"]: each for each in unreported}.values())
 
-    def _present(self, facts: Facts, reported: set[str], agent: presence.Agent) -> FactsByKey:
+    def _take_offer(self, facts: Facts, offer: str) -> bool:
+        """Record that the ready task with the key *offer* is offered to the caller, so that the others that wait leave
+        it to the caller. If another agent was offered it at the same moment, and the caller must give it up, take the
+        record back and return False.
+        """
+        self._note_agent(offered=offer, offered_at=teams.now(self.store))
+        if facts.offers.must_give_up(offer):
+            self._note_agent(offered=None, offered_at=None)
+            return False
+        return True
+
+    def _present(self, facts: Facts, reported: set[str], agent: presence.Agent) -> tuple[FactsByKey, str | None]:
+        """Return the facts that hold now, and the key of the ready task that is offered; None if none is."""
+        overdue = facts.overdue(agent)
         if not (facts.leads or self.caller.is_human or self.wanted.completed):
-            return facts.overdue(agent) | facts.ready(reported) | facts.done(reported)
+            ready, offer = facts.ready(reported)
+            return overdue | ready | facts.done(reported), offer
         from teams_cli.views.leading import Leading  # loads modules that other members do not need
 
         leading = Leading(facts, self.alarm, self.wanted.completed)
-        completed = facts.overdue(agent) | leading.completed(reported)
-        return completed | facts.ready(reported) | facts.done(reported) | leading.present(reported)
+        completed = leading.completed(reported)
+        ready, offer = facts.ready(reported)
+        return overdue | completed | ready | facts.done(reported) | leading.present(reported), offer
 
     def _held(self, facts: Facts, reported: set[str], has_mail: bool) -> FactsByKey:
         """Return the fact that the caller has a task in progress, for a caller that waits in order to claim one.

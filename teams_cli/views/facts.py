@@ -63,9 +63,8 @@ class Facts:
     """Finds the facts that hold now and concern the caller. Some facts become true without a change, because time
     passes: the *alarm* is set for these times.
 
-    A ready task may be left to other agents for a moment. *offer_times* has, by the key of the task, the time from
-    which it may be offered to the caller. It is kept from one look to the next. *kinds* are the kinds of records that
-    the team has.
+    *offer_times* is for `Offers`, and is kept from one look to the next. *kinds* are the kinds of records that the team
+    has.
     """
 
     def __init__(
@@ -81,19 +80,14 @@ class Facts:
         self.team = team
         self.caller = caller
         self.alarm = alarm
-        self.offer_times = offer_times
+        self.offers = Offers(store, team, caller.name, alarm, offer_times)
         self.kinds = kinds
         standing = standing_of(team, caller)
         self.leads = standing is not None and standing.leads
         self.may_claim = claims.may_claim(team, caller)
-        self.offer: str | None = None
-        """The key of the ready task that the caller is offered."""
         self._unread_ready: Iterator[Task] | None = None
         self._ready: list[Task] = []
         """The best tasks that the caller can claim, as far as they were read; *_unread_ready* yields the others."""
-        self._idle: list[Agent] | None = None
-        self._waiting: list[str] = []
-        """The names of the idle agents that wait for work."""
 
     def overdue(self, agent: Agent) -> FactsByKey:
         """Return a fact for each message that the caller sent and that was not acknowledged in time. *agent* is the
@@ -168,47 +162,49 @@ class Facts:
             self._ready.append(task)
         return self._ready[: most + 1]
 
-    def ready(self, reported: set[str]) -> FactsByKey:
-        """Return the facts about the tasks that the caller can claim, by key. One fact offers the best task: it is the
-        value for each task that was not reported before. All other keys, such as those in *reported*, have the value
-        None.
+    def ready(self, reported: set[str]) -> tuple[FactsByKey, str | None]:
+        """Return the facts about the tasks that the caller can claim, by key, and the key of the task that is offered.
+
+        One fact offers the best task that was not reported before. It is the value for all new tasks, except those that
+        are left to other agents. All other keys, such as those in *reported*, have the value None. If no task is new,
+        or all new ones are left, the key of the offered task is None.
         """
         if not self.may_claim or not self._best_ready(_FEW):
-            return {}
+            return {}, None
         if SHUTDOWN in self.kinds:
             from teams_cli.membership import shutdowns
 
             if shutdowns.is_asked_to_end(self.store, self.team, self.caller.name):
-                return {}
-        facts, are_all_left_to_others = self._facts_of_best(_FEW, reported)
-        if not are_all_left_to_others:
-            return facts
-        # A task may be left to each member that waits for work, and one to each that was just offered a task.
-        members = len(self.team.members)
-        return self._facts_of_best(max(_FEW + members, 2 * members), reported)[0]
+                return {}, None
+        facts, offer, must_look_at_more = self._facts_of_best(_FEW, reported)
+        if must_look_at_more:
+            # A task may be left to each member that waits for work, and one to each that was just offered a task.
+            members = len(self.team.members)
+            facts, offer, _ = self._facts_of_best(max(_FEW + members, 2 * members), reported)
+        return facts, offer
 
-    def _facts_of_best(self, most: int, reported: set[str]) -> tuple[FactsByKey, bool]:
-        """Return the facts about the best *most* ready tasks, and whether to look at more tasks. More must be looked at
-        if there are more, and every new task among the best is left to other agents.
+    def _facts_of_best(self, most: int, reported: set[str]) -> tuple[FactsByKey, str | None, bool]:
+        """Return the facts about the best *most* ready tasks, the key of the task that is offered, and whether to look
+        at more tasks. More must be looked at if there are more, and every new task among the best is left to other
+        agents.
         """
         ready = self._best_ready(most)
         has_more = len(ready) > most
-        facts: FactsByKey = {key: None for key in map(work.ready_key, ready) if key in reported}
-        unreported = [task for task in ready if work.ready_key(task) not in reported]
+        by_key = {work.ready_key(task): task for task in ready}
+        facts: FactsByKey = {key: None for key in by_key if key in reported}
+        new = {key: task for key, task in by_key.items() if key not in reported}
         more_key = next((key for key in reported if key.startswith(_MORE)), "") if has_more else ""
         if more_key:  # from its position on, all tasks count as reported, even if better ones hid them meanwhile
-            unreported = [task for task in unreported if self._order(task) < _position(more_key)]
+            new = {key: task for key, task in new.items() if self._order(task) < _position(more_key)}
             facts[min(more_key, self._more_key(ready[-1]), key=_position)] = None
-        new_keys = {work.ready_key(task) for task in unreported}
-        claimable = self._to_offer(ready) if new_keys else []
-        new_tasks = [task for task in claimable if work.ready_key(task) in new_keys]
-        if new_tasks:
-            self.offer = work.ready_key(new_tasks[0])
-            new_fact = self._ready_fact(new_tasks[0], len(claimable) - 1, has_more)
-            facts |= {work.ready_key(task): new_fact for task in new_tasks}
-        if has_more and not more_key and (new_tasks or not new_keys):
+        open_tasks = self.offers.open_to_caller(ready) if new else []
+        open_new_keys = [key for key in map(work.ready_key, open_tasks) if key in new]
+        offer = open_new_keys[0] if open_new_keys else None
+        if offer:
+            facts |= dict.fromkeys(open_new_keys, self._ready_fact(new[offer], len(open_tasks) - 1, has_more))
+        if has_more and not more_key and (offer or not new):
             facts[self._more_key(ready[-1])] = None
-        return facts, has_more and bool(new_keys) and not new_tasks
+        return facts, offer, has_more and bool(new) and not offer
 
     def done(self, reported: set[str]) -> FactsByKey:
         """Return the fact that no work is left. The result is empty if work is left. It is also empty for a leader and
@@ -242,12 +238,36 @@ class Facts:
         rank, number = self._order(task)
         return f"{_MORE}{rank}-{number}"
 
-    def _to_offer(self, ready: list[Task]) -> list[Task]:
-        """Return the tasks in *ready* that may be offered to the caller now. Tasks that were just offered to other idle
-        agents are left out, and the alarm is set for the end of those offers.
+
+class Offers:
+    """Decides which ready tasks are offered to the caller, so that agents that wait for work are each offered another
+    task.
+
+    A task is left to another agent for a while if it was just offered to that agent. Of the other tasks, the best ones
+    are left to the waiting agents whose names sort before the caller's, a task to each; a moment later, the caller may
+    be offered those that are still ready. But if the caller's best task is assigned to the caller, none is left to
+    waiting agents. If two agents were offered the same task nevertheless, one of them gives it up.
+
+    *offer_times* has, by the key of a task that is left for a moment, the time from which it may be offered to the
+    caller.
+    """
+
+    def __init__(self, store: Store, team: Team, name: str, alarm: Alarm, offer_times: dict[str, float]) -> None:
+        self.store = store
+        self.team = team
+        self.name = name
+        self.alarm = alarm
+        self.offer_times = offer_times
+        self._idle: list[Agent] | None = None
+        self._may_collide = False
+        """Whether another agent that waits may be offered the same task at this moment."""
+
+    def open_to_caller(self, ready: list[Task]) -> list[Task]:
+        """Return the tasks in *ready*, which has the best ones first, that are not left to other agents now. The alarm
+        is set for the times at which the remaining tasks are no longer left.
         """
         if self._idle is None:
-            self._idle = work.idle(self.store, self.team, self.caller.name)
+            self._idle = work.idle(self.store, self.team, self.name)
         offers = {agent.offered: seconds for agent in self._idle if (seconds := work.offer_left(self.store, agent))}
         for task in ready:
             if (key := work.ready_key(task)) in offers:
@@ -255,51 +275,47 @@ class Facts:
         not_offered = [task for task in ready if task.assignee or work.ready_key(task) not in offers]
         if not_offered and not_offered[0].assignee:
             return not_offered
-        self._waiting = [agent.agent for agent in self._idle if agent.waiting]
-        agents_before = [name for name in self._waiting if name < self.caller.name]
-        return self._in_turn(not_offered, len(agents_before))
-
-    def _in_turn(self, claimable: list[Task], before: int) -> list[Task]:
-        """Return the tasks in *claimable* that may be offered to the caller now.
-
-        *before* is the number of waiting agents that come before the caller. The first *before* tasks are left to these
-        agents. If they are still ready a moment later, they may be offered to the caller.
-        """
-        passed_over = []
-        for place, task in enumerate(claimable[:before]):
+        waiting = [agent.agent for agent in self._idle if agent.waiting]
+        self._may_collide = bool(waiting)
+        before = sum(name < self.name for name in waiting)
+        no_longer_left = []
+        for place, task in enumerate(not_offered[:before]):
             turn = time.monotonic() + _TURN * (before - place)
             seconds = self.offer_times.setdefault(work.ready_key(task), turn) - time.monotonic()
             self.alarm.ring_in(seconds)
             if seconds <= 0:
-                passed_over.append(task)
-        return [*claimable[before:], *passed_over]
+                no_longer_left.append(task)
+        return [*not_offered[before:], *no_longer_left]
 
-    def must_leave_offer(self) -> bool:
-        """Return whether the caller must give up the task that it was just offered, because another agent was offered
-        it as well. This can happen on a busy machine.
+    def must_give_up(self, key: str) -> bool:
+        """Return whether the caller must give up the task with this *key*, which it was just offered, because another
+        agent was offered it as well. This can happen on a busy machine.
 
         Each agent records its offer before it looks for other offers, so at least one of the two sees the other's. The
         agent whose name sorts last gives up the task. The other agent waits for that, but after a second it gives up
         the task, too.
         """
-        give_up, has_waited = time.monotonic() + _TO_LEAVE, False
-        while self._waiting:
-            others = work.idle(self.store, self.team, self.caller.name)
-            rivals = [a.agent for a in others if a.offered == self.offer and work.offer_left(self.store, a)]
-            if not rivals:
-                break
-            if min(rivals) < self.caller.name or time.monotonic() > give_up:
-                self.alarm.ring_in(2 * _TO_LEAVE)  # the other may have left it as well
+        if not self._may_collide:
+            return False
+        give_up_at, has_waited = time.monotonic() + _TO_LEAVE, False
+        while rivals := self._offered(key):
+            if min(rivals) < self.name or time.monotonic() > give_up_at:
+                self.alarm.ring_in(2 * _TO_LEAVE)  # the other may have given it up as well
                 return True
             has_waited = True
             time.sleep(_TURN / 2)
         if not has_waited:
             return False
         try:  # meanwhile somebody may have claimed it
-            task = tasks.get(self.store, self.team.name, work.task_of_key(self.offer or ""))
+            task = tasks.get(self.store, self.team.name, work.task_of_key(key))
         except errors.TeamsError:
             return True
-        return task.status != "pending" or work.ready_key(task) != self.offer
+        return task.status != "pending" or work.ready_key(task) != key
+
+    def _offered(self, key: str) -> list[str]:
+        """Return the names of the other idle agents to which the task with this *key* is offered at present."""
+        others = work.idle(self.store, self.team, self.name)
+        return [agent.agent for agent in others if agent.offered == key and work.offer_left(self.store, agent)]
 
 
 def _position(more_key: str) -> tuple[int, int]:
