@@ -313,17 +313,14 @@ class Lookout:
     def _mail(
         self, team: Team, mailbox: inboxes.Mailbox, subjects: set[str], agent: presence.Agent, is_busy: bool
     ) -> list[Document]:
-        """Return the unread messages in full, but not more than are shown at a time. Once shown, they are marked as
-        read.
-
-        Three kinds of messages are left out: outdated notices; notices about one of the *subjects*, because a fact
-        reports the news as well; and messages that ask for nothing and were shown in full before.
+        """Return the unread messages to show, in full, but not more than are shown at a time. Once they were shown, all
+        that were read for this are marked as read. Return none if nothing has to end the wait: no message, and no fact
+        about one of the *subjects*. *is_busy* says that the caller has a task.
         """
-        name = self.caller.name
         numbers = mailbox.unread(quiet=True)[:_MOST_MESSAGES]
         if not numbers:
             return []
-        awaits_shutdowns = self.wanted.needed and work.awaits_shutdowns(self.store, self.team, name)
+        awaits_shutdowns = self.wanted.needed and work.awaits_shutdowns(self.store, self.team, self.caller.name)
         if self.wanted.needed and not awaits_shutdowns:  # the last answer may have come after the mailbox was read
             mailbox = self._mailbox()
             numbers = mailbox.unread(quiet=True)[:_MOST_MESSAGES]
@@ -331,22 +328,28 @@ class Lookout:
         if not subjects and len(unread) < _MOST_MESSAGES and self._can_wait(team, unread, awaits_shutdowns, is_busy):
             return []
         messages = fitting(unread)
-        # The message of a plan may come after the wait that reported it.
-        subjects = subjects | {key.removeprefix(PLAN) for key in agent.told if key.startswith(PLAN)}
-        documents = []
-        for message in messages:
-            step = mail.step_after(self.store, team, message)
-            if step == steps.reply(message.id) and mail.is_settled(self.store, self.team, message):
-                step = None  # nobody waits for a reply about tasks that have ended
-            was_shown = step is None and mail.was_shown(agent, message)
-            repeats_a_fact = message.from_ == SYSTEM and message.about in subjects
-            if not (was_shown or repeats_a_fact or mail.is_outdated(self.store, self.team, name, message)):
-                documents.append({**message.to_document(), "next": step})
         without_room = {message.number for message in unread[len(messages) :]}
-        read = set(numbers) - without_room  # also those that were left out, and those that can't be read
+        read = set(numbers) - without_room  # also those that are left out, and those that can't be read
         self._unshown = len(mailbox.unread(quiet=True)) - len(read)
         self._notes.append(lambda: mailbox.mark_read(read))
-        return documents
+        # The message of a plan may come after the wait that reported it.
+        reported = subjects | {key.removeprefix(PLAN) for key in agent.told if key.startswith(PLAN)}
+        documents = (self._document(team, message, reported, agent) for message in messages)
+        return [document for document in documents if document]
+
+    def _document(self, team: Team, message: Message, reported: set[str], agent: presence.Agent) -> Document | None:
+        """Return the message as JSON, with the next command in `next`. Return None for a message that is left out: an
+        outdated notice; a notice about one of the subjects *reported* by facts; and a message that asks for nothing and
+        was shown in full before.
+        """
+        step = mail.step_after(self.store, team, message)
+        if step == steps.reply(message.id) and mail.is_settled(self.store, self.team, message):
+            step = None  # nobody waits for a reply about tasks that have ended
+        was_shown = step is None and mail.was_shown(agent, message)
+        repeats_a_fact = message.from_ == SYSTEM and message.about in reported
+        if was_shown or repeats_a_fact or mail.is_outdated(self.store, self.team, self.caller.name, message):
+            return None
+        return {**message.to_document(), "next": step}
 
     def _can_wait(self, team: Team, messages: list[Message], awaits_shutdowns: bool, is_busy: bool) -> bool:
         """Return whether none of the *messages* has to end the wait. A message need not end it if it is for later.
