@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from teams_cli.teams.teams import Team
 
 _MOST_SHOWN = 3
+_OFFERS = (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY)
+"""The events of notices that offer or assign a task to their reader."""
 _LOSS_UIDS = (f"{SYSTEM}~lost-", f"{SYSTEM}~taken-")
 """The beginnings of the uids of notices about a task that their reader no longer has."""
 _FEW_NEW = 32
@@ -187,34 +189,41 @@ def is_message(key: str) -> bool:
 
 
 def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
-    """Return whether later events make a notice useless to the agent. For example, the agent has claimed the task, the
-    task is no longer assigned to the agent, or the agent has given the answer that somebody waited for.
+    """Return whether later events make a notice useless to the agent.
 
-    Messages that are not notices are never outdated.
+    * A message that is no notice, and a notice of a release, which says why: never.
+    * A notice that the agent lost a task: if the agent has the task again.
+    * A notice that a task can be completed: if the agent no longer has the task.
+    * A notice that somebody waits for an answer: if the agent has handled the message.
+    * Another notice about a task: see `_is_outdated_about`. All others: never.
     """
-    if message.from_ != SYSTEM:
+    event, task_id = events.of(message)
+    if message.from_ != SYSTEM or event == events.TASK_RELEASED:
         return False
-    event, about = events.of(message)
-    if event in (events.TASK_LOST, events.TASK_RELEASED, events.TASK_TAKEN, events.TASK_COMPLETABLE):
-        task = _task(store, team, about)
+    if event in (events.TASK_LOST, events.TASK_TAKEN, events.TASK_COMPLETABLE):
+        task = _task(store, team, task_id)
         has_task = task is not None and task.status == "in_progress" and task.owner == agent
-        if event == events.TASK_COMPLETABLE:
-            return not has_task
-        return has_task and event != events.TASK_RELEASED  # a notice of a release also says why
-    if (message.about or "").startswith("msg-"):  # somebody waits for an answer
+        return not has_task if event == events.TASK_COMPLETABLE else has_task
+    if is_message(message.about or ""):  # somebody waits for an answer to it
         from teams_cli.messages import inboxes
 
         mailbox = inboxes.Mailbox(store, team, agent)
         return inboxes.is_handled(mailbox.inbox, MESSAGE.number_in(message.about or ""))
     task = _task_of_notice(store, team, message)
-    if task is None:
-        return False
+    return task is not None and _is_outdated_about(store, team, agent, message, task)
+
+
+def _is_outdated_about(store: Store, team: str, agent: str, notice: Message, task: Task) -> bool:
+    """Return whether the *notice* about the *task* is useless to the agent by now. The event decides first, then the
+    status of the task.
+    """
+    event = events.of(notice)[0]
     if event == events.REVIEW_ASKED:  # reviewers that were named since were asked by notices of their own
-        edits = [note for note in task.notes if note.what == "edited" and note.at > message.timestamp]
+        edits = (note for note in task.notes if note.what == "edited" and note.at > notice.timestamp)
         return any("reviewBy" in (edit.changed or ()) for edit in edits)
-    if event == events.TASK_EDITED:
-        return task.owner == agent and (task.claimed_at or "") >= message.timestamp
-    if task.assignee != agent and event in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY):
+    if event == events.TASK_EDITED:  # an agent that claims the task is shown the edited text
+        return task.owner == agent and (task.claimed_at or "") >= notice.timestamp
+    if event in _OFFERS and task.assignee != agent:
         return True
     if task.status != "pending":
         return task.owner == agent
@@ -222,7 +231,7 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
         return not _is_blocked(store, team, task)
     from teams_cli.views import work
 
-    try:
+    try:  # a fact may have reported already that the task is ready
         return work.ready_key(task) in presence.load(store, team, agent).told
     except errors.TeamsError:
         return False
@@ -240,7 +249,7 @@ def is_for_later(store: Store, team: str, message: Message) -> bool:
 
 def _is_offer_to_owner(store: Store, team: str, agent: str, message: Message) -> bool:
     """Return whether the message offers or assigns a task to the agent while the agent has another task in progress."""
-    if events.of(message)[0] not in (events.TASK_ASSIGNED, events.TASK_ASSIGNED_BLOCKED, events.TASK_READY):
+    if events.of(message)[0] not in _OFFERS:
         return False
     from teams_cli.tasks import tasks
 
