@@ -28,7 +28,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     Event = dict[str, Any]
@@ -50,43 +50,56 @@ def is_wanted(team: Team) -> bool:
 
 def current_events(store: Store, team: Team) -> dict[str, Event]:
     """Return the present events of the team. The key of an event stays the same while the event lasts."""
-    events: dict[str, Event] = {}
-    for question in questions.all_of(store, team.name, []):
+    return dict([*_requests(store, team.name), *_failed_agents(store, team.name), *_of_tasks(store, team.name)])
+
+
+def _requests(store: Store, team: str) -> Iterator[tuple[str, Event]]:
+    """Yield the questions, plans and messages that wait for the human, as events with their keys."""
+    for question in questions.all_of(store, team, []):
         if question.open and HUMAN in question.waiting_for:
             line = f"{question.id} from {question.from_}: {question.question}"
             command = f"teams answer {question.id} TEXT"
-            events[f"question:{question.id}"] = _event(WAITING, "question", question.id, line, command)
-    for plan in plans.all_of(store, team.name, [], only_open=True):
+            yield f"question:{question.id}", _event(WAITING, "question", question.id, line, command)
+    for plan in plans.all_of(store, team, [], only_open=True):
         line = f"{plan.id} from {plan.from_}: {plan.plan}"
         command = f"teams approve-plan {plan.id}, or teams reject-plan {plan.id} --feedback WHY"
-        events[f"plan:{plan.id}"] = _event(WAITING, "plan", plan.id, line, command)
-    for message in inboxes.Mailbox(store, team.name, HUMAN).open_messages():
+        yield f"plan:{plan.id}", _event(WAITING, "plan", plan.id, line, command)
+    for message in inboxes.Mailbox(store, team, HUMAN).open_messages():
         if message.from_ != SYSTEM and message.type in _MESSAGE_TYPES and not message.only_informs:
             line, command = f"{message.id} from {message.from_}: {message.message}", f"teams reply {message.id} TEXT"
-            events[f"mail:{message.id}"] = _event(WAITING, "message", message.id, line, command)
-    for session in ending.all_of(store, team.name, []):
+            yield f"mail:{message.id}", _event(WAITING, "message", message.id, line, command)
+
+
+def _failed_agents(store: Store, team: str) -> Iterator[tuple[str, Event]]:
+    """Yield an event with its key for each agent that ended because its client failed."""
+    for session in ending.all_of(store, team, []):
         if session.ended and session.outcome == "failed":
             line = f"{session.agent} failed: {session.failure or 'its client failed'}"
             key = f"lost:{session.agent}:{session.generation}:{session.turns}"  # as stored by earlier versions
-            events[key] = _event(FAILED, "agent", session.agent, line, f"teams logs {session.agent}")
-    rows = list(tasks.all_of(store, team.name, []))
-    for task in reviews.for_person(rows):
+            yield key, _event(FAILED, "agent", session.agent, line, f"teams logs {session.agent}")
+
+
+def _of_tasks(store: Store, team: str) -> Iterator[tuple[str, Event]]:
+    """Yield the events of tasks with their keys: tasks to review by the human, failed tasks, and the end of all
+    tasks.
+    """
+    all_tasks = list(tasks.all_of(store, team, []))
+    for task in reviews.for_person(all_tasks):
         line, review = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id}"
         times_submitted = sum(note.what == task.status for note in task.notes)
         command = f"{review} --accept, or {review} --reject WHY"
-        events[f"review:{task.id}:{times_submitted}"] = _event(WAITING, "review", task.id, line, command)
-    for task in rows:
+        yield f"review:{task.id}:{times_submitted}", _event(WAITING, "review", task.id, line, command)
+    for task in all_tasks:
         if task.status == "failed":
             line = f"{task.id} failed: {task.title}: {attempts.why_failed(task)[-_MOST_TEXT:]}"
             command = f"teams update-task {task.id} --status pending --reason WHY"
-            events[f"failed:{task.id}:{task.claim or 0}"] = _event(FAILED, "task", task.id, line, command)
-    stuck = dependencies.stuck_tasks(rows)  # blocked by a task that ended without success
-    if rows and all(task.status in FINISHED or task.id in stuck for task in rows):
-        counts = {status: sum(task.status == status for task in rows) for status in tasks.STATUSES}
+            yield f"failed:{task.id}:{task.claim or 0}", _event(FAILED, "task", task.id, line, command)
+    stuck = dependencies.stuck_tasks(all_tasks)  # blocked by a task that ended without success
+    if all_tasks and all(task.status in FINISHED or task.id in stuck for task in all_tasks):
+        counts = {status: sum(task.status == status for task in all_tasks) for status in tasks.STATUSES}
         summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
         key = "-".join(str(count) for count in counts.values())
-        events[f"settled:{key}"] = _event(SETTLED, "team", team.name, f"all tasks are settled: {summary}")
-    return events
+        yield f"settled:{key}", _event(SETTLED, "team", team, f"all tasks are settled: {summary}")
 
 
 def _event(event: str, kind: str, about: str, line: str, command: str = "") -> Event:
