@@ -255,7 +255,8 @@ class ConflictWatch:
 
     def _compare(self) -> None:
         """Compare once, as `look` describes. Notify the agents of conflicts, and record the conflicts, the changed
-        files and the compared states.
+        files and the compared states. Do nothing if the agent has no worktree here, or if it was compared just now and
+        has committed nothing since.
         """
         trees = checkouts.trees(self.store, teams.get(self.store, self.team))
         own_tree = next((tree for tree in trees if tree.agent == self.agent), None)
@@ -269,27 +270,37 @@ class ConflictWatch:
         repository = _repository_of(own_tree)
         others = [tree for tree in trees if tree is not own_tree and _repository_of(tree) == repository]
         states = {tree.worktree: _state(tree) for tree in (own_tree, *others)}
-        changed = {worktree for worktree, state in states.items() if state != last_comparison.states.get(worktree)}
-        own_has_changed = own_tree.worktree in changed
-        compared = others if own_has_changed else [tree for tree in others if tree.worktree in changed]
-        # Each conflict is under the name of an agent or branch. It stays if this agent or branch is not compared now.
-        conflicts = dict(presence.load(self.store, self.team, self.agent).conflicts or {})
+        states_before = last_comparison.states
+        changed = [tree for tree in (own_tree, *others) if states[tree.worktree] != states_before.get(tree.worktree)]
+        own_has_changed = own_tree in changed
+        earlier_conflicts = presence.load(self.store, self.team, self.agent).conflicts or {}
         with Snapshots(repository) as snapshots:
             target = _target_branch(own_tree, snapshots.main, _landing_branches(self.store, self.team))
             tip = merging.tip_of(snapshots.main, target)
             if own_has_changed:
                 self._note_files(snapshots, own_tree)
-            conflicts.update({tree.agent: "" for tree in compared})
-            for overlap in _find_overlaps(snapshots, self.store, self.team, [(own_tree, tree) for tree in compared]):
-                notify_both(self.store, self.team, overlap)
-                side = overlap.trees.index(own_tree)
-                conflicts[overlap.trees[1 - side].agent] = _in_words(overlap.places, side)
-            if tip and (own_has_changed or last_comparison.states.get(target) != tip):
-                conflicts[target] = self._compare_with_tip(snapshots, own_tree, target, tip)
+            found = self._compare_with(snapshots, own_tree, others if own_has_changed else changed)
+            if tip and (own_has_changed or states_before.get(target) != tip):
+                found[target] = self._compare_with_tip(snapshots, own_tree, target, tip)
         existing_names = {target, *(tree.agent for tree in others)}
-        conflicts = {name: places for name, places in conflicts.items() if places and name in existing_names}
+        conflicts = {
+            name: places
+            for name, places in {**earlier_conflicts, **found}.items()  # an earlier one stays if not compared now
+            if places and name in existing_names
+        }
         presence.note_facts(self.store, self.team, self.agent, conflicts=conflicts or None)
         last_comparison.write(head, {**states, target: tip})
+
+    def _compare_with(self, snapshots: Snapshots, own: Tree, others: list[Tree]) -> dict[str, str]:
+        """Return in words where the agent's work conflicts with the work in each of the *others*, by the name of their
+        agent; "" if nowhere. Both agents are notified once of each conflict.
+        """
+        conflicts = {tree.agent: "" for tree in others}
+        for overlap in _find_overlaps(snapshots, self.store, self.team, [(own, tree) for tree in others]):
+            notify_both(self.store, self.team, overlap)
+            side = overlap.trees.index(own)
+            conflicts[overlap.trees[1 - side].agent] = _in_words(overlap.places, side)
+        return conflicts
 
     def _compare_with_tip(self, snapshots: Snapshots, own: Tree, target: str, tip: str) -> str:
         """Return in words where the agent's work conflicts with *tip*, the commit of the branch *target*, or "" if
