@@ -197,7 +197,7 @@ def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_f
         return {}
 
 
-def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> dict[str, Any]:
+def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> News:
     """Wait for news for the caller. If a task is ready, claim it at once, unless other news asks for something that
     comes first. If another agent claims the task before, the wait goes on.
 
@@ -205,45 +205,55 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> dict[st
         WaitRanOut: Nothing came within *timeout* seconds.
         WrongState: The team is closed.
     """
-    from teams_cli.views import concerns, steps, work
+    from teams_cli.views import concerns, steps
     from teams_cli.views.concerns import Wanted
 
     _land_interrupted(call)
     began, remaining, tend = time.monotonic(), timeout, call.tending()
     again = steps.WAIT_TO_WORK + (" --needed" if wanted.needed else "")
-    awaited = Wanted(wanted.needed, claims_ready=True, completed=wanted.completed, for_work=True)
+    reports_ready = True
     while True:
-        notes_once_shown: list[Callable[[], object]] = []
+        awaited = Wanted(wanted.needed, claims_ready=reports_ready, completed=wanted.completed, for_work=True)
+        notes: list[Callable[[], object]] = []  # they record that the caller was shown the news
         news = concerns.wait(
-            call.store, call.team, call.known_caller, remaining, notes_once_shown.append, call.say, awaited, again, tend
+            call.store, call.team, call.known_caller, remaining, notes.append, call.say, awaited, again, tend
         )
-        events = [event for event in news["happened"] if event["what"] != "ready"]
-        other_news = [*news["messages"], *events]
-        if any(map(_comes_before_claim, other_news)):
-            break
-        if not claims.may_claim_now(call.store, call.load_team(), call.known_caller):
-            break
-        try:
-            task = claims.claim_next(call.store, call.team, call.caller)
-        except errors.NothingReady:  # another agent has claimed the ready task
-            if other_news:
-                step = next((entry["next"] for entry in other_news if entry["next"]), None)
-                step = step or work.next_step(call.store, call.load_team(), call.known_caller)
-                news = {**news, "happened": events, "next": step}
-                break
-            for note in notes_once_shown:  # there is nothing to show
-                note()
-            remaining = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
-            # The task that was just missed need not be reported again.
-            awaited = Wanted(wanted.needed, claims_ready=False, completed=wanted.completed, for_work=True)
-            continue
-        document = taken(call, task)
-        mail = [notice for notice in news["messages"] if not _is_shown_with(notice, task)]
-        news = {**news, "messages": mail, "happened": events, "claimed": document, "next": call.next_step}
-        break
-    for note in notes_once_shown:
-        call.once_shown(note)
-    return news
+        news_to_show = _claim_after(call, news)
+        if news_to_show is not None:
+            for note in notes:
+                call.once_shown(note)
+            return news_to_show
+        for note in notes:
+            note()
+        remaining = None if timeout is None else max(0.0, round(timeout - time.monotonic() + began, 1))
+        reports_ready = False  # the task that was just missed need not be reported again
+
+
+def _claim_after(call: Call, news: News) -> News | None:
+    """A wait ended with this *news*: claim the best ready task, and return the news with the task under `claimed`.
+
+    If other news comes before a claim, or if the caller may not claim a task now, claim none and return the news as it
+    is. If no task is ready any more, because another agent claimed it, return the other news; None if there is none.
+    """
+    events = [event for event in news["happened"] if event["what"] != "ready"]
+    other_news = [*news["messages"], *events]
+    if any(map(_comes_before_claim, other_news)):
+        return news
+    if not claims.may_claim_now(call.store, call.load_team(), call.known_caller):
+        return news
+    try:
+        task = claims.claim_next(call.store, call.team, call.caller)
+    except errors.NothingReady:
+        if not other_news:
+            return None
+        from teams_cli.views import work
+
+        step = next((entry["next"] for entry in other_news if entry["next"]), None)
+        step = step or work.next_step(call.store, call.load_team(), call.known_caller)
+        return {**news, "happened": events, "next": step}
+    claimed = taken(call, task)  # also sets the next step
+    mail = [notice for notice in news["messages"] if not _is_shown_with(notice, task)]
+    return {**news, "messages": mail, "happened": events, "claimed": claimed, "next": call.next_step}
 
 
 def _comes_before_claim(entry: dict[str, Any]) -> bool:
