@@ -181,9 +181,9 @@ _VARIABLES_FOR_PROGRAM = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_
 """The variables of a client that its program gets when we run it to wake the client."""
 
 
-def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping[str, str]) -> None:
-    """Make the client that runs this hook a member if a person sits in front of it. Afterwards *standpoint* names the
-    member.
+def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping[str, str]) -> Standpoint:
+    """Make the client that runs this hook a member if a person sits in front of it. Return the standpoint of the
+    member. If the client does not become a member, return *standpoint*, in the team that the client names.
 
     If nobody sits in front of it, but its environment names an agent, note that its process is this agent. Then clients
     that this process starts are not taken for the agent, although they have the same environment.
@@ -191,24 +191,25 @@ def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping
     event = json.loads(raw_event)
     client_seat = known.get(client).seat
     if client_seat is None:
-        return
+        return standpoint
     session_id = str(event.get("session_id") or "")
     pid = terminals.pid_of_client(client_seat, session_id)
     state = seats.state_in(event)
     if not pid or not state or event.get("agent_id"):  # a subagent is no client of its own
-        return
+        return standpoint
     named_agent = Binding(standpoint.team, standpoint.agent, standpoint.token)
     if client_seat.is_headless(terminals.words_of(pid)):
         if named_agent.agent:
             bindings.bind_without_person(standpoint.root, named_agent, pid)
-        return
+        return standpoint
     client_environ, thread = environ, ""
     if client_seat.daemon:  # it runs this hook in its own environment, for every terminal
         client_environ, thread = terminals.variables_of(pid), session_id
-        standpoint.team = environment.look_up("team", None, client_environ)[0] or standpoint.team
+        if team_of_client := environment.look_up("team", None, client_environ)[0]:
+            standpoint = standpoint.acting_for(Binding(team_of_client, standpoint.agent, standpoint.token))
     store = opening.open_store(standpoint.root, standpoint.store or FILES, host=environ.get("TEAMS_HOST", ""))
     if not sitting.may_sit(store, standpoint.team):
-        return
+        return standpoint
     arrival = Arrival(
         client,
         pid,
@@ -222,11 +223,11 @@ def seat(client: str, standpoint: Standpoint, raw_event: bytes, environ: Mapping
         state=state,
         secrets=_secrets(client_seat, pid, environ),
     )
-    binding = sitting.sit_down(store, standpoint.team, arrival)
-    if binding:
-        standpoint.agent, standpoint.token = binding.agent, binding.token
-    elif named_agent.agent:  # `teams` started this client, and the process that runs its turns wakes it
+    if member := sitting.sit_down(store, standpoint.team, arrival):
+        return standpoint.acting_for(member)
+    if named_agent.agent:  # `teams` started this client, and the process that runs its turns wakes it
         bindings.bind_without_person(store.root, named_agent, pid)
+    return standpoint
 
 
 def _named_caller(standpoint: Standpoint, environ: Mapping[str, str], user: config.Config) -> Caller | None:

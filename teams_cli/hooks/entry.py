@@ -45,6 +45,10 @@ class Standpoint:
         else:
             self.team, self.agent, self.token = team, named, ""
 
+    def acting_for(self, binding: "Binding") -> "Standpoint":
+        """Return the standpoint of this member, on the same store."""
+        return Standpoint(self.root, self.store, binding.team, binding, "")
+
     @property
     def is_on_files(self) -> bool:
         return self.store in ("", "files")
@@ -85,6 +89,11 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
 def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
     """Read the event of the hook, answer it, and return the exit status. *flags* are the options of the command by
     name.
+
+    With `--ask`, the client asks whether it may use a tool. With `--wait`, the hook is the process that wakes the idle
+    client. Without both, the client reports an event, and its agent may be shown news.
+
+    The hook is ignored if it is not for a member or a subagent of its client. With `--ask`, the tool is then refused.
     """
     raw_event = _standard_input()
     client = _calling_client(flags["client"], raw_event)
@@ -93,22 +102,13 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
         flags["hold"] = ""  # the other client does not wait long for this hook
         if flags["wait"]:  # only Claude Code runs a hook in the background; this client would stop until it ends
             return 0
+    status_if_ignored = REFUSED if flags["ask"] else 0
     standpoint = _standpoint(flags, environ, raw_event)
     if _is_for_another_agent(standpoint, environ):
-        return REFUSED if flags["ask"] else 0
+        return status_if_ignored
     parent = _parent(client, standpoint, environ)
-    if parent and flags["ask"]:  # a client below a member's client is no member, so it can't ask
-        return REFUSED
-    if parent and flags["wait"]:
-        return 0
-    holds = bool(flags["hold"])
-    if parent:  # the client below is no member; its subagents are children of the parent
-        standpoint.team, standpoint.agent, standpoint.token = parent.team, parent.agent, parent.token
-        if standpoint.has_team and quiet.is_of_subagent(raw_event) and not environ.get("TEAMS_SHADOW"):
-            from teams_cli.hooks import arrival
-
-            arrival.tell_child(client, raw_event, standpoint, environ, holds)
-        return 0
+    if parent and (flags["ask"] or flags["wait"]):  # a client below a member's client is no member
+        return status_if_ignored
     if flags["wait"]:
         from teams_cli.hooks import waiting
 
@@ -119,15 +119,12 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
         return arrival.ask(client, raw_event, standpoint, environ)
     if environ.get("TEAMS_SHADOW"):  # a copy of the agent's session, which answers a question
         return 0
-    if quiet.is_of_task_list(raw_event):
-        if not standpoint.has_team_and_agent:
-            return 0
-        from teams_cli.hooks import mirroring
-
-        why_refused = mirroring.mirror(raw_event, standpoint, environ)
-        sys.stderr.write(why_refused)
-        return REFUSED if why_refused else 0
-    _answer_member(client, standpoint, raw_event, environ, holds)
+    if parent:
+        _answer_below(client, standpoint.acting_for(parent), raw_event, environ, bool(flags["hold"]))
+    elif quiet.is_of_task_list(raw_event):
+        return _answer_task_list(standpoint, raw_event, environ)
+    else:
+        _answer_member(client, standpoint, raw_event, environ, bool(flags["hold"]))
     return 0
 
 
@@ -163,15 +160,39 @@ def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -
     return namesake if seat and seat.is_headless(command_line) else None
 
 
+def _answer_below(client: str, parent: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool) -> None:
+    """Answer the hook of a client that runs below the client of *parent*. It is no member, but its subagents are: they
+    are children of the parent.
+    """
+    if parent.has_team and quiet.is_of_subagent(raw_event):
+        from teams_cli.hooks import arrival
+
+        arrival.tell_child(client, raw_event, parent, environ, holds)
+
+
+def _answer_task_list(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> int:
+    """Make a change of the client's own task list in the team, too. Return the exit status: if the team refuses the
+    change, the client must not make it either.
+    """
+    if not standpoint.has_team_and_agent:
+        return 0
+    from teams_cli.hooks import mirroring
+
+    why_refused = mirroring.mirror(raw_event, standpoint, environ)
+    sys.stderr.write(why_refused)
+    return REFUSED if why_refused else 0
+
+
 def _answer_member(
     client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
-    """Answer the hook of a member's client, and of the subagents inside this client."""
-    is_of_subagent = quiet.is_of_subagent(raw_event)
+    """Answer the hook of a member's client, and of the subagents inside this client. A client that begins may become a
+    member now.
+    """
     if _is_arrival(standpoint, raw_event, environ):
         from teams_cli.hooks import arrival
 
-        arrival.seat(client, standpoint, raw_event, environ)
+        standpoint = arrival.seat(client, standpoint, raw_event, environ)
     if not standpoint.has_team_and_agent:
         return
     if quiet.may_write(raw_event):
@@ -180,17 +201,25 @@ def _answer_member(
         if guard.answer(client, raw_event, standpoint, environ):  # a hook can print only one answer
             return
     if quiet.is_before(raw_event):
-        if is_of_subagent and b'"mcp__' in raw_event:  # our server will ask which subagent made the call
+        if quiet.is_of_subagent(raw_event) and b'"mcp__' in raw_event:  # our server will ask who made the call
             from teams_cli.hooks import arrival
 
             arrival.tell_child(client, raw_event, standpoint, environ)
-        return
-    if b'"ModelCall"' in raw_event:  # an event of our plugin of OpenCode, before each call of the model
+    elif b'"ModelCall"' in raw_event:  # an event of our plugin of OpenCode, before each call of the model
         from teams_cli.hooks import arrival
 
         arrival.tell(raw_event, standpoint, environ)
-        return
-    if is_of_subagent:
+    else:
+        _tell_news(client, standpoint, raw_event, environ, holds)
+
+
+def _tell_news(
+    client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
+) -> None:
+    """Tell the agent, and the subagent that the event is about, what is new for them. If the agent repeats its tool
+    calls in a loop, report this.
+    """
+    if quiet.is_of_subagent(raw_event):
         from teams_cli.hooks import arrival
 
         arrival.tell_child(client, raw_event, standpoint, environ, holds)
