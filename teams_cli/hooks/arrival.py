@@ -19,11 +19,11 @@ from teams_cli.agents.seats.insiders import Insider
 from teams_cli.agents.seats.sitting import Arrival
 from teams_cli.agents.sessions import SESSION
 from teams_cli.clients import known, permissions, seats
-from teams_cli.clients.contract import COMMON, Dialect
+from teams_cli.clients.contract import COMMON
 from teams_cli.clients.seats import Seat
 from teams_cli.clock import seconds_since
 from teams_cli.hooks import news, replies
-from teams_cli.hooks.replies import Reply
+from teams_cli.hooks.replies import ClientEvent, Reply
 from teams_cli.membership import joining
 from teams_cli.messages import inboxes, messages, reading
 from teams_cli.questions import answering
@@ -54,17 +54,16 @@ def tell_child(
     """Answer the hook if a subagent of the client called it. When the subagent ends, the hook may delay this by some
     seconds. With *holds*, the client waits longer for this hook, and the delay may be a quarter of an hour.
     """
-    event = json.loads(raw_event)
-    child_id = str(event.get("agent_id") or "")
+    document = json.loads(raw_event)
+    child_id = str(document.get("agent_id") or "")
     if not child_id:
         return
     store, parent = news.open_store(standpoint, environ)
-    dialect = known.get(client).dialect or COMMON
+    event = ClientEvent(store, standpoint.team, parent, known.get(client).dialect or COMMON, document)
     insider = Insider(store.root, standpoint.team, standpoint.agent, child_id)
     try:
         permission.require(store, standpoint.team, parent, "read-messages")
-        seconds = replies.LONG_HOLD if holds else replies.SHORT_HOLD
-        reply = _answer_child(store, standpoint.team, parent, dialect, event, insider, seconds)
+        reply = _answer_child(event, insider, replies.LONG_HOLD if holds else replies.SHORT_HOLD)
     except errors.TeamsError:  # the client goes on as without us
         return
     if reply:
@@ -73,45 +72,41 @@ def tell_child(
             inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
 
 
-def _answer_child(
-    store: Store,
-    team: str,
-    parent: Caller,
-    dialect: Dialect,
-    event: dict[str, Any],
-    insider: Insider,
-    seconds: float,
-) -> Reply | None:
+def _answer_child(event: ClientEvent, insider: Insider, seconds: float) -> Reply | None:
     """Return the answer for a subagent; None if there is nothing to say. The subagent joins the team when it begins,
     and leaves the team when it ends. The hook delays the end for *seconds* at most.
+
+    The *event* names the agent of the client as the caller, which is the parent of the subagent.
     """
-    name = event.get("hook_event_name")
-    event_of_member = {key: value for key, value in event.items() if key != "agent_id"}
+    store, team, parent = event.store, event.team, event.caller
+    name = event.document.get("hook_event_name")
+    as_of_member = {key: value for key, value in event.document.items() if key != "agent_id"}
     caller = news.member_of(insider, parent)
     if name == STARTS:
         if caller is None:  # it gets the next free alias
-            kind = str(event.get("agent_type") or "")
+            kind = str(event.document.get("agent_type") or "")
             specialty = kind if kind.isprintable() and 0 < len(kind) <= 60 else None
             member, token = joining.join(store, team, None, specialty=specialty, child_of=parent.name)
             insider.keep(member.agent_id, token)
             caller = Caller(member.agent_id, token=token, config=parent.config)
-        return Reply(dialect.context(event_of_member, _introduction(store, team, caller, parent)), set())
+        return Reply(event.dialect.context(as_of_member, _introduction(store, team, caller, parent)), set())
     if caller is None:
         return None
     if name == CALLS:
-        insider.note_call(str(event.get("tool_use_id") or ""))
+        insider.note_call(str(event.document.get("tool_use_id") or ""))
         return None
     last_seen = presence.load(store, team, caller.name).last_seen
     if not last_seen or seconds_since(last_seen, store.now()) >= replies.beat(store, team):
         with suppress(errors.TeamsError):  # a claim ended at this very moment
             claims.heartbeat(store, team, caller)
+    event_of_child = event._replace(caller=caller, document=as_of_member)
     if name != ENDS:
-        if dialect.moment(event_of_member) == "stop":  # the end of the client's turn, not that of the subagent
+        if event_of_child.moment == "stop":  # the end of the client's turn, not that of the subagent
             return None
-        return replies.answer(store, team, caller, dialect, event_of_member, stops_refused=0)
-    if event.get("can_go_on") is not False and (reply := _end_refusal(store, team, caller, dialect, event, seconds)):
+        return replies.answer(event_of_child)
+    if event.document.get("can_go_on") is not False and (reply := _end_refusal(event_of_child, seconds)):
         return reply
-    _end_child(store, team, caller, parent, str(event.get("last_assistant_message") or ""))
+    _end_child(store, team, caller, parent, str(event.document.get("last_assistant_message") or ""))
     insider.forget()
     return None
 
@@ -149,17 +144,16 @@ def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answ
     joining.leave(store, team, child)
 
 
-def _end_refusal(
-    store: Store, team: str, caller: Caller, dialect: Dialect, event: dict[str, Any], seconds: float
-) -> Reply | None:
-    """Return the answer that keeps the subagent from ending; None if it may end. It may not end while it has unread
-    mail, or while an agent that it started works.
+def _end_refusal(event: ClientEvent, seconds: float) -> Reply | None:
+    """Return the answer that keeps the subagent, the caller of the *event*, from ending; None if it may end. It may not
+    end while it has unread mail, or while an agent that it started works.
 
     If such an agent works, first wait *seconds* at most for its output. After some refusals in a row, the subagent may
     end all the same.
     """
+    store, team, caller = event.store, event.team, event.caller
     with news.SeenFile(f"{store.root}/teams/{team}/inboxes/{caller.name}.seen") as seen_file:
-        is_refused_before = bool(event.get("stop_hook_active"))
+        is_refused_before = bool(event.document.get("stop_hook_active"))
         if not is_refused_before:
             seen_file.stops_refused = 0
         if seen_file.stops_refused >= replies.MAX_STOPS_REFUSED:
@@ -174,7 +168,7 @@ def _end_refusal(
         if not (at_work or letters):
             return None
         seen_file.stops_refused += 1
-        return Reply(dialect.refusal("\n\n".join([*at_work, *letters])), shown)
+        return Reply(event.dialect.refusal("\n\n".join([*at_work, *letters])), shown)
 
 
 _VARIABLES_FOR_PROGRAM = ("HOME", "PATH", "CODEX_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "TMPDIR", "LANG")

@@ -15,10 +15,10 @@ from teams_cli import environment, errors, streams
 from teams_cli.agents import background, sessions
 from teams_cli.agents.seats import bindings, sitting, terminals
 from teams_cli.clients import known
-from teams_cli.clients.contract import COMMON, Dialect
+from teams_cli.clients.contract import COMMON
 from teams_cli.clients.seats import GONE, IDLE, PERMISSION, TERMINAL_STATE, WORKING, permission_for, state_in
 from teams_cli.hooks import quiet, replies
-from teams_cli.hooks.replies import Recall
+from teams_cli.hooks.replies import ClientEvent, Recall
 from teams_cli.messages import inboxes
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
@@ -91,42 +91,41 @@ def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping
     At the end of a turn, first wait for a while if agents that this agent started still work. If a person sits in front
     of the client, do not wait, because this client can be woken later.
     """
-    event = json.loads(raw_event) if raw_event.strip() else {}
+    document = json.loads(raw_event) if raw_event.strip() else {}
     team, agent = standpoint.team, standpoint.agent
     store, caller = open_store(standpoint, environ)
     if team_of_member(store, standpoint, caller) is None:
         return
-    dialect = known.get(client).dialect or COMMON
-    is_subagent = bool(event.get("agent_id"))
-    if dialect.moment(event) == "stop" and not (standpoint.has_terminal or is_subagent):
+    event = ClientEvent(store, team, caller, known.get(client).dialect or COMMON, document)
+    is_subagent = bool(document.get("agent_id"))
+    if event.moment == "stop" and not (standpoint.has_terminal or is_subagent):
         seconds = replies.LONG_HOLD if holds else replies.SHORT_HOLD
-        if event.get("attends") and not holds:  # an older plugin of OpenCode, which would freeze the client meanwhile
+        if document.get("attends") and not holds:  # an older plugin of OpenCode, which would freeze the client
             seconds = 0.0
         replies.hold(store, team, caller, sessions.find(store, team, agent), seconds)
     with SeenFile(f"{store.root}/teams/{team}/inboxes/{agent}.seen") as seen_file:
-        goes_on = _print_reply(store, standpoint, caller, dialect, event, seen_file)
-        _note_session(store, standpoint, client, dialect, event)
+        goes_on = _print_reply(event, standpoint.has_terminal, seen_file)
+        _note_session(event, standpoint, client)
         _renew_leases(store, team, caller, seen_file)
         last_number, has_unread = replies.unread(store, team, agent)
         seen_file.number = _SOME_UNREAD if has_unread else last_number
         if standpoint.has_terminal and not is_subagent:
-            state = _note_state(store, standpoint, event, goes_on, environ)
+            state = _note_state(store, standpoint, document, goes_on, environ)
             if state == PERMISSION:
                 seen_file.number = _SOME_UNREAD  # the next event ends this state, so the next hook must not be quiet
 
 
-def _note_session(store: Store, standpoint: Standpoint, client: str, dialect: Dialect, event: dict[str, Any]) -> None:
+def _note_session(event: ClientEvent, standpoint: Standpoint, client: str) -> None:
     """Note the session of a client that is in no terminal, so that copies of this session can answer questions. A
     session in which there was no prompt and no tool call yet is not noted.
     """
-    has_content = dialect.moment(event) in ("prompt", "tools")
-    if not has_content or standpoint.has_terminal or event.get("agent_id"):
+    document = event.document
+    if event.moment not in ("prompt", "tools") or standpoint.has_terminal or document.get("agent_id"):
         return
-    directory = str(event.get("cwd") or os.getcwd())
+    directory = str(document.get("cwd") or os.getcwd())
+    session_id = str(document.get("session_id") or "")
     with suppress(errors.TeamsError):  # the next event reports the session again
-        sessions.note_reported(
-            store, standpoint.team, standpoint.agent, client, str(event.get("session_id") or ""), directory
-        )
+        sessions.note_reported(event.store, event.team, standpoint.agent, client, session_id, directory)
 
 
 def _note_state(
@@ -161,25 +160,22 @@ def _note_state(
     return state
 
 
-def _print_reply(
-    store: Store, standpoint: Standpoint, caller: Caller, dialect: Dialect, event: dict[str, Any], seen_file: SeenFile
-) -> bool:
+def _print_reply(event: ClientEvent, seated: bool, seen_file: SeenFile) -> bool:
     """Print the answer, then mark the messages in it as read. In this order a message may be shown twice, but is never
     lost. Return whether the answer keeps the client from ending its turn.
     """
-    is_stop = dialect.moment(event) == "stop"
-    if is_stop and not event.get("stop_hook_active"):
+    is_stop = event.moment == "stop"
+    if is_stop and not event.document.get("stop_hook_active"):
         seen_file.stops_refused = 0
     # If the event has `attends`, the client itself shows the news to its model with every call.
-    recall = None if event.get("attends") else seen_file.recall
-    seated, refused = standpoint.has_terminal, seen_file.stops_refused
-    reply = replies.answer(store, standpoint.team, caller, dialect, event, refused, seated, recall)
+    recall = None if event.document.get("attends") else seen_file.recall
+    reply = replies.answer(event, seen_file.stops_refused, seated, recall)
     if reply is None:
         return False
     say(reply.document)
     if is_stop:
         seen_file.stops_refused += 1
-    inboxes.mark_read(store, standpoint.team, caller.name, reply.shown, turn=0)
+    inboxes.mark_read(event.store, event.team, event.caller.name, reply.shown, turn=0)
     return is_stop
 
 

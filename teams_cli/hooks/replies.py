@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from typing import Any, NamedTuple
 
 from teams_cli import errors, text
 from teams_cli.agents import attention, ending, sessions
@@ -23,8 +24,6 @@ from teams_cli.teams import permission, presence, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from teams_cli.clients.contract import Dialect
     from teams_cli.teams.permission import Caller
 
@@ -123,6 +122,23 @@ _ROOM_FOR_REST = 300
 """How many characters are kept free for the lines around the messages."""
 
 
+class ClientEvent(NamedTuple):
+    """An event that a client reports by its hook, and the agent of the *team* that is to be answered: the *caller*.
+    *document* is the client's JSON, and *dialect* says how to read it.
+    """
+
+    store: Store
+    team: str
+    caller: Caller
+    dialect: Dialect
+    document: dict[str, Any]
+
+    @property
+    def moment(self) -> str:
+        """The kind of the event: start, prompt, tools or stop; "" for any other."""
+        return self.dialect.moment(self.document)
+
+
 class Reply:
     """The answer of a hook: the *document* for the client, and the numbers of the messages that are *shown* in it."""
 
@@ -132,57 +148,73 @@ class Reply:
 
 
 def answer(
-    store: Store,
-    team: str,
-    caller: Caller,
-    dialect: Dialect,
-    event: dict[str, Any],
-    stops_refused: int,
-    seated: bool = False,
-    recall: Recall | None = None,
+    event: ClientEvent, stops_refused: int = 0, seated: bool = False, recall: Recall | None = None
 ) -> Reply | None:
-    """Return the answer for the client of the caller; None if there is nothing to say. The messages in the answer are
-    named in `Reply.shown`; this function does not mark them as read.
+    """Return the answer to the event; None if there is nothing to say. The messages in the answer are named in
+    `Reply.shown`; this function does not mark them as read.
 
-    *stops_refused* is how often in a row the end of the turn was refused. A client that is *seated* in a terminal gets
-    no messages when it starts, because they wake it afterwards. With *recall*, the agent is reminded of earlier
-    messages.
+    At the end of a turn, an answer refuses the end. *stops_refused* is how often in a row it was refused already. A
+    client that is *seated* in a terminal gets no messages when it starts, because they wake it afterwards. With
+    *recall*, the agent is reminded of earlier messages.
     """
-    moment = dialect.moment(event)  # start, prompt, tools or stop
-    if not moment or event.get("agent_id"):  # a subagent gets its own answers, under its own name
+    if not event.moment or event.document.get("agent_id"):  # a subagent gets its own answers, under its own name
         return None
-    permission.require(store, team, caller, "read-messages")
-    session = sessions.find(store, team, caller.name)
+    permission.require(event.store, event.team, event.caller, "read-messages")
+    session = sessions.find(event.store, event.team, event.caller.name)
     if session and session.interrupted:  # its turn is being ended; its next turn shows the messages
         return None
-    is_stop = moment == "stop"
-    if is_stop and stops_refused >= MAX_STOPS_REFUSED:
+    if event.moment != "stop":
+        return _news(event, session, seated, recall)
+    if stops_refused >= MAX_STOPS_REFUSED:
         return None
-    if is_stop and dialect.joins and session and not session.ended:
+    if event.dialect.joins and session and not session.ended:
         return None  # the process that runs its turns has it go on, in a turn with an answer of its own
-    parts: list[str] = []
-    if moment == "start":
-        # The prompt of the first turn may introduce the agent.
-        is_first_turn = session and session.turns <= 1 and not session.ended
-        is_first_prompt = is_first_turn and event.get("source") not in ("compact", "clear")
-        if not (session and is_first_prompt and profiles.get(session.harness, caller.config).introduced):
-            parts = [attention.introduction(store, team, caller.name, caller.config)]
-    if is_stop and not (seated and event.get("stop_hook_active")):  # a seated client can be woken later
-        parts = agents_at_work(store, team, caller.name, session)
+    return _refusal_of_stop(event, session, seated)
+
+
+def _refusal_of_stop(event: ClientEvent, session: Session | None, seated: bool) -> Reply | None:
+    """Return the answer that refuses the end of the agent's turn, because of agents that work for it, or of unread
+    mail. Return None if the turn may end.
+    """
+    at_work: list[str] = []
+    if not (seated and event.document.get("stop_hook_active")):  # a seated client can be woken later
+        at_work = agents_at_work(event.store, event.team, event.caller.name, session)
+    letters, shown = _mail_after(at_work, event, with_quiet=False)  # mail that only informs is no reason to go on
+    text = "\n\n".join([*at_work, *letters])[:MAX_TEXT]
+    return Reply(event.dialect.refusal(text), shown) if text else None
+
+
+def _news(event: ClientEvent, session: Session | None, seated: bool, recall: Recall | None) -> Reply | None:
+    """Return the answer that tells the agent about the team: an introduction if the client starts, its unread mail, and
+    reminders by *recall*. Return None if there is nothing to tell.
+    """
+    introduction: list[str] = []
+    letters: list[str] = []
     shown: set[int] = set()
-    if not (seated and event.get("hook_event_name") == "SessionStart"):
-        room = MAX_TEXT - sum(len(part) + 2 for part in parts)
-        # At the end of a turn, mail that only informs is no reason to go on.
-        letters, shown = mail(store, team, caller.name, room, with_quiet=not is_stop)
-        parts += letters
-    if recall and moment == "start":  # the introduction has the present state
-        recall.take_changes(store, team, caller.name)
-    elif recall and moment in ("prompt", "tools"):
-        parts += recall.lines(store, team, caller.name, begins=moment == "prompt")
-    text = "\n\n".join(parts)[:MAX_TEXT]
-    if not text:
-        return None
-    return Reply(dialect.refusal(text) if is_stop else dialect.context(event, text), shown)
+    reminders: list[str] = []
+    if event.moment == "start" and not _is_introduced_by_prompt(event, session):
+        introduction = [attention.introduction(event.store, event.team, event.caller.name, event.caller.config)]
+    if not (seated and event.document.get("hook_event_name") == "SessionStart"):
+        letters, shown = _mail_after(introduction, event, with_quiet=True)
+    if recall and event.moment == "start":  # the introduction has the present state
+        recall.take_changes(event.store, event.team, event.caller.name)
+    elif recall:
+        reminders = recall.lines(event.store, event.team, event.caller.name, begins=event.moment == "prompt")
+    text = "\n\n".join([*introduction, *letters, *reminders])[:MAX_TEXT]
+    return Reply(event.dialect.context(event.document, text), shown) if text else None
+
+
+def _is_introduced_by_prompt(event: ClientEvent, session: Session | None) -> bool:
+    """Return whether the agent begins its first turn, whose prompt introduces it to the team."""
+    if session is None or session.turns > 1 or session.ended or event.document.get("source") in ("compact", "clear"):
+        return False
+    return profiles.get(session.harness, event.caller.config).introduced
+
+
+def _mail_after(parts: list[str], event: ClientEvent, with_quiet: bool) -> tuple[list[str], set[int]]:
+    """Return as much unread mail as fits into an answer after the *parts*, as `mail` does."""
+    room = MAX_TEXT - sum(len(part) + 2 for part in parts)
+    return mail(event.store, event.team, event.caller.name, room, with_quiet)
 
 
 def agents_at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
