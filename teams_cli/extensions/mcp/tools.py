@@ -103,36 +103,41 @@ class Tool:
         return rights.may(self.command.name)
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
-        """Run the command and return its answer. The answer is cut to the permitted length, unless the argument `full`
-        is true.
+        """Run the command and return its answer. It is cut to the permitted length, with two exceptions: the argument
+        `full` is true, or the request has a `limit` and the command left out no rows.
 
         Raises:
             TeamsError: The command refuses.
         """
-        is_full = arguments.get(_FULL) is True
-        arguments = {key: value for key, value in arguments.items() if key != _FULL}
-        left_out = 0
-        limits_rows = any(arguments.get(key) for key in ("peek", "all", "limit"))
-        marks_as_read = {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
-        if marks_as_read and not is_full and not limits_rows:
-            # Only messages that fit into the answer are to be marked as read.
-            rows = self.run(call, {**arguments, "peek": True, "limit": EVERY_ROW})
-            fitting = results.rows_that_fit(rows)
-            arguments, left_out = {**arguments, "limit": fitting or None}, len(rows) - fitting
-        document = self.run(call, arguments)
+        own_arguments: Arguments = {key: value for key, value in arguments.items() if key != _FULL}
+        if arguments.get(_FULL) is True:
+            document = self.run(call, own_arguments)
+            whole = document if isinstance(document, dict) else {"result": list(document)}
+            return _complete(whole, getattr(document, "more", 0), must_fit=False)
+        own_arguments, left_out = self._limited(call, own_arguments)
+        document = self.run(call, own_arguments)
         left_out = left_out or getattr(document, "more", 0)
-        shows_all_rows = is_full or arguments.get("limit") is not None  # the command itself has limited them
-        must_fit = not is_full and (left_out > 0 or not shows_all_rows)
+        is_limited = own_arguments.get("limit") is not None
+        must_fit = left_out > 0 or not is_limited
         if isinstance(document, dict):
             return _complete(document, left_out, must_fit)
         # Of rows that do not fit, the oldest are left out: the newest rows come first until the answer is cut.
         rows = document[::-1] if self.command.newest_last else document
-        keys = () if is_full else self.command.gist
-        answer = results.listed(rows, keys, len(rows) if shows_all_rows else results.ROWS)
+        answer = results.listed(rows, self.command.gist, len(rows) if is_limited else results.ROWS)
         answer = _complete(answer, left_out, must_fit)
-        if self.command.newest_last:
-            return {**answer, "result": answer["result"][::-1]}
-        return answer
+        return {**answer, "result": answer["result"][::-1]} if self.command.newest_last else answer
+
+    def _limited(self, call: Call, arguments: Arguments) -> tuple[Arguments, int]:
+        """Return the arguments with which the command shows only rows that fit into one answer, and how many rows this
+        leaves out. A command that marks rows as read is to mark only these. Other commands, and requests that say
+        themselves which rows to show, keep their arguments.
+        """
+        marks_as_read = {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
+        if not marks_as_read or any(arguments.get(key) for key in ("peek", "all", "limit")):
+            return arguments, 0
+        rows = self.run(call, {**arguments, "peek": True, "limit": EVERY_ROW})
+        fitting = results.rows_that_fit(rows)
+        return {**arguments, "limit": fitting or None}, len(rows) - fitting
 
     def run(self, call: Call, arguments: Arguments) -> Any:
         """Run the command, and return its document.
