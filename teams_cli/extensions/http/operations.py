@@ -64,10 +64,8 @@ class Operations:
             return requests.answer(call, command.name, sender.rest, requests.camel_case), call
 
         sender.refuse_other_team(request.query_params.get("team", ""))
-        agent_in_address = request.query_params.get("as", "")
-        if not agent_in_address and not sender.agent:
-            agent_in_address = HUMAN
-        agent = sender.known_as(agent_in_address)
+        default = "" if sender.agent else HUMAN
+        agent = sender.known_as(request.query_params.get("as") or default)
         return await self.call(request, run, command.long, agent, sender)
 
     async def call(
@@ -87,28 +85,12 @@ class Operations:
         agent = agent or request.query_params.get("as") or HUMAN
         await self.receipts.settle(agent)  # so that no news is given twice
         client = Requester()
-        if long or agent != HUMAN:
-            limiter, watch = self._long, asyncio.create_task(_watch_client(request, client))
-        else:
-            limiter, watch = self._quick, None
+        is_quick = agent == HUMAN and not long
+        limiter = self._quick if is_quick else self._long
+        watch = None if is_quick else asyncio.create_task(_watch_client(request, client))
 
         def work() -> T:
-            """Call *run* with the user's configuration as it is now, not as it was when the server started."""
-            base = self.base
-            store = cast("Store", WatchedStore(self.watchers, client))
-            unbound_call = Call(
-                store,
-                config.load(store.root, base.environ),
-                team=base.given_team,
-                sources=base.sources,
-                environ=base.environ,
-                directory=base.current_directory,
-            )
-            team = (sender and sender.team) or request.query_params.get("team") or base.given_team
-            call = requests.call_as(unbound_call, agent, team, request.headers.get("x-teams-token", ""), sender)
-            call.elsewhere = True  # the directory of this process says nothing about the work of the caller
-            call.is_given_up = lambda: client.is_gone
-            return run(call)
+            return run(self._make_call(request, client, agent, sender))
 
         self._clients.add(client)
         try:
@@ -121,6 +103,26 @@ class Operations:
             self._clients.discard(client)
             if watch:
                 watch.cancel()
+
+    def _make_call(self, request: Request, client: Requester, agent: str, sender: requests.Sender | None) -> Call:
+        """Return the call for the request, with *agent* as the caller. It has the user's configuration as it is now,
+        not as it was when the server started, and ends when the client leaves.
+        """
+        base = self.base
+        store = cast("Store", WatchedStore(self.watchers, client))
+        unbound_call = Call(
+            store,
+            config.load(store.root, base.environ),
+            team=base.given_team,
+            sources=base.sources,
+            environ=base.environ,
+            directory=base.current_directory,
+        )
+        team = (sender and sender.team) or request.query_params.get("team", "")
+        call = requests.call_as(unbound_call, agent, team, request.headers.get("x-teams-token", ""), sender)
+        call.elsewhere = True  # the directory of this process says nothing about the work of the caller
+        call.is_given_up = lambda: client.is_gone
+        return call
 
     def close(self) -> None:
         """End all requests that wait."""
