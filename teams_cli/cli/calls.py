@@ -22,50 +22,50 @@ if TYPE_CHECKING:
     from teams_cli.cli.person import PersonTerminal
 
     AtTerminal = Callable[[str, str], bool | None]
+    Setting = tuple[str, str]
+    """The value of a setting, and where it comes from."""
+
+FLAGS = ("root", "store", "team", "agent")
+"""The flags of every command that say who runs it, and where."""
 
 
 def make_call(
-    values: dict[str, Any], environ: Mapping[str, str], ask_at_terminal: AtTerminal, say: Any, for_person: bool = False
+    flags: Mapping[str, str | None],
+    environ: Mapping[str, str],
+    ask_at_terminal: AtTerminal,
+    say: Callable[[str], Any],
+    for_person: bool = False,
 ) -> Call:
-    """Return the call that the environment and the flags in *values* describe: its store, team and caller. The flags
-    that every command has are removed from *values*. *say* shows a line to the person.
+    """Return the call that the environment and the *flags* describe: its store, team and caller. *say* shows a line to
+    the person.
 
     If no name is given, the caller may be the human: the command has to be *for_person*, and typed by a person at a
     terminal. *ask_at_terminal* asks the person at the terminal to allow an operation. It returns None if nobody is
     there. Then the question is put to the human in the team's queue.
     """
-    given_store = values.pop("store", None)
-    root, root_source = root_directory(values.pop("root", None), environ)
-    agent, agent_source = look_up("agent", values.pop("agent", None), environ)
-    team, team_source = look_up("team", values.pop("team", None), environ)
-    token = look_up("token", None, environ)[0]
-    member = None if agent_source == "flag" else _member_of_terminal(root, environ, is_named=bool(agent))
-    if member and team in ("", member.team):
-        agent, team, token = member.agent, member.team, member.token or token
-        agent_source, team_source = "terminal", "terminal" if team_source == "unset" else team_source
-    if not agent and for_person and _is_typed_by_person(environ):
-        agent, agent_source = HUMAN, "person"
+    root, root_source = root_directory(flags.get("root"), environ)
+    agent, team, token = _caller_and_team(flags, root, environ, for_person)
     directory = _directory()
-    if not team:
+    if not team[0]:
         from teams_cli.agents.seats import bindings
 
         if team_of_directory := bindings.team_here(root, directory):
-            team, team_source = team_of_directory, "here"
+            team = team_of_directory, "here"
     if held := holder(environ):
         from teams_cli.commands import held as of_held
 
-        of_held.refuse_elsewhere(held, root, store_address(given_store, environ, "")[0], environ)
+        of_held.refuse_elsewhere(held, root, store_address(flags.get("store"), environ, "")[0], environ)
     settings = config.load(root, environ)
-    address, store_source = store_address(given_store, environ, settings.store)
+    address, store_source = store_address(flags.get("store"), environ, settings.store)
     store = opening.open_store(root, address or FILES, host=environ.get("TEAMS_HOST", ""), environ=environ)
-    caller = _caller(agent, token, environ, settings) if agent else None
+    caller = _caller(agent[0], token, environ, settings) if agent[0] else None
     sources = {
         "root": (root, root_source),
         "store": (opening.without_secrets(address or FILES), store_source),
-        "team": (team, team_source),
-        "agent": (agent, agent_source),
+        "team": team,
+        "agent": agent,
     }
-    call = Call(store, settings, caller, team, sources, say, environ, _terminal, directory)
+    call = Call(store, settings, caller, team[0], sources, say, environ, _terminal, directory)
     if caller:
 
         def approve(operation: str, about: str) -> bool:
@@ -74,6 +74,27 @@ def make_call(
 
         caller.approve = approve
     return call
+
+
+def _caller_and_team(
+    flags: Mapping[str, str | None], root: str, environ: Mapping[str, str], for_person: bool
+) -> tuple[Setting, Setting, str]:
+    """Return the name of the caller, the name of the team, and the caller's token; "" for each that is not known.
+
+    A flag comes first. Then comes the member to whom this terminal belongs, unless another team is named; then the
+    environment; and then the human, if the command is *for_person* and a person types it.
+    """
+    agent = look_up("agent", flags.get("agent"), environ)
+    team = look_up("team", flags.get("team"), environ)
+    token = look_up("token", None, environ)[0]
+    name, source = agent
+    member = None if source == "flag" else _member_of_terminal(root, environ, is_named=bool(name))
+    if member and team[0] in ("", member.team):
+        source_of_team = "terminal" if team[1] == "unset" else team[1]
+        return (member.agent, "terminal"), (member.team, source_of_team), member.token or token
+    if not name and for_person and _is_typed_by_person(environ):
+        return (HUMAN, "person"), team, token
+    return agent, team, token
 
 
 def _member_of_terminal(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:

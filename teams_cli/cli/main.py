@@ -143,14 +143,14 @@ def _call_after_sign_of_life(words: list[str]) -> Call | None:
         return None
     from teams_cli.cli import calls
 
-    values: dict[str, Any] = {
+    flags = {
         "agent": options["--as"],
         "team": options["--team"] or options["-t"],
         "root": options["--root"],
         "store": options["--store"],
     }
     try:
-        call = calls.make_call(values, os.environ, _ask_person, _write_stderr)
+        call = calls.make_call(flags, os.environ, _ask_person, _write_stderr)
         call.given_team = call.given_team or call.only_team()
         if is_named:
             call.note_seen(only_leases=True)
@@ -215,8 +215,9 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     for parameter in command.own:
         if parameter.text and values[parameter.name] == "-":
             values[parameter.name] = _standard_input()
+    flags = {name: values.pop(name, None) for name in calls.FLAGS}
     call = calls.make_call(
-        values, os.environ, _ask_person, lambda line: _write_stderr(one_part(line)), command.for_person
+        flags, os.environ, _ask_person, lambda line: _write_stderr(one_part(line)), command.for_person
     )
     call.max_bytes = 0 if as_json else MOST_ANSWER  # 0: no limit
     try:
