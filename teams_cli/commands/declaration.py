@@ -343,7 +343,7 @@ class Command:
         if environment.holder(call.environ) or self.moves or self.goes_beyond_held(values):
             from teams_cli.commands import held
 
-            held.refuse(self, call, values)
+            values = held.allowed_values(self, call, values)
         if self.in_team:
             if self.reads:
                 call.refuse_reading(self.name)

@@ -40,9 +40,10 @@ def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str
         )
 
 
-def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
-    """Refuse the *command*, or one of its *values*, if the caller's permissions are restricted and the command's
-    declaration does not open it to callers with restricted permissions. In paths that are allowed, links are resolved.
+def allowed_values(command: Command, call: Call, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the *values* with which the command is to run. They are the same, unless the caller's permissions are
+    restricted. Then the command's declaration must open the command and the values to such callers, the values have
+    paths without links, and the *call* gets the identity and the directory that the agent was started with.
 
     If the caller runs in another process, as over HTTP, its permissions are found in its session.
 
@@ -53,31 +54,42 @@ def refuse(command: Command, call: Call, values: dict[str, Any]) -> None:
     session = _session(call, holder)
     level = holder.level if holder else session.permissions if session and not session.ended else None
     if level is None or level == permissions.LEVELS[-1]:
-        return
+        return values
     if holder:
         _refuse_other_identity(holder, call)
     if command.held is None:
         raise permissions.not_allowed(level, f"run `teams {command.name}`")
-    if call.caller:  # an agent that leaves and joins again keeps the name and type that it was started with
-        environ = holder.environ if holder else {}
-        call.caller.display, call.caller.type = (environment.look_up(key, None, environ)[0] for key in _NAMES_OF_MEMBER)
-    directory = call.current_directory
-    if session and directory and _is_in_inner_repository(_working_directory(session), directory):
-        call.current_directory = _working_directory(session)  # git is to obey no configuration that the agent can write
+    directory, own_directory = call.current_directory, _working_directory(session) if session else ""
+    _act_as_started(call, holder, own_directory)
     limits = dict(_name_and_limit(opened) for opened in command.held.split())
+    resolved: dict[str, Any] = {}
     for parameter in command.own:
         limit, value = limits.get(parameter.name), values[parameter.name]
         is_given = parameter.is_given(value)
-        if limit in (_BELOW, _WRITTEN):
-            if limit == _WRITTEN and is_given and level == permissions.LEVELS[0]:
-                raise permissions.not_allowed(level, f"write a file with {parameter.flags[0]}")
-            if value and (session or is_given):  # the default is the directory of the process
-                start = directory if is_given else call.current_directory
-                paths = value if parameter.many else [value]
-                whole_paths = [_path_inside(level, session, start, path, parameter) for path in paths]
-                values[parameter.name] = tuple(whole_paths) if parameter.many else whole_paths[0]
-        elif is_given:
-            _refuse_value(level, command, parameter, limit, value, call.given_team)
+        if is_given and limit == _WRITTEN and level == permissions.LEVELS[0]:
+            raise permissions.not_allowed(level, f"write a file with {parameter.flags[0]}")
+        if limit not in (_BELOW, _WRITTEN):
+            if is_given:
+                _refuse_value(level, command, parameter, limit, value, call.given_team)
+        elif value and (session or is_given):  # the default is the directory of the process
+            start = directory if is_given else call.current_directory
+            paths = value if parameter.many else [value]
+            whole_paths = [_path_inside(level, own_directory, start, path, parameter) for path in paths]
+            resolved[parameter.name] = tuple(whole_paths) if parameter.many else whole_paths[0]
+    return {**values, **resolved}
+
+
+def _act_as_started(call: Call, holder: Holder | None, own_directory: str) -> None:
+    """Give the *call* the display name and the type with which its agent was started, so that an agent that leaves
+    comes back as the same. If the call is made in a repository inside *own_directory*, it acts in *own_directory*
+    instead, because git is to obey no configuration that the agent can write.
+    """
+    if call.caller:
+        environ = holder.environ if holder else {}
+        call.caller.display, call.caller.type = (environment.look_up(key, None, environ)[0] for key in _NAMES_OF_MEMBER)
+    directory = call.current_directory
+    if own_directory and directory and _is_in_inner_repository(own_directory, directory):
+        call.current_directory = own_directory
 
 
 def _refuse_value(
@@ -110,11 +122,11 @@ def _name_and_limit(opened: str) -> tuple[str, str]:
     return name, opened.removeprefix(name)
 
 
-def _path_inside(level: str, session: Session | None, start: str, path: str, parameter: Parameter) -> str:
-    """Return the *path* with all links resolved. Refuse a path outside the agent's working directory. Also refuse a
-    path from which a program might take commands: a hidden file, a file with a second name, or another repository.
+def _path_inside(level: str, allowed: str, start: str, path: str, parameter: Parameter) -> str:
+    """Return the *path* with all links resolved. Refuse a path outside the *allowed* directory, which is the agent's
+    working directory, or "" for no directory. Also refuse a path from which a program might take commands: a hidden
+    file, a file with a second name, or another repository.
     """
-    allowed = _working_directory(session) if session else ""
     whole_path = os.path.realpath(os.path.join(start, path))
     is_inside = bool(allowed) and (whole_path == allowed or whole_path.startswith(f"{allowed.rstrip('/')}/"))
     is_hidden = any(part.startswith(".") for part in whole_path.removeprefix(allowed).split("/"))
