@@ -39,6 +39,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
         after=list(values.pop("after")),
         check_from=checks.set_from(values["check"], call.current_directory),
         options=(" --next" if next else "") + (f" --wait {wait:g}" if wait is not None else ""),
+        attaches_files=bool(files),
         **values,
     )
     if edit.owner:
@@ -60,27 +61,24 @@ def refuse_wait_alone(next: bool, wait: float | None) -> None:
 
 
 def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: bool, wait: float | None) -> Any:
-    """Make the *edit*. If it completes the task, run the task's check first. Then, with *next*, add the next task to
-    the answer; otherwise set the next step.
+    """Make the *edit*, and return the task as JSON; if *task* names several, return a list.
+
+    The answer about a single task also says how to go on. With *next*, it has the next task. Otherwise the next step is
+    set, if the caller ended a task of its own or stored its result.
     """
     ids = each_name([task]) or [task]
     if len(ids) > 1:
-        edit = edit.having(attaches_files=bool(files))
         pairs = changes.change_each(call.store, call.team, call.caller, ids, edit)
         return [to_document(call, changed) | _in_document(remarks) for changed, remarks in pairs]
-    if edit.status == "completed" or files:
-        if wait:
-            _wait_for_predecessors(call, ids[0], edit, files, wait)
-        changed, remarks = _change_with_check(call, ids[0], edit, files)
-    else:
-        changed, remarks = changes.change_task(call.store, call.team, call.caller, ids[0], edit)
+    changed, remarks = _change_one(call, ids[0], edit, files, wait)
     document = _changed_document(call, changed, wait or 0) | _in_document(remarks)
-    if "lands" in document and document["lands"]["state"] in ("red", "conflict"):  # the task is its owner's again
+    if document.get("lands", {}).get("state") in ("red", "conflict"):  # the task is its owner's again
         from teams_cli.views import steps
 
         call.next_step = steps.complete(document["id"])
         return document
-    has_ended_own = edit.status in ("completed", "failed") and changed.owner == call.agent
+    is_own = changed.owner == call.agent
+    has_ended_own = is_own and edit.status in ("completed", "failed")
     if has_ended_own:
         from teams_cli.views import mail
 
@@ -90,12 +88,40 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
         from teams_cli.commands import claims
 
         return claims.add_next_task(call, document, wait)
-    if has_ended_own or (edit.result is not None and changed.owner == call.agent):
+    if has_ended_own or (is_own and edit.result is not None):
         call.try_to(call.set_next_step)
     return document
 
 
-def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, files: list[str], wait: float) -> None:
+def _change_one(
+    call: Call, task: str, edit: changes.Edit, files: list[str], wait: float | None
+) -> tuple[Task, changes.Remarks]:
+    """Make the *edit* of one task. If it completes the task, first wait up to *wait* seconds for the tasks that must
+    end before, and run the check of the task. Also attach the *files* as evidence.
+    """
+    if not (edit.status == "completed" or files):
+        return changes.change_task(call.store, call.team, call.caller, task, edit)
+    if wait:
+        _wait_for_predecessors(call, task, edit, wait)
+    from teams_cli.agents import completing
+
+    if edit.status == "completed":
+        landing_queue.note_completing(call, task)
+    try:
+        if not landing_queue.lands_by_itself(call):  # a task that lands has its conflicts in the answer
+            call.notify_of_conflicts()
+    except errors.TeamsError:  # if the caller is refused, the change of the task says so
+        pass
+    attached = []
+    if files:
+        from teams_cli.tasks import evidence
+
+        attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
+    workplace = checks.Workplace(_directory_of_work(call), call.environ)
+    return completing.change_task(call.store, call.team, call.caller, task, edit, workplace, attached)
+
+
+def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: float) -> None:
     """Wait up to *wait* seconds until all tasks have ended that must end before this task can be completed. The result
     in *edit* is stored before the wait, so that it need not be given again if the wait fails.
 
@@ -127,7 +153,7 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, files:
             return
         advice = "Then repeat" if _show_mail(call) else "Read what came: teams read-messages. Then repeat"
         why = f"{', '.join(news['unread'])} came while it waited for other tasks"
-    if files or edit.changes_fields:
+    if edit.attaches_files or edit.changes_fields:
         repeat = "the same command, with all its options"
     else:
         kept = " (its result is kept)" if edit.result is not None or task.result else ""
@@ -176,28 +202,6 @@ def _in_document(remarks: changes.Remarks) -> dict[str, Any]:
         "unseenEditBy": remarks.unseen_editor,
     }
     return {key: value for key, value in keys.items() if value}
-
-
-def _change_with_check(call: Call, task: str, edit: changes.Edit, files: list[str]) -> tuple[Task, changes.Remarks]:
-    """Attach the *files* as evidence and change the task. If the *edit* completes the task, this is done only if its
-    check succeeds.
-    """
-    from teams_cli.agents import completing
-
-    if edit.status == "completed":
-        landing_queue.note_completing(call, task)
-    try:
-        if not landing_queue.lands_by_itself(call):  # a task that lands has its conflicts in the answer
-            call.notify_of_conflicts()
-    except errors.TeamsError:  # if the caller is refused, the change of the task says so
-        pass
-    attached = []
-    if files:
-        from teams_cli.tasks import evidence
-
-        attached = [evidence.read(os.path.join(call.directory, name)) for name in files]
-    workplace = checks.Workplace(_directory_of_work(call), call.environ)
-    return completing.change_task(call.store, call.team, call.caller, task, edit, workplace, attached)
 
 
 def _directory_of_work(call: Call) -> str:

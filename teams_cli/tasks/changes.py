@@ -54,6 +54,7 @@ class Edit:
         checked: Check | None = None,
         check_from: str | None = None,
         options: str = "",
+        attaches_files: bool = False,
         **fields: Any,
     ) -> None:
         if strange := fields.keys() - set(EDITABLE):
@@ -77,7 +78,7 @@ class Edit:
         self.submitted: str | None = None
         """The commit that is handed in for review; None if no commit is known."""
         self.evidence: list[Evidence] = []
-        self.attaches_files = False
+        self.attaches_files = attaches_files
         """Whether files are attached to the task as evidence."""
         self.uid: str | None = None
         """The uid of the command: a repeat appends nothing twice."""
