@@ -153,7 +153,7 @@ def _call_after_sign_of_life(words: list[str]) -> Call | None:
         call = calls.make_call(flags, os.environ, _ask_person, _write_stderr)
         call.given_team = call.given_team or call.only_team()
         if is_named:
-            call.note_seen(only_leases=True)
+            call.signs.note_seen(only_leases=True)
         return call
     except errors.TeamsError:  # help is shown all the same, and a mistake is explained
         return None

@@ -47,13 +47,11 @@ _NEVER = 3600.0
 
 
 class Call:
-    """The context of a command. *sources* has for each setting, such as `team`, its value and where the value comes
-    from. The function *say* shows a line to the person. Agents that the command starts inherit *environ*.
-    """
+    """The context of a command: who runs it, and where; and what the command adds to its answer.
 
-    _conflict_watch: ConflictWatch | None = None
-    _last_message: int | None = None
-    """The number of the team's last message, once it was looked up for the answer."""
+    *sources* has for each setting, such as `team`, its value and where the value comes from. The function *say* shows a
+    line to the person. Agents that the command starts inherit *environ*.
+    """
 
     def __init__(
         self,
@@ -70,43 +68,48 @@ class Call:
         self.store = store
         self.config = config
         self.caller = caller
-        self.given_team = team
-        self._team_without_name = ""
-        """The team that was found although none was named. The next command finds it, too."""
         self.sources = sources or {}
         self.say = say or (lambda line: None)
         self.environ = environ or {}
+        self.signs = SignsOfLife(self)
+
+        # What is found out, or chosen, while the command runs.
+        self.given_team = team
+        self._team_without_name = ""
+        """The team that was found although none was named. The next command finds it, too."""
+        self.current_directory = directory
         self._person = person
         self._known_person: Person | None = None
-        self._seen_in: Team | None = None
-        """The team as it was when the caller was last noted as seen."""
-        self._seen: presence.Agent | None = None
-        """The caller's record as of the beginning of the command, or of its last wait."""
-        self.current_directory = directory
+        self._last_message: int | None = None
+        """The number of the team's last message, once it was looked up for the answer."""
+
+        # What the command line or a server sets before the command runs.
         self.elsewhere = False
         """The caller works in another place than this process, so the directory says nothing about its work."""
         self.show: Callable[[Any], Any] = lambda document: None
         """Shows a document to the person who started a server, while the server runs."""
         self.begin_answer: Callable[[Any], bool] = lambda document: False
         """Shows the first part of an answer before a wait, and returns True; False if an answer must come whole."""
+        self.max_bytes = 0
+        """The most bytes of an answer whose reader would lose the rest; 0 for any number."""
+        self.is_given_up: Callable[[], bool] = lambda: False
+        """Whether nobody waits for the answer any more: the client cancelled its request, or has gone."""
+
+        # What the command adds to its document.
         self.problems: list[errors.TeamsError] = []
         self.words: Words | None = None
         """The function that turns the answer into lines for a person, if it is not the command's own."""
         self.remark = ""
         """A line after the answer: what a list left out and how to get it, or why a wait ended without news."""
-        self.max_bytes = 0
-        """The most bytes of an answer whose reader would lose the rest; 0 for any number."""
         self.next_step = ""
         """The next command, for answers in words."""
-        self.reminds = False
-        """Whether a reminder of mail follows although the command shows mail itself, because it has not shown any."""
         self.done_text = ""
         """The text instead of a next command when nothing is left to do."""
-        self._to_note: list[Callable[[], object]] = []
+        self.reminds = False
+        """Whether a reminder of mail follows although the command shows mail itself, because it has not shown any."""
         self.tells_news = False
         """Whether the answer has news that the caller must not miss if it cancels meanwhile."""
-        self.is_given_up: Callable[[], bool] = lambda: False
-        """Whether nobody waits for the answer any more: the client cancelled its request, or has gone."""
+        self._to_note: list[Callable[[], object]] = []
         if store.on_append is None:
             store.on_append = self._wake_recipients
 
@@ -391,77 +394,6 @@ class Call:
             if kind := kinds.BY_NAME.get(name):
                 notices.send_owed_by(self.store, team, kind, key)
 
-    def note_return(self) -> None:
-        """Remember the caller's record as it is at the beginning of the command. If the caller was silent for a while,
-        renew its leases at once: otherwise the command might look at claims, and send the caller a warning of its
-        silence.
-        """
-        if self.caller is None or self.caller.is_human or not self.given_team:
-            return
-        try:
-            self._seen = presence.load(self.store, self.given_team, self.caller.name)
-        except errors.TeamsError:  # the command itself is refused if it needs the record
-            return
-        if self._seen.last_seen and presence.was_silent(self.store, self._seen):
-            self.note_seen(only_leases=True)
-
-    def note_seen(self, reading: bool = False, only_leases: bool = False) -> float:
-        """Record a sign of life of the caller and renew its leases. Return the seconds until the next sign is due.
-        *reading* says that the command only reads. With *only_leases*, write nothing unless a lease has to be renewed.
-
-        The command can be answered without this, so a failure here is ignored.
-        """
-        if self.caller is None or self.caller.is_human or not self.given_team:
-            return _NEVER
-        try:
-            team = self._seen_in = teams.get(self.store, self.given_team)
-            if team.state == "closed" or not team.member(self.caller.name):
-                return _NEVER
-            verify(team, self.caller)
-            agent = self._seen or presence.load(self.store, team.name, self.caller.name)
-            is_due = not presence.renewed_lately(self.store, team, agent)
-            if is_due:
-                from teams_cli.tasks import leases
-
-                agent, about_to_expire = leases.renew(self.store, team, agent, reading, only_leases)
-                self._seen = agent
-                for task in about_to_expire:
-                    renewed = f"the lease of {task.id} was about to expire, and is renewed"
-                    self.say(f"{renewed}; your commands and waits renew it")
-            checkout = environment.checkout_around(self.workplace)
-            if not (reading or only_leases):
-                self.note_work(agent, checkout, is_due)
-                self.notify(team)
-            return presence.seconds_between_signs(team, environment.is_worktree(checkout))
-        except errors.TeamsError:
-            return _NEVER
-
-    def note_work(self, agent: presence.Agent, checkout: str, is_due: bool = False) -> None:
-        """Record that the caller works in the *checkout*. If this is a worktree, it is also compared with the work of
-        other agents. This takes long, so it is done only if it *is_due*, or if the record of the *agent* changed, for
-        example after a commit.
-        """
-        worktree, commit, main_checkout = "", "", checkout
-        if environment.is_worktree(checkout):
-            worktree, commit, main_checkout = checkout, environment.commit_in(checkout), ""
-        noted = presence.note_sign_of_life(
-            self.store, self.team, agent.agent, known=agent, worktree=worktree, commit=commit, checkout=main_checkout
-        )
-        if (is_due or noted is not agent) and noted.worktree:
-            self.notify_of_conflicts()
-
-    def notify_of_conflicts(self) -> None:
-        """Look for work of other agents that conflicts with the caller's worktree. Notify each agent that has such work
-        once.
-        """
-        if presence.load(self.store, self.team, self.agent).worktree:
-            from teams_cli.agents import overlaps
-
-            if self._conflict_watch is None or self._conflict_watch.agent != self.agent:
-                self._conflict_watch = overlaps.ConflictWatch(self.store, self.team, self.agent)
-            if why := self._conflict_watch.look():  # the watch looks only at branches that moved since its last look
-                self.say(f"your work could not be compared with that of others: {why}")
-
     def notify(self, team: Team) -> None:
         """Start the process that runs the person's command for events of the team, if a setting names a command."""
         if any(key.startswith("notify") for key in team.settings):
@@ -469,21 +401,17 @@ class Call:
 
             self.try_to(lambda: notifying.start(self.store, team, self.environ))
 
-    def keep_alive(self, team: str) -> float:
-        """Record a sign of life of a caller that waits. Return the seconds until the next sign is due."""
-        self._seen = None
-        return self.note_seen() if team == self.given_team else _NEVER
-
     def losses(self) -> str:
         """Return lines about the tasks that the caller lost since it was last notified; "" if it lost none."""
-        if self._seen is None or self._seen_in is None:
+        team, record = self.signs.team, self.signs.record
+        if team is None or record is None:
             return ""
         from teams_cli.messages.messages import MESSAGE
         from teams_cli.views import mail
 
         try:
-            self._last_message = self.store.last(self._seen_in.name, MESSAGE)
-            return mail.losses(self.store, self._seen_in.name, self._seen, self.once_shown, self._last_message)
+            self._last_message = self.store.last(team.name, MESSAGE)
+            return mail.losses(self.store, team.name, record, self.once_shown, self._last_message)
         except errors.TeamsError:  # the answer itself is given
             return ""
 
@@ -496,7 +424,7 @@ class Call:
         from teams_cli.views import mail
 
         try:
-            team = self._seen_in or self.load_team()
+            team = self.signs.team or self.load_team()
             verify(team, self.caller)
             if not team.member(self.agent):
                 return ""
@@ -508,6 +436,100 @@ class Call:
 
             self.next_step = steps.READ
         return reminder.text
+
+
+class SignsOfLife:
+    """Gives the signs of life of the caller of a *call*: at the beginning and at the end of a command, and while it
+    waits. Signs of life renew the leases of the caller's tasks, and say where the caller works.
+    """
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self.team: Team | None = None
+        """The team as it was at the last sign of life."""
+        self.record: presence.Agent | None = None
+        """The caller's record as of the beginning of the command, or of its last wait."""
+        self._conflict_watch: ConflictWatch | None = None
+
+    def note_return(self) -> None:
+        """Remember the caller's record as it is at the beginning of the command. If the caller was silent for a while,
+        renew its leases at once: otherwise the command might look at claims, and send the caller a warning of its
+        silence.
+        """
+        call = self._call
+        if call.caller is None or call.caller.is_human or not call.given_team:
+            return
+        try:
+            self.record = presence.load(call.store, call.given_team, call.caller.name)
+        except errors.TeamsError:  # the command itself is refused if it needs the record
+            return
+        if self.record.last_seen and presence.was_silent(call.store, self.record):
+            self.note_seen(only_leases=True)
+
+    def note_seen(self, reading: bool = False, only_leases: bool = False) -> float:
+        """Record a sign of life of the caller and renew its leases. Return the seconds until the next sign is due.
+        *reading* says that the command only reads. With *only_leases*, write nothing unless a lease has to be renewed.
+
+        The command can be answered without this, so a failure here is ignored.
+        """
+        call = self._call
+        if call.caller is None or call.caller.is_human or not call.given_team:
+            return _NEVER
+        try:
+            team = self.team = teams.get(call.store, call.given_team)
+            if team.state == "closed" or not team.member(call.caller.name):
+                return _NEVER
+            verify(team, call.caller)
+            agent = self.record or presence.load(call.store, team.name, call.caller.name)
+            is_due = not presence.renewed_lately(call.store, team, agent)
+            if is_due:
+                from teams_cli.tasks import leases
+
+                agent, about_to_expire = leases.renew(call.store, team, agent, reading, only_leases)
+                self.record = agent
+                for task in about_to_expire:
+                    renewed = f"the lease of {task.id} was about to expire, and is renewed"
+                    call.say(f"{renewed}; your commands and waits renew it")
+            checkout = environment.checkout_around(call.workplace)
+            if not (reading or only_leases):
+                self.note_work(agent, checkout, is_due)
+                call.notify(team)
+            return presence.seconds_between_signs(team, environment.is_worktree(checkout))
+        except errors.TeamsError:
+            return _NEVER
+
+    def keep_alive(self, team: str) -> float:
+        """Record a sign of life of a caller that waits. Return the seconds until the next sign is due."""
+        self.record = None
+        return self.note_seen() if team == self._call.given_team else _NEVER
+
+    def note_work(self, agent: presence.Agent, checkout: str, is_due: bool = False) -> None:
+        """Record that the caller works in the *checkout*. If this is a worktree, it is also compared with the work of
+        other agents. This takes long, so it is done only if it *is_due*, or if the record of the *agent* changed, for
+        example after a commit.
+        """
+        worktree, commit, main_checkout = "", "", checkout
+        if environment.is_worktree(checkout):
+            worktree, commit, main_checkout = checkout, environment.commit_in(checkout), ""
+        store, team = self._call.store, self._call.team
+        noted = presence.note_sign_of_life(
+            store, team, agent.agent, known=agent, worktree=worktree, commit=commit, checkout=main_checkout
+        )
+        if (is_due or noted is not agent) and noted.worktree:
+            self.notify_of_conflicts()
+
+    def notify_of_conflicts(self) -> None:
+        """Look for work of other agents that conflicts with the caller's worktree. Notify each agent that has such work
+        once.
+        """
+        store, team, name = self._call.store, self._call.team, self._call.agent
+        if presence.load(store, team, name).worktree:
+            from teams_cli.agents import overlaps
+
+            if self._conflict_watch is None or self._conflict_watch.agent != name:
+                self._conflict_watch = overlaps.ConflictWatch(store, team, name)
+            if why := self._conflict_watch.look():  # the watch looks only at branches that moved since its last look
+                self._call.say(f"your work could not be compared with that of others: {why}")
 
 
 class Outcome:

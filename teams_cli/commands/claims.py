@@ -110,7 +110,7 @@ def _heartbeat(call: Call, task: str | None, note: str | None, silent_for: float
     renewed = claims.heartbeat(call.store, call.team, call.caller, task, note, silent_for)
     checkout = environment.checkout_around(call.workplace)
     # The leases are renewed, so a failure to note where the caller works is only reported.
-    call.try_to(lambda: call.note_work(presence.load(call.store, call.team, call.agent), checkout))
+    call.try_to(lambda: call.signs.note_work(presence.load(call.store, call.team, call.agent), checkout))
     return {
         "agent": call.agent,
         "lastSeen": teams.now(call.store),

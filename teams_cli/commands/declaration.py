@@ -348,9 +348,9 @@ class Command:
             if self.reads:
                 call.refuse_reading(self.name)
             call.settle()
-            call.note_return()
+            call.signs.note_return()
         notes_caller = self.changes or not self.at_shell
-        act_before, meanwhile.act = meanwhile.act, call.keep_alive
+        act_before, meanwhile.act = meanwhile.act, call.signs.keep_alive
         changes_before = call.store.changed
         try:
             document = self._run_each(call, values)
@@ -365,12 +365,12 @@ class Command:
             raise _after_a_change(failure) from None
         except errors.TeamsError:
             if notes_caller:
-                call.note_seen(only_leases=True)  # the caller is alive, although the command is refused
+                call.signs.note_seen(only_leases=True)  # the caller is alive, although the command is refused
             raise
         finally:
             meanwhile.act = act_before
         if notes_caller:
-            call.note_seen(reading=not self.changes)
+            call.signs.note_seen(reading=not self.changes)
         return document
 
     def _read_ids(self, values: dict[str, Any]) -> Parameter | None:

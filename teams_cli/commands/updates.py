@@ -109,7 +109,7 @@ def _change_one(
         landing_queue.note_completing(call, task)
     try:
         if not landing_queue.lands_by_itself(call):  # a task that lands has its conflicts in the answer
-            call.notify_of_conflicts()
+            call.signs.notify_of_conflicts()
     except errors.TeamsError:  # if the caller is refused, the change of the task says so
         pass
     attached = []

@@ -102,7 +102,7 @@ def _send(call: Call, name: str, message: str, uid: object, interrupt: bool | No
     sent, ended = interrupting.deliver_interruptions(
         call.store, call.team, call.known_caller, target, message, call.environ, interrupt, uid
     )
-    call.note_seen()
+    call.signs.note_seen()
     return Document({"delivered": True, "target": target, "id": sent.id, "number": sent.number, "interrupted": ended})
 
 
