@@ -56,8 +56,8 @@ class Inbox(Record):
     damaged ones.
 
     `handled` has the last 200 handled messages, and every handled message after `upTo`; older ones are dropped from it.
-    `settledAt` is the time at which the newest of the dropped messages was handled. `damaged` has the numbers of messages that could
-    not be read and may be repaired.
+    `settledAt` is the time at which the newest of the dropped messages was handled. `damaged` has the numbers of
+    messages that could not be read and may be repaired.
     """
 
     nested = {"open": Open, "handled": Handled}  # noqa: RUF012
@@ -386,8 +386,8 @@ its numbers must be wrong.
 
 def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
     """Correct an inbox that is ahead of its log. *last* is the number of the last message in the log. This happens if
-    the log lost messages, for example when it was restored from a backup. Without the correction, new messages with the numbers of
-    lost ones would count as handled.
+    the log lost messages, for example when it was restored from a backup. Without the correction, new messages with the
+    numbers of lost ones would count as handled.
 
     The inbox keeps the messages that it lists, and new messages get higher numbers than these. But if the inbox is so
     far ahead that its numbers must be wrong, its messages after *last* are removed from it instead.
