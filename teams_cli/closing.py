@@ -43,7 +43,7 @@ def close_with_clients(
 ) -> Closed:
     """Close the team. A closed team can be read, but not changed until it is restored.
 
-    Clients opened with `open --detach` on this machine are ended, unless somebody is attached.
+    Clients opened with `open --detach` on this machine are ended, unless somebody is attached to them.
 
     Raises:
         Conflict: A task is in progress, in review or landing, or an agent runs; *force* closes the team anyway.

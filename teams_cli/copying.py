@@ -26,11 +26,11 @@ _BATCH = 500
 def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> dict[str, int]:
     """Copy the team to another store: all its records, messages and history, byte for byte.
 
-    The team here is closed, so that nobody works in both; `restore-team` reopens it, and warns if the
-    copy may be open. If the copy is interrupted, repeat it. Logs and worktrees stay on their machines.
+    The original is closed, so that nobody works in both teams; `restore-team` reopens the original, and warns that the
+    copy may be open. If the command is interrupted, repeat it. Logs and worktrees stay on their machines.
 
     Raises:
-        Conflict: A task is in progress, an agent runs, or another copy began meanwhile.
+        Conflict: A task is in progress, an agent runs, or another copy was started meanwhile.
         WrongState: The team was already copied to a third store and is open there.
         AlreadyExists: The other store has a different team of that name.
         DamagedRecord: A record of the team is damaged; nothing was changed here.

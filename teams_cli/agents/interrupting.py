@@ -145,7 +145,8 @@ def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, 
 
 
 def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patience: float = _PATIENCE) -> Session:
-    """End an agent and all its processes. The agent that started it is notified; messages no longer resume it.
+    """End an agent and all its processes. The agent that started it is notified. Messages no longer resume the ended
+    agent.
 
     A client opened with `open --detach` is ended too.
 
@@ -194,13 +195,13 @@ def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session,
 
 
 def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
-    """Pause an agent: at once if it is idle, else after its turn. Its messages wait until it is resumed.
+    """Pause an agent: at once if it is idle, otherwise after its turn. Its messages wait until it is resumed.
 
-    Pausing it again changes nothing. `interject` also resumes it.
+    Pausing a paused agent changes nothing. `interject` resumes it too, like `resume-agent`.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.
-        WrongState: It was stopped.
+        WrongState: The agent was stopped.
     """
     name = require(store, team_name, caller, "pause-agent", agent).caller.name
     ending.started(store, team_name, agent)  # refuses other agents
@@ -286,7 +287,7 @@ def restart(
     """Stop what an agent is doing, and let it begin again.
 
     With --fresh it begins in a new session of its client, with its first prompt, its tasks and the team's pages.
-    Repeating it before the restart, or with the same --uid, has no effect.
+    Repeating the command before the agent restarts, or with the same --uid, has no effect.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.

@@ -50,10 +50,11 @@ class Overlap:
 
 
 def of_team(store: Store, team: Team) -> list[Overlap]:
-    """Show where the work of the team's agents on this machine conflicts, committed or not. Nothing is changed.
+    """Show where the work of the team's agents on this machine conflicts, including uncommitted work. Nothing is
+    changed.
 
-    It compares worktrees that will be merged into the same branch: those of started agents, and those where members
-    last worked. The first agent named is expected to land first.
+    The command compares worktrees that will be merged into the same branch: those of agents that `teams` started, and
+    those in which members last worked. Of two agents, the one named first is expected to land first.
 
     Raises:
         StorageFailed: This version of git can't compare the worktrees.

@@ -93,9 +93,9 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
 
 
 def spawn(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
-    """Start an agent that works beside you, and go on at once. You get its output as a message.
+    """Start an agent that works beside you, without waiting for it. You get its output as a message.
 
-    You can send it messages from now on. You can't finish before that agent does.
+    You can send it messages from now on. You may not finish before it does.
 
     Raises:
         InvalidValue: The prompt is blank, or the harness is unknown.

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
 
-_ABOUT = "Usage: teams COMMAND [--as NAME, or TEAMS_AGENT_ID] [--team NAME, or TEAMS_TEAM, or the only one] [--json]"
+_ABOUT = """Usage: teams COMMAND [--as NAME] [--team NAME] [--json]
+Without --as, your name is TEAMS_AGENT_ID. Without --team, your team is TEAMS_TEAM, or else the only open team."""
 MORE = "One command in full: teams help COMMAND. All commands: teams help --all"
 _QUESTIONS = "Questions"
 
@@ -62,7 +63,9 @@ def all_commands(call: Call | None) -> str:
 
 
 def titled(group: str, groups_off: Collection[str]) -> str:
-    return f"{group} (off in this team; its leader: teams set broadcast agents)" if group in groups_off else group
+    return (
+        f"{group} (off in this team; its leader can run: teams set broadcast agents)" if group in groups_off else group
+    )
 
 
 def first_sentence(command: Command) -> str:
@@ -114,7 +117,7 @@ def parts_of_help(command: Command) -> tuple[list[str], list[str]]:
     text, _, raises = help.partition("Raises:")
     paragraphs = _paragraphs(text)
     if roles.is_change(command.name) and (allowed := roles.may(command.name)) != roles.EVERYBODY:
-        paragraphs.append(f"By default only for the roles: {', '.join(allowed)}.")
+        paragraphs.append(f"By default, only these roles may run this command: {', '.join(allowed)}.")
     return paragraphs, _refusals(raises)
 
 
@@ -145,22 +148,27 @@ def _refusals(raises: str) -> list[str]:
 
 
 _NAME = r"teams \- team coordination for AI coding agents"
-_MANUAL_ABOUT = """Agents in one team share tasks, so that no task is done twice, and send each other messages, of which
-none is lost. Teams, tasks and messages are JSON files under one directory, or rows of a PostgreSQL database.
+_MANUAL_ABOUT = """Agents in one team share tasks, so that no task is done twice. They send each other messages, and no
+message is lost. Teams, tasks and messages are JSON files under one directory, or rows of a PostgreSQL database.
 
-A command that changes something needs your name, and most commands need a team; the only open team need not be named.
-With --json, a list or a record is one JSON document; a refusal is one too, on standard error. As an id, 7, #7 and
-task-7 are the same; as a text, - means standard input.
+A command that changes something needs your name. Most commands need a team; if only one team is open, you need not name
+it. With --json, the answer is one JSON document, and so is an error, on standard error. The ids 7, #7 and task-7 mean
+the same task. If you give - as a text, the text is read from standard input.
 """
 _VARIABLES = {
     "TEAMS_AGENT_ID": "Your name in the team.",
     "TEAMS_TEAM": "The team to act in.",
-    "TEAMS_HOME": "The directory of the teams.",
-    "TEAMS_STORE": "The database of the teams, instead of a directory.",
-    "TEAMS_TOKEN": "The caller's token, in a team made with --secure.",
-    "NO_COLOR": "Print no colour.",
+    "TEAMS_HOME": "The directory where the teams are kept.",
+    "TEAMS_STORE": "The database where the teams are kept, instead of a directory.",
+    "TEAMS_TOKEN": "Your token, in a team made with --secure.",
+    "NO_COLOR": "If it is set, nothing is printed in colour.",
 }
-_STATUSES = {0: "Done.", 1: "Another expected failure.", 3: "A bug; the message names its log.", 130: "Interrupted."}
+_STATUSES = {
+    0: "The command succeeded.",
+    1: "The command failed for another reason.",
+    3: "There is a bug in the program; the error names its log.",
+    130: "The command was interrupted.",
+}
 """The meanings of these exit statuses, instead of the docstrings of their error classes, if they have any."""
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _ABOUT = """Team coordination for AI coding agents: teams, tasks and messages as JSON files.
 
-Say who you are with --as or TEAMS_AGENT_ID, and where with --team or TEAMS_TEAM. Every command takes --json."""
+Say who you are with --as or TEAMS_AGENT_ID, and name your team with --team or TEAMS_TEAM.
+Every command takes --json."""
 
 
 def run(words: list[str]) -> int:

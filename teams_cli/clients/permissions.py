@@ -21,7 +21,7 @@ LEVELS = environment.LEVELS
 VARIABLE = HELD
 SETTING = "permissions"
 _LEVEL_OF_EARLIER_VERSIONS = "edit"
-HELP = "What it may do without asking: ask (nothing), edit or all."
+HELP = "What an agent may do without asking: nothing (ask), edit its directory (edit), or everything (all)."
 
 
 class Mode:

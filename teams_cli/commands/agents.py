@@ -33,30 +33,33 @@ _COMMAND_NOT_FOUND = 127
 _NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a model: --harness claude, or another."
 _RUN = """Start an agent, wait until it is done, and print its output.
 
-It is done when the agents that it spawned, and the sessions that messages resumed, are done too. With --detach, return
-at once; `teams wait --agent` gets the output. Ctrl-C ends the waiting, not the agent. The exit status is 1 when the
-agent failed.
+The agent is done only when the agents that it spawned and the sessions that messages resumed are done too. With
+--detach, the command returns at once; `teams wait --agent` shows the output later. Ctrl-C ends the waiting, not the
+agent. The exit status is 1 if the agent failed.
 
 Raises:
     InvalidValue: The prompt is blank, or the harness is unknown.
-    Conflict: There is an agent of that name.
+    Conflict: An agent has that name already.
     NotAllowed: You are a member; use `spawn`.
 """
-_RECALL = """List all past and present agents: activities and final state; with a name and --output, also its output.
+_RECALL = """List all past and present agents, with their activities and final state. With a name and --output, also
+show the output of that agent.
 
 Raises:
     AgentNotFound: There was no agent of that name.
 """
 _LOOK_AGAIN = 0.2
-_LOGS = """Show the latest output of an agent that `teams` started on this machine; with --follow, until it is done.
+_LOGS = """Show the latest output of an agent that `teams` started on this machine. With --follow, continue until the
+agent is done.
 
-Some clients print one JSON document at the end of a turn. Messages and results are in `read-messages`.
+Some clients print only one JSON document, at the end of each turn. `read-messages` shows an agent's messages and
+results.
 
 Raises:
     AgentNotFound: `teams` started no agent of that name.
 """
-_FINISH = """Ask whether you may finish. You may not while an agent that you spawned works, or while you have unread
-messages.
+_FINISH = """Ask whether you may finish. You may not while an agent that you spawned is at work, or while you have
+unread messages.
 
 Raises:
     NotFinished: You may not finish yet; the error says why.
@@ -270,10 +273,12 @@ _PARAMETERS_TO_START = (
     argument(
         "PROMPT", "What the agent should do; with the harness `shell`, a shell command.", name="prompt", text=True
     ),
-    option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT", seldom=True),
-    option("--description", "A summary; by default the beginning of the prompt.", seldom=True),
+    option("--agent-id", "The agent's name, instead of the next alias.", metavar="AGENT", seldom=True),
+    option("--description", "A summary of the work; the default is the beginning of the prompt.", seldom=True),
     option("--harness", f"Its client: {', '.join(known.names())}, or your own."),
-    option("--acp-command", "With the harness `acp`: its client's command.", metavar="COMMAND", seldom=True),
+    option(
+        "--acp-command", "With the harness `acp`: the command that starts the client.", metavar="COMMAND", seldom=True
+    ),
     option("--model", "The model for its client.", metavar="MODEL", seldom=True),
     option("--permissions", permissions.HELP, choices=permissions.LEVELS, metavar="LEVEL", seldom=True),
     option("--type", "Its role or specialty.", seldom=True),
@@ -411,7 +416,7 @@ COMMANDS = table(
         ).to_json(),
         _AGENT,
         switch("--fresh", "Begin in a new session of its client."),
-        option("--uid", "Your own id for this restart: repeating it has no effect.", seldom=True),
+        option("--uid", "An id of your choice: repeating the command with the same id has no effect.", seldom=True),
         doc=interrupting.restart,
         words=words_of_restarted,
         answers=Message,
@@ -434,7 +439,7 @@ COMMANDS = table(
         "recall",
         _recall,
         argument("AGENT", "Only this agent.", name="of", required=False),
-        switch("--output", "With a name: also its output."),
+        switch("--output", "With a name: also show the agent's output."),
         doc=_RECALL,
         words=words_of_recalled,
         traits="reads daily",
@@ -446,8 +451,8 @@ COMMANDS = table(
         "logs",
         _logs,
         argument("AGENT", "The agent.", name="of"),
-        option("--lines -n", "How many of the last lines.", type=int, metavar="N", default=100),
-        switch("--follow -f", "Continue until it is done.", at_shell=True),
+        option("--lines -n", "How many of the last lines to show.", type=int, metavar="N", default=100),
+        switch("--follow -f", "Continue until the agent is done.", at_shell=True),
         doc=_LOGS,
         words=lambda document: [*text.quoted("\n".join(document["lines"]))],
         traits="reads",
@@ -457,7 +462,7 @@ COMMANDS = table(
     Command(
         "before-complete",
         _before_complete,
-        switch("--look", "Only say what is left to do, and refuse nothing; for a hook of a client."),
+        switch("--look", "Say what is left to do, but refuse nothing; this is for the hook of a client."),
         doc=_FINISH,
         words=words_of_may_finish,
         traits="reads",

@@ -22,19 +22,26 @@ if TYPE_CHECKING:
 
     from teams_cli.clients.contract import Client
 
-_HOOK = """Answer a hook of a client: its JSON on standard input, the answer in its format on standard output.
+_HOOK = """Answer a hook of a client: read the hook's JSON from standard input, and print the answer in the client's
+format.
 
-After a tool call it shows each unread message once. At the start it lists the members; at the end it says why it is too
-early to stop. If it fails, it prints nothing and exits with 0. Wrong usage exits with 1, never with 2.
+After a tool call, the answer shows each unread message once. At the start of a session, it lists the members. When the
+agent is about to stop, it says why that is too early. If the command fails, it prints nothing and exits with 0. Wrong
+usage exits with 1, never with 2.
 """
-_INSTALL = """Connect a client: add hooks and the MCP server, by a plugin or in its settings. It shows the change first.
+_INSTALL = """Connect a client: add the hooks and the MCP server, by a plugin or in the client's settings. The change is
+shown first.
 
-At a terminal it asks, unless --yes is given. Other settings stay. A client that starts in a terminal with TEAMS_TEAM,
-or in a directory bound by `teams here`, becomes a member, and messages wake it. Elsewhere the hooks print nothing, and
-the server offers only reading and joining. Agents started by `run-agent` and `spawn` need no installation. Repeating it
-is safe. For Claude Code, Codex, Copilot CLI and Qwen Code it installs the plugin of `teams` with the client's own
-command. The plugin also adds a skill. The client's settings are changed instead with --user, if they were changed
-before, or if the client or this `teams` is not on PATH.
+At a terminal, the command asks before it changes anything, unless you give --yes. Other settings stay as they are. You
+can repeat the command safely.
+
+A client becomes a member if it starts in a terminal with TEAMS_TEAM set, or in a directory bound by `teams here`. Then
+messages wake it. Elsewhere the hooks print nothing, and the server offers only reading and joining. Agents started by
+`run-agent` and `spawn` need no installation.
+
+For Claude Code, Codex, Copilot CLI and Qwen Code, the command installs the plugin of `teams` with the client's own
+command. The plugin also adds a skill. The client's settings are changed instead if you give --user, if they were
+changed before, or if the client or this `teams` is not on PATH.
 
 Raises:
     DamagedRecord: The client could not read its settings; they were not changed.
@@ -42,15 +49,15 @@ Raises:
 """
 _UNINSTALL = """Disconnect a client: remove the plugin of `teams`, or its hooks and MCP server from the settings.
 
-A file that nobody has changed since is restored byte for byte.
+A file that nobody has changed since the installation is restored byte for byte.
 
 Raises:
     DamagedRecord: The client could not read its settings; they were not changed.
 """
-_HERE = """Make the clients started in or below this directory members of a team.
+_HERE = """Make each client that you start in or below this directory a member of a team.
 
-First run `teams install CLIENT`, once. Without TEAM, show the team of this directory; with --forget, unlink it.
-Commands run in this directory act in that team too, unless you name another.
+First run `teams install CLIENT`, once. Without TEAM, the command shows the team of this directory; with --forget, it
+unlinks the directory. Commands that you run in this directory act in its team too, unless you name another.
 
 Raises:
     TeamNotFound: There is no such team.
@@ -273,8 +280,8 @@ def _outcome(call: Call, changes: list[FileChange], only_print: bool) -> dict[st
 
 _SCOPE = (
     argument("CLIENT", "The client.", name="client", choices=known.installable()),
-    switch("--project", "In the settings of the project in the current directory."),
-    switch("--user", "In the user's own settings."),
+    switch("--project", "Use the settings of the project in the current directory."),
+    switch("--user", "Use your own settings."),
     switch("--print", "Show the change without making it.", name="only_print"),
 )
 
@@ -327,8 +334,8 @@ COMMANDS = table(
         _install,
         *_SCOPE,
         switch("--yes", "Make the change without asking."),
-        switch("--agents-md", "With --project: also write how to work in a team into AGENTS.md."),
-        switch("--plugin", "Install the plugin, and fail if that is impossible, as for OpenCode and Gemini CLI."),
+        switch("--agents-md", "With --project: also add instructions for work in a team to AGENTS.md."),
+        switch("--plugin", "Install the plugin, or fail if that is impossible, as it is for OpenCode and Gemini CLI."),
         doc=_INSTALL,
         in_team=False,
         changes=False,
@@ -352,7 +359,7 @@ COMMANDS = table(
     Command(
         "here",
         _here,
-        argument("TEAM", "The team; without it, show the present team.", name="name", required=False),
+        argument("TEAM", "The team; without it, the command shows the present team.", name="name", required=False),
         switch("--forget", "Unlink the directory from its team."),
         doc=_HERE,
         in_team=False,

@@ -200,9 +200,13 @@ def switch(flags: str, help: str, **options: Any) -> Parameter:
     return Parameter(flags, help, flag=True, **options)
 
 
-TASK = argument("ID", "The task: 7, #7 or task-7.", name="task")
+TASK = argument("ID", "The task's id, such as 7, #7 or task-7.", name="task")
 AFTER = option(
-    "--after", "Complete it after this task; work on it may start earlier.", metavar="ID", many=True, seldom=True
+    "--after",
+    "A task that must be completed before this one is completed; work on this one can start earlier.",
+    metavar="ID",
+    many=True,
+    seldom=True,
 )
 JSON = switch("--json", "Answer with one JSON document.", name="as_json")
 ROOT = option("--root", "Where the teams are kept, instead of $TEAMS_HOME or the default.", metavar="DIR")

@@ -24,12 +24,11 @@ _CHARACTERS_OF_OLD = 72
 _CHARACTERS_OF_SENT = 48
 _LIST = """List the members: role, activity, state, unread messages, last seen.
 
-`state` is active (runs, or has a task in progress), idle, stale (silent for `staleAfterSeconds`, or its process
-is gone) or stopped (shut down). `queueDepth` counts unread messages.
+`state` is active (the agent runs or has a task in progress), idle, stale (it was silent for `staleAfterSeconds`, or its
+process is gone) or stopped (it was shut down). `queueDepth` counts unread messages.
 """
-_ACK = """Mark messages as handled without an answer: the named ones, or all that you read.
-
-Marking one twice changes nothing.
+_ACK = """Mark messages as handled without an answer: those that you name, or else all that you have read. Marking a
+message twice changes nothing.
 
 Raises:
     MessageNotFound: You have no such message; no message was marked.
@@ -37,8 +36,8 @@ Raises:
 _ATTEND = """Show the other agents and your open messages in the format of the OpenCode `broadcast` tool.
 
 This is for clients, not for people. A client appends it to the context of each model call. Messages are repeated until
-they are handled; showing them marks them as read. The key `hint` says how to announce your activity, until you run
-`announce`. A message to one agent is not shown to others.
+they are handled; showing them marks them as read. Until you run `announce`, the key `hint` says how to announce your
+activity. A message to one agent is not shown to others.
 """
 _READ = """Show your new messages, and a line for each older message that is still open.
 
@@ -50,17 +49,17 @@ Raises:
 """
 _SHOW = """Show a message, and its state for each recipient.
 
-A message is queued, woken (the client in a terminal was woken), shown (in a turn or by a hook), read or handled, or
-it will not be read. Its sender, its recipients, the leader and the human may see it.
+The states are: queued; woken (the recipient's client in a terminal was woken); shown (in a turn or by a hook); read;
+handled; and will not be read. The sender, the recipients, the leader and the human may see a message.
 
 Raises:
     MessageNotFound: There is no such message, or you may not see it.
 """
 _SENT = """List the messages that you sent, oldest first, each with its state for each recipient.
 
-A message is queued, woken (the client in a terminal was woken), shown (in a turn or by a hook), read or handled. It
-will not be read if the agent left or was stopped, or the team is closed. A message sent with --ack-required is overdue
-when it is not handled within the setting `ack_timeout`.
+The states are: queued; woken (the recipient's client in a terminal was woken); shown (in a turn or by a hook); read;
+handled; and will not be read. A message will not be read if the recipient left or was stopped, or if the team is
+closed. A message sent with --ack-required is overdue if it is not handled within the time in the setting `ack_timeout`.
 """
 
 
@@ -328,7 +327,7 @@ COMMANDS = table(
         _read,
         switch("--all", "Also show handled messages; mark none as read.", seldom=True),
         switch("--peek", "Do not mark the messages as read.", seldom=True),
-        option("--from", "Only from this sender.", metavar="AGENT", name="from_", seldom=True),
+        option("--from", "Only messages from this sender.", metavar="AGENT", name="from_", seldom=True),
         option("--since", "Only messages after this one.", metavar="MESSAGE", seldom=True),
         option("--wait", "How long to wait for a message.", metavar="SECONDS"),
         row_limit("Show at most N.", default=20, seldom=True),
@@ -349,7 +348,7 @@ COMMANDS = table(
     Command(
         "show-message",
         _show,
-        argument("ID", "The message: 7, #7 or msg-7.", name="message"),
+        argument("ID", "The message's id, such as 7, #7 or msg-7.", name="message"),
         doc=_SHOW,
         words=words_of_reached,
         traits="reads whole",
@@ -374,7 +373,7 @@ COMMANDS = table(
     Command(
         "reply",
         _reply,
-        argument("ID", "The message: 7, #7 or msg-7.", name="message"),
+        argument("ID", "The message's id, such as 7, #7 or msg-7.", name="message"),
         _TEXT,
         doc=reading.reply,
         words=words_of_replied,
@@ -390,7 +389,7 @@ COMMANDS = table(
         _ack,
         argument(
             "ID",
-            "The messages: 7, #7 or msg-7; or all that you read.",
+            "The messages' ids, such as 7, #7 or msg-7; without an id, all messages that you have read.",
             name="message",
             many=True,
             required=False,

@@ -38,24 +38,25 @@ if TYPE_CHECKING:
 
 _SHORT = 100
 """Characters of a text that a row has."""
-_HISTORY = """List every change of the team with its actor, oldest first; with --follow, also each new change.
+_HISTORY = """List every change of the team with its actor, oldest first. With --follow, new changes follow as they
+happen.
 
---since takes a time (2026-01-25T23:00:00Z), a day (2026-01-25, today) or how long ago (90s, 10m, 2h, 1d). With
---follow and --json, each change is one JSON object a line.
+--since takes a time (2026-01-25T23:00:00Z), a day (2026-01-25, today) or how long ago (90s, 10m, 2h, 1d). With --follow
+and --json, each line is one change as a JSON object.
 """
 _DOCTOR = """Find problems: damaged files, missing blockers, cycles, expired claims, leftovers.
 
 With --fix, make the repairs that lose nothing; damaged files are moved to `quarantine` unchanged. With --client, test
-that client instead, in a hidden terminal: whether the hooks answer, and whether a message wakes it. This takes two
-short turns of its model. With --turn the client takes one headless turn instead, which tests a hook; `--turn --wake`
-does both. The exit status is 1 if there are problems.
+whether that client's hooks answer, and whether a message wakes it. The test runs the client in a hidden terminal, and
+takes two short turns of its model. With --turn, the client takes one headless turn instead, which tests a hook; `--turn
+--wake` runs both tests. The exit status is 1 if there are problems.
 """
-_SET = """Change a setting of the team, or with --user the default for your new teams.
+_SET = """Change a setting of the team, or, with --user, your default for new teams.
 
-`budget` limits the tokens of the whole team; with --for, of one agent or run. At 80 % of a budget the leader and the
-person are notified. When it is used up, no turn begins until it is raised.
+`budget` limits the tokens of the whole team; with --for, of one agent or run. At 80 % of a budget, the leader and the
+human are notified. When the budget is used up, no turn begins until somebody raises it.
 
-An empty value, `teams set KEY ""`, removes the team's own value, or yours with --user: the default counts again.
+An empty value, `teams set KEY ""`, removes the team's own value or, with --user, yours. Then the default counts again.
 
 With --user, `store` says where your teams are: `files`, or the postgresql:// address of a database.
 
@@ -208,16 +209,16 @@ def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: b
 
 _WATCH = """Watch the team: progress, what waits for you, failures, agents, tasks and messages.
 
-In a terminal, `q` ends it, `j` and `k` or the arrow keys scroll, Tab chooses an agent, Enter shows its output,
-and `a` answers the first question that waits for you.
-Without a terminal, print the present state, then a line for each change. With --json, print the whole state as
-one JSON object a line after each change.
+In a terminal, `q` ends the command, `j` and `k` or the arrow keys scroll, Tab chooses an agent, Enter shows its output,
+and `a` answers the first question that waits for you. Without a terminal, the command prints the present state, and
+then a line for each change. With --json, it prints the whole state after each change, as one JSON object per line.
 """
-_ON = """Print events as they happen, and run a command for them, until interrupted.
+_ON = """Print events as they happen, until interrupted. With --run, also run a command for them.
 
 `waiting` is a question, plan, review or message for you. `failed` is a failed task or agent. `settled` is the end of
 all tasks. Events of the same moment are passed to one run of the command, as JSON: `team`, `at`, `text`, and `events`,
-each with `event`, `kind`, `id`, `text` and `next`. To run a command without a terminal: `teams set notify COMMAND`.
+each with `event`, `kind`, `id`, `text` and `next`. `teams set notify COMMAND` runs a command for events even when no
+terminal is open.
 """
 _EVENTS = ("waiting", "failed", "settled", "any")
 _COLLECT_CHANGES = 0.05
@@ -455,7 +456,7 @@ COMMANDS = table(
         _doctor,
         switch("--fix", "Repair what can be repaired."),
         option("--team -t", "Examine only this team.", name="only"),
-        option("--client", "Test this client instead.", choices=known.installable()),
+        option("--client", "Test this client instead of the teams.", choices=known.installable()),
         switch("--turn", "Let the client take a headless turn."),
         switch("--wake", "Run the client in a hidden terminal, and test that a message wakes it."),
         doc=_DOCTOR,
@@ -472,12 +473,13 @@ COMMANDS = table(
         argument("KEY", "The setting; `teams settings` lists them.", name="key"),
         argument(
             "VALUE",
-            "The new value; for `rules`, a text, or `-` to read it from standard input. Empty: the default again.",
+            "The new value. For `rules` it is a text, or `-` to read one from standard input. An empty value"
+            " restores the default.",
             name="value",
             text=True,
         ),
         switch("--user", "Change your default for new teams.", at_shell=True),
-        option("--for", "With `budget`: the agent or run that it limits.", name="of", metavar="AGENT|RUN"),
+        option("--for", "With `budget`: the agent or run whose tokens are limited.", name="of", metavar="AGENT|RUN"),
         doc=_SET,
         words=words_of_set,
         traits="repeatable for_person",
@@ -487,7 +489,7 @@ COMMANDS = table(
     Command(
         "settings",
         _settings,
-        doc="List the settings with value and source, and the team, caller and store in effect.",
+        doc="List the settings with their values and sources, and the team, agent and store that commands use.",
         words=words_of_settings,
         traits="reads",
         held="",
@@ -521,11 +523,14 @@ COMMANDS = table(
         lambda call, event, command, once: Stream(
             _events(call, notifying.EVENTS if event == "any" else (event,), command, once)
         ),
-        argument("EVENT", "waiting, failed, settled, or any.", choices=_EVENTS, name="event"),
+        argument("EVENT", "The events to print: waiting, failed, settled, or any.", choices=_EVENTS, name="event"),
         option(
-            "--run", "Run this command, with the events as JSON on standard input.", metavar="COMMAND", name="command"
+            "--run",
+            "Run this command, which gets the events as JSON on standard input.",
+            metavar="COMMAND",
+            name="command",
         ),
-        switch("--once", "End after the first."),
+        switch("--once", "End after the first event."),
         doc=_ON,
         changes=False,
         words=words_of_happened,

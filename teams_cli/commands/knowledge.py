@@ -115,9 +115,10 @@ def _agree(call: Call, tasks: list[str], text: str | None, version: int | None) 
 
 _SEARCH = """Search the team's tasks, messages, results, notes and pages, the newest first.
 
-A text is found if it has all the words, or longer words that begin with them, in upper or lower case. `tasks` are
-titles and descriptions, `results` are outcomes, and `notes` are reasons why tasks were released, failed or cancelled.
-Add --in history for the history. --since takes a time, a day, or how long ago: 90s, 10m, 2h, 1d.
+A text is found if it has all the words, or longer words that begin with them; upper and lower case do not matter.
+`tasks` are titles and descriptions, and `results` are outcomes. `notes` also include the reasons why tasks were
+released, failed or cancelled. The history is searched only with --in history. --since takes a time, a day, or how long
+ago: 90s, 10m, 2h, 1d.
 """
 _HITS = 50
 
@@ -360,7 +361,7 @@ COMMANDS = (
             ),
             option(
                 "--if-version",
-                "Share only if the page has this version; 0: if there is no page.",
+                "Share only if the page has this version; 0 means that there is no page yet.",
                 type=int,
                 metavar="N",
                 seldom=True,
@@ -387,7 +388,7 @@ COMMANDS = (
         Command(
             "agree",
             _agree,
-            argument("ID", "The tasks: 1,2.", name="tasks", many=True),
+            argument("ID", "The ids of the tasks, such as 1,2.", name="tasks", many=True),
             option("--text", "Who changes what; `-` reads it from standard input.", text=True),
             option("--version", "Confirm only if the agreement has this version.", type=int, metavar="N", seldom=True),
             doc=agreements.agree,
@@ -404,7 +405,13 @@ COMMANDS = (
             "search",
             _search,
             argument("WORDS", "What to search for.", many=True, name="words"),
-            option("--in", "Search only there; may be repeated.", choices=search.PLACES, many=True, name="places"),
+            option(
+                "--in",
+                "Search only there; you can give the option several times.",
+                choices=search.PLACES,
+                many=True,
+                name="places",
+            ),
             option("--from", "Only texts by this agent.", metavar="AGENT", name="sender"),
             option("--since", "Only changes from this time on.", metavar="TIME"),
             row_limit(f"At most N; the default is {_HITS}."),

@@ -188,7 +188,7 @@ def _announce(call: Call, status: str) -> Any:
 
 
 _TEXT = argument("TEXT", "What to say; `-` reads it from standard input.", name="text", also="message", text=True)
-_UID = option("--uid", "An id of your choice: repeating the command with it does not send the message again.")
+_UID = option("--uid", "An id of your choice: repeating the command with the same id does not send the message again.")
 
 
 def words_of_sent(message: dict[str, Any]) -> Parts:
@@ -211,9 +211,15 @@ COMMANDS = table(
         _send,
         argument("TO", "Members, `leader` or `human`.", name="to", many=True, required=False),
         _TEXT,
-        option("--to-owners-of", "Also send to the owners of these tasks: 9,10.", metavar="TASKS", seldom=True),
-        switch("--fyi", "It needs no answer."),
-        switch("--ack-required", "Notify me if it is not handled within the setting `ack_timeout`.", seldom=True),
+        option(
+            "--to-owners-of", "Also send it to the owners of these tasks, such as 9,10.", metavar="TASKS", seldom=True
+        ),
+        switch("--fyi", "The message needs no answer."),
+        switch(
+            "--ack-required",
+            "Notify me if the message is not handled within the time in the setting `ack_timeout`.",
+            seldom=True,
+        ),
         _UID,
         doc=messages.send,
         words=words_of_sent,

@@ -151,7 +151,7 @@ def _reject_shutdown(call: Call, shutdown: str | None, reason: str | None, reaso
     return shutdowns.reject(call.store, call.team, call.caller, shutdown, why).to_document()
 
 
-_PLAN = argument("ID", "The plan: 7, #7 or plan-7.", name="plan")
+_PLAN = argument("ID", "The plan's id, such as 7, #7 or plan-7.", name="plan")
 _SHUTDOWN = argument(
     "ID", "The request; the default is your open request.", name="shutdown", required=False, seldom=True
 )
@@ -227,7 +227,12 @@ COMMANDS = table(
         argument("TEXT", "The plan; `-` reads it from standard input.", name="plan", also="plan", text=True),
         option("--task", "The task that the plan is for.", metavar="ID"),
         option("--revises", "The plan that this one replaces.", metavar="PLAN"),
-        option("--wait", "Then wait for the decision, or whatever else concerns you.", metavar="SECONDS", seldom=True),
+        option(
+            "--wait",
+            "How long to wait then for the decision, or for anything else that concerns you.",
+            metavar="SECONDS",
+            seldom=True,
+        ),
         doc=plans.propose,
         words=words_of_proposed,
         answers=Plan,
@@ -265,7 +270,7 @@ COMMANDS = table(
         _approve,
         _PLAN,
         option("--note --feedback", "A note to its author.", text=True),
-        option("--share", "Also share the plan as this page.", metavar="KEY", name="page", seldom=True),
+        option("--share", "Also share the plan, as the page with this name.", metavar="KEY", name="page", seldom=True),
         doc=plans.approve,
         words=words_of_decided,
         answers=Plan,

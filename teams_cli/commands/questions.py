@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 _ASK = """Ask the other members, or the human, a question, and wait for the answers.
 
 The setting `broadcast` says who is asked: `agents`, `human`, or nobody (`false`). A fork of each agent answers while
-the agent works on; an agent without a fork gets a message. If the human answered you before, the status is `deferred`,
-with the earlier answers. To ask the human again, ask a different question.
+the agent works on; an agent without a fork gets a message. If the human gave answers that you have not seen, or if you
+repeat a question, the human is not asked: the status is `deferred`, and you get the earlier answers. To ask the human
+then, ask a different question.
 
 Raises:
     NotAllowed: Questions are off in this team.
@@ -48,8 +49,8 @@ _SHOW = """Show a question: who was asked, the answers, and who has not answered
 Raises:
     QuestionNotFound: There is no such question.
 """
-_HUMAN = """Answer the agents' questions here, one at a time as they come. Enter skips a question; Ctrl-C or Ctrl-D ends
-the command.
+_HUMAN = """Answer the agents' questions in this terminal, one at a time as they come. Enter skips a question; Ctrl-C or
+Ctrl-D ends the command.
 
 Each question waits until its time limit.
 """
@@ -78,7 +79,7 @@ def _respond(call: Call, text: str | None) -> Any:
     return {"status": "info", "message": message}
 
 
-_ID = argument("ID", "The question: 7, #7 or ask-7.", name="question")
+_ID = argument("ID", "The question's id, such as 7, #7 or ask-7.", name="question")
 _LOOK_AGAIN = 10.0
 """Seconds after which a wait looks for answers even if nothing woke it."""
 _TRIES = 3
@@ -348,10 +349,10 @@ COMMANDS = table(
         _ask,
         argument("QUESTION", "What you want to know.", name="question", text=True, called="text"),
         option("--to", "Ask only these members.", metavar="AGENT", many=True),
-        option("--timeout", "How long to wait.", metavar="SECONDS", seldom=True),
-        switch("--no-wait", "Return at once; `show-question` shows the answers later.", seldom=True),
-        option("--depth", "How deep the answers should go.", choices=("low", "medium", "high"), seldom=True),
-        switch("--human", "Ask the human, whatever the setting."),
+        option("--timeout", "How long to wait for answers.", metavar="SECONDS", seldom=True),
+        switch("--no-wait", "Do not wait; `show-question` shows the answers later.", seldom=True),
+        option("--depth", "How detailed the answers should be.", choices=("low", "medium", "high"), seldom=True),
+        switch("--human", "Ask the human, whatever the setting `broadcast` says."),
         doc=_ASK,
         words=words_of_result,
         traits="long adding daily",

@@ -207,12 +207,13 @@ def _show(call: Call, task: str, short: bool) -> Any:
 
 _GET_EVIDENCE = """List the files attached to a task, or show one of them as it was attached.
 
-The digest of a file is checked before it is shown. A file that is not text can only be written, with `--out`.
+The digest of a file is checked before the file is shown. A file that is not text can't be shown; write it to a path
+with `--out`.
 
 Raises:
     TaskNotFound: There is no such task.
     NotFound: The task has no such file.
-    DamagedRecord: The copy differs from the attached file.
+    DamagedRecord: The stored copy differs from the file that was attached.
 """
 
 
@@ -484,19 +485,19 @@ COMMANDS = table(
         argument("TITLE", "What to do.", name="title", text=True, required=False),
         option("--description", "Everything that the owner needs to know.", metavar="TEXT", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
-        option("--blocked-by", "A task to complete first.", metavar="ID", many=True),
+        option("--blocked-by", "A task that must be completed before this one starts.", metavar="ID", many=True),
         AFTER,
         option("--require", "A skill that its owner needs.", metavar="SKILL", many=True, seldom=True),
         option(
             "--touches",
-            "A file or symbol that the task changes: src/*.py, or src/x.py:Editor.edit.",
+            "Files or a symbol that the task changes, such as src/*.py or src/x.py:Editor.edit.",
             metavar="GLOB",
             many=True,
             seldom=True,
         ),
         option(
             "--agree-with",
-            "Its owner must first agree with the owner of this task.",
+            "A related task: the owners of both must agree who changes what, before this one is completed.",
             metavar="ID",
             many=True,
             seldom=True,
@@ -506,7 +507,7 @@ COMMANDS = table(
         option("--for", "Assign it to this member.", metavar="AGENT", name="keep_for"),
         option(
             "--from",
-            f"Add many tasks from a file, `-`, or YAML text: {_MANY}",
+            f"Add many tasks from a file, from standard input (`-`), or from YAML text: {_MANY}",
             metavar="FILE",
             name="from_",
             text=True,
@@ -558,7 +559,7 @@ COMMANDS = table(
         "show-task",
         _show,
         TASK,
-        switch("--short", "Only status, owner, lease, blockers and result.", seldom=True),
+        switch("--short", "Show only the status, owner, lease, blockers and result.", seldom=True),
         doc=_SHOW,
         words=words_of_whole,
         answers=Task,
@@ -576,7 +577,7 @@ COMMANDS = table(
         "get-evidence",
         _get_evidence,
         TASK,
-        argument("NAME", "The file to show: its name, or evidence-3.", name="file", required=False),
+        argument("NAME", "The file to show: its name, or its id such as evidence-3.", name="file", required=False),
         option("--out", "Write the file to this new path.", metavar="FILE", at_shell=True),
         doc=_GET_EVIDENCE,
         words=words_of_attachments,

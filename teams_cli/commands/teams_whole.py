@@ -64,9 +64,9 @@ def _copy(call: Call, name: str | None, to: str) -> Any:
 
 _PRUNE = """Permanently delete teams that were closed some time ago, with messages, tasks, logs, reports and worktrees.
 
-At a terminal it asks first; elsewhere it only lists them, unless --yes is given. A team is kept if its agents left work
-in worktrees, if something unknown lies in its folder, or if you do not lead it. The human may remove every closed team.
-It also deletes the kept work of removed worktrees that is older than the setting
+At a terminal the command asks first; elsewhere it only lists the teams, unless you give --yes. A team is kept if its
+agents left work in worktrees, or if its folder contains unknown files. You can remove only teams that you lead; the
+human can remove every team. The command also deletes the kept work of removed worktrees that is older than the setting
 worktree.keptFor.
 
 Raises:
@@ -95,27 +95,28 @@ def _prune(call: Call, older_than: float, yes: bool) -> Any:
     return rows
 
 
-_UP = """Create or resume the team of this repository from its `teams.yaml`, here or in a directory above.
+_UP = """Create or resume the team of this repository from its `teams.yaml`, in this directory or one above it.
 
-Members with a harness are started; the others are expected to join. Agents are given the
-description that a file of `.claude/agents/` has for their name or role. Existing tasks and pages stay. If it is
-interrupted, repeat it. The keys:
+Members with a harness are started; the others are expected to join. If `.claude/agents/` has a file for an agent's name
+or role, the agent gets the description in that file. Existing tasks and pages stay. If the command is interrupted,
+repeat it. The keys of the file:
 
 * name: the name of the team.
 * members: a list of {name, role, harness, model, worktree, permissions, prompt}.
 * rules: a text for every member.
 * pages: {KEY: TEXT}, shared with the team.
-* tasks: a list as in a workflow; or instead
-* workflow: a workflow file with the tasks.
+* tasks: a list of tasks, as in a workflow file.
+* workflow: a workflow file with the tasks, instead of the key `tasks`.
 
 Raises:
     InvalidValue: The file is not valid; the error names every fault.
     NotFound: There is no such file.
     NotAllowed: You do not lead the team.
 """
-_DOWN = """Close the team of this repository: its agents are stopped and their tasks released. Landings wait.
+_DOWN = """Close the team of this repository: stop its agents and release their tasks. Queued landings wait.
 
-Nothing is lost: `teams up` resumes it. Clients opened with `open --detach` are ended, unless somebody is attached.
+Nothing is lost: `teams up` resumes the team and its landings. Clients opened with `open --detach` are ended, unless
+somebody is attached to them.
 
 Raises:
     TeamNotFound: The team was never started.
@@ -271,7 +272,10 @@ COMMANDS = table(
         "prune",
         _prune,
         option(
-            "--older-than", "Remove teams closed at least this long ago: days, or 12h.", metavar="DAYS", default=30.0
+            "--older-than",
+            "Remove teams that were closed at least this long ago: a number of days, or hours such as 12h.",
+            metavar="DAYS",
+            default=30.0,
         ),
         switch("--yes", "Do not ask."),
         doc=_PRUNE,

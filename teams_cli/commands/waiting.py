@@ -23,15 +23,16 @@ if TYPE_CHECKING:
 _MOST_NAMED = 20
 _MOST_MESSAGES = 20
 """Messages that are shown at a time."""
-_WAIT = """Wait until something concerns you; print it in full with the next command. Nothing is reported twice.
+_WAIT = """Wait until something concerns you, and show it in full, with the command to run next. Nothing is reported
+twice.
 
-It ends for a message (and marks it as read), a task that you can claim, a change to your task or its loss, a decision,
-a question, or a request to shut down. For a leader it also ends for a finished task, a plan, a lost member, or the end
-of all tasks. With a condition, it ends only for that.
+The wait ends for a message, a task that you can claim, a change to your task, the loss of your task, a decision, a
+question, or a request to shut down. For a leader it also ends for a finished task, a plan, a lost member, or the end of
+all tasks. Messages are marked as read. With a condition such as --task, the wait ends only for that condition.
 
 Raises:
     WaitRanOut: The time ran out first.
-    WrongState: The task to wait for is assigned to you.
+    WrongState: The task that you would wait for is assigned to you.
 """
 
 
@@ -270,26 +271,26 @@ COMMANDS = table(
             seldom=True,
             listed=True,
         ),
-        switch("--message", "Until you have unread mail."),
+        switch("--message", "Until you have unread messages."),
         switch("--ready", "Until you can claim a task.", seldom=True),
         switch("--claim", "When a task is ready for you, claim it."),
         switch("--needed", "Ignore tasks that others complete.", seldom=True),
         option(
             "--completed",
-            "Like --needed; also end when N more tasks are completed.",
+            "Like --needed, but also end when N more tasks are completed.",
             type=int,
             least=1,
             metavar="N",
             seldom=True,
         ),
-        option("--timeout", "How long to wait; by default for ever.", metavar="SECONDS"),
+        option("--timeout", "How long to wait; the default is for ever.", metavar="SECONDS"),
         doc=_WAIT,
         changes=False,
         words=words_of_waited,
         traits="long sleeps daily quiet",
         held="task all_tasks of plan landing message ready claim needed completed timeout",
         example="wait --timeout 600",
-        want="wait until something concerns you (--claim: and claim a task)",
+        want="wait until something concerns you (--claim: also claim a task)",
         also={
             "wait-for poll sleep await listen idle subscribe": "",
             "wait-for-work wait-for-task wait-for-tasks": "wait --claim",

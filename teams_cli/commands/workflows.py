@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from teams_cli.runs.conduct import RunRequest
 
 
-_RUN = """Run a workflow: create a team and its tasks, start workers that do them, and report.
+_RUN = """Run a workflow: create a team and its tasks, start workers that do the tasks, and report the outcome.
 
 WORKFLOW is a file, or a name from `teams list-workflows`. Workers really run the commands of tasks, in the directory
-that the variable `repo` names (by default here). The report goes to standard output and to a file. Ctrl-C ends the
-workers and keeps the state; --resume finishes the rest and retries failed tasks, with the workflow as it was at the
-start.
+that the variable `repo` names; the default is the current directory. The report goes to standard output and to a file.
+Ctrl-C ends the workers and keeps the state; --resume finishes the rest and retries failed tasks, with the workflow as
+it was at the start.
 
 Raises:
     TaskFailed: A task failed, or was not run because another failed; the report says which.
     InvalidValue: The workflow or a variable is wrong, or there are too few agents; nothing was changed.
     NotFound: There is no such workflow.
-    AlreadyExists: A team of that name exists, or its run is still going on.
+    AlreadyExists: A team of that name exists, or its run has not ended yet.
 """
 _LIST = """List the workflows of the program and those in ./workflows: name, description, pattern, path.
 
@@ -48,18 +48,19 @@ The front matter has:
 
 * name, description, and pattern: leader, swarm, pipeline or council.
 * settings: {NAME: VALUE}, for the team.
-* check: a command that must pass before anything is created; its output is shown as the reason.
+* check: a command that must pass before anything is created; if it fails, its output is shown as the reason.
 * attempts: how often a failing task is tried; the default is 3.
 * tasks: a list of {id, title, description, blockedBy, require, priority, run, prompt, each, planRequired,
 attempts}. The harness `shell` runs the command in `run`; agents with a model follow `prompt`.
 * variables: {NAME: DEFAULT} or {NAME: {default, description}}; commands get them as environment variables.
-* agents: a number, or a list of {name, role, type, count}. An entry may also set harness, model, permissions,
-cwd, worktree or answer, instead of the run's.
+* agents: a number, or a list of {name, role, type, count}. An entry can also set harness, model, permissions, cwd,
+  worktree or answer; these values replace those of the run.
 * roles: {NAME: {extends, skill, description, workflow, allow, deny}}.
-* needs: [git-checkout, review]: the variable `repo` is a checkout; the extension for reviews is installed.
+* needs: a list of git-checkout (the variable `repo` must name a checkout) and review (the extension for reviews must be
+  installed).
 * broadcast: a text that is sent to all workers.
-* synthesize: {run, prompt, verdict}: the leader's last step. With a model it follows `prompt`, never `run`;
-`verdict` is a regular expression that finds the verdict in the answer.
+* synthesize: {run, prompt, verdict}: the leader's last step. A leader with a model follows `prompt`, never `run`;
+  `verdict` is a regular expression that finds the verdict in the answer.
 
 Raises:
     InvalidValue: The workflow has a fault.
@@ -236,11 +237,11 @@ COMMANDS = table(
     Command(
         "run",
         _run,
-        argument("WORKFLOW", "A workflow file, or the name of one.", name="workflow", required=False),
+        argument("WORKFLOW", "A workflow file, or the name of a workflow.", name="workflow", required=False),
         option("--var", "Set a variable of the workflow.", metavar="NAME=VALUE", many=True),
-        option("--agents", "The number of workers, instead of the workflow's.", type=int, metavar="N"),
+        option("--agents", "The number of workers, instead of the number in the workflow.", type=int, metavar="N"),
         option("--report", "The file for the report, instead of one in the data directory.", metavar="FILE"),
-        switch("--resume", "Finish a run that was interrupted or failed."),
+        switch("--resume", "Finish a run that was interrupted or that failed."),
         _HARNESS,
         option("--model", "The model for their client.", metavar="MODEL"),
         option("--permissions", levels.HELP, choices=levels.LEVELS, metavar="LEVEL"),
@@ -265,7 +266,7 @@ COMMANDS = table(
     Command(
         "check-workflow",
         _check,
-        argument("FILE", "A workflow file, or the name of one.", name="workflow"),
+        argument("FILE", "A workflow file, or the name of a workflow.", name="workflow"),
         _HARNESS,
         doc=_CHECK,
         in_team=False,

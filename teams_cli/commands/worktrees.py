@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 _HEADS = ["turns", "input", "cached", "output", "total", "time"]
 _WORKTREE = """List the worktrees of agents, show the changes of one, merge it, remove it, or restore it.
 
-`diff` prints all changes as a patch, committed or not. `merge` commits what the agent left uncommitted (the
-repository's hooks run), merges it into the branch of the checkout that the worktree was made from, and removes the
-worktree and its branch. `remove` removes both without merging.
+`diff` prints all changes as a patch, including uncommitted ones. `merge` commits what the agent left uncommitted; the
+repository's hooks run. It then merges the agent's branch into the branch of the checkout in which the agent was
+started, and removes the worktree and its branch. `remove` removes both without merging.
 
-Removed work is kept in the repository as one commit; the answer names its reference. `list --kept` lists it,
-and `restore REF` brings it back in a new worktree. `teams prune` removes it after 30 days (worktree.keptFor).
+Removed work is kept in the repository as one commit; the answer shows the commit's reference. `list --kept` lists kept
+work, and `restore REF` brings it back in a new worktree. `teams prune` deletes it after the time in the setting
+worktree.keptFor, which is 30 days by default.
 
 Raises:
     AgentNotFound: The agent has no worktree.
@@ -66,17 +67,18 @@ def _overlaps(call: Call) -> Any:
     return rows
 
 
-_DIFF = """Show, as a patch, the changes in an agent's worktree that the main branch does not have, committed or not.
+_DIFF = """Show, as a patch, the changes in an agent's worktree that the main branch lacks, including uncommitted
+changes.
 
 Raises:
-    AgentNotFound: No worktree of the agent is on this machine.
+    AgentNotFound: The agent has no worktree on this machine.
 """
 
 
 _USAGE = """Show the tokens and the time that agents used, by agent, task or model, and the state of budgets.
 
-Input is everything that the models read, including cached tokens. The use of a client that does not report it is
-unknown. A turn for several tasks is divided evenly among them.
+Input is everything that the models read, including cached tokens. If a client does not report its use, the use is
+unknown. The use of a turn for several tasks is divided evenly among the tasks.
 """
 
 
@@ -155,8 +157,8 @@ COMMANDS = table(
             name="of",
             required=False,
         ),
-        switch("--force", "With `remove`: even with unmerged work."),
-        switch("--kept", "With `list`: the kept work of removed worktrees."),
+        switch("--force", "With `remove`: remove the worktree even if it has unmerged work."),
+        switch("--kept", "With `list`: list the kept work of removed worktrees instead."),
         doc=_WORKTREE,
         traits="at_shell",
         held="action=list,diff of",
@@ -196,7 +198,7 @@ COMMANDS = table(
     Command(
         "usage",
         lambda call, by: spending.spent(call.store, call.load_team(), by, call.problems),
-        option("--by", "One row for each agent, task or model.", choices=spending.BY, default="agent"),
+        option("--by", "Show one row for each agent, task or model.", choices=spending.BY, default="agent"),
         doc=_USAGE,
         words=words_of_spent,
         traits="reads",

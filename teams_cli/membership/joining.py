@@ -36,12 +36,12 @@ def join(
 ) -> tuple[Member, str]:
     """Join a team. Without a name you get the next alias: agentA, agentB, …
 
-    Joining again in the same role changes nothing. If you left, you may join again under your name. In a team made with
-    `--secure` the answer has your token; you need it to join again.
+    Joining again in the same role changes nothing. If you left, you can join again under your name. In a team made with
+    `--secure`, the answer shows your token, which you need to join again.
 
     Raises:
         TeamNotFound: There is no such team.
-        AlreadyExists: A member in another role has that name, in the same or another case.
+        AlreadyExists: A member in another role has that name; upper and lower case do not matter.
         NotAllowed: You lead a team, you were shut down, or the token is wrong.
     """
     token = new_token()
@@ -193,10 +193,10 @@ def spawn_team(
     them are stored.
 
     Raises:
-        AlreadyExists: A team of that name exists, in the same or another case.
+        AlreadyExists: A team has that name already; upper and lower case do not matter.
         InvalidValue: The name is not valid.
         NotAllowed: You are a member but not a leader, or agents of your type may not create teams.
-        DamagedRecord: A team of that name has tasks or messages, but its own record is lost.
+        DamagedRecord: A team of that name has tasks or messages, but its own record is missing.
     """
     names.check_name(name, "team")
     text.within(description or "", "description", text.MAX_MESSAGE)
@@ -262,14 +262,14 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
     """Give every active member of a `--secure` team its own database login, and remove the logins of those who
     left.
 
-    An agent with its own login can't change the team, decisions, how agents are run, or the inboxes, claims and results
-    of others, by any program. The answer shows the addresses of new logins with their passwords, once: put each address
-    into the TEAMS_STORE of its agent only. Repeat it when members join or leave.
+    Whatever program it uses, an agent with its own login can't change the team, decisions, how agents are run, or the
+    inboxes, claims and results of others. The answer shows each new login once, as an address with a password: set
+    TEAMS_STORE to this address for that agent alone. Repeat the command when members join or leave.
 
     Raises:
         WrongState: The team was not made with --secure.
         InvalidValue: The team is in files, which have no logins.
-        NotAllowed: The present database login may not create logins.
+        NotAllowed: Your own database login may not create logins.
     """
     standing = require(store, team_name, caller, "set-up-roles")
     team, caller = standing.team, standing.caller
@@ -352,7 +352,7 @@ def hand_over(store: Store, team_name: str, caller: Caller | None, to: str) -> T
 
     Raises:
         AgentNotFound: There is no such active member.
-        Conflict: The new leader has tasks in progress, or is asked to shut down.
+        Conflict: The new leader has tasks in progress, or has been asked to shut down.
     """
     standing = require(store, team_name, caller, "hand-over", to)
 

@@ -176,7 +176,7 @@ def request(store: Store, team_name: str, caller: Caller | None, agent: str, rea
 
     Raises:
         AgentNotFound: There is no such active member.
-        Conflict: A request to a member is open already; the error names it.
+        Conflict: A member already has an open request; the error names the request.
         WrongState: A member was stopped already.
     """
     return request_each(store, team_name, caller, [agent], reason)[0]

@@ -71,16 +71,16 @@ def send(
     ack_by: str | None = None,
     expected: Collection[str] = (),
 ) -> Message:
-    """Send a message to members, to `leader`, or to `human`: to all of them or to none.
+    """Send a message to members, `leader` or `human`. If one of them can't get it, nobody gets it.
 
-    A message stays in the inbox until it is handled; with --fyi, until it is read. A message to a member that has yet
-    to join is kept until then, if the configuration has an agent or a role of that name, or a task is assigned to it.
-    Sending again with the same *uid* adds nothing.
+    A message stays in the inbox until it is handled; with --fyi, until it is read. A message to a member that has not
+    joined yet is kept until the member joins. For this, the configuration must have an agent or a role of that name, or
+    a task must be assigned to it. Sending again with the same *uid* sends nothing.
 
     Raises:
         AgentNotFound: A recipient is not an active member; the error lists the members.
-        InvalidValue: The text is blank or too long, or you are a recipient.
-        UidTaken: You used *uid* for another message.
+        InvalidValue: The text is blank or too long, or you named yourself as a recipient.
+        UidTaken: You have used the same *uid* for another message.
     """
     names = [to] if isinstance(to, str) else to
     standing = require(store, team_name, caller, "send-message", f"to {', '.join(names)}")
@@ -103,7 +103,7 @@ def send(
 
 
 def broadcast(store: Store, team_name: str, caller: Caller | None, body: str, uid: str | None = None) -> Message:
-    """Send one message to every other active member: to all of them or to none.
+    """Send one message to every other active member. If one of them can't get it, nobody gets it.
 
     Raises:
         NobodyThere: There is no other active member.

@@ -173,7 +173,7 @@ def reply(
     Raises:
         MessageNotFound: You have no such message.
         AlreadyHandled: The message was already handled; nothing was sent.
-        WrongState: The message is a notice from the program.
+        WrongState: The message is a notice from the program; nobody reads answers to it.
         AgentNotFound: The sender is no longer an active member.
     """
     standing = require(store, team_name, caller, "reply", message_ref)

@@ -46,7 +46,7 @@ def answer(store: Store, team_name: str, caller: Caller | None, ref: str, conten
     Raises:
         QuestionNotFound: There is no such question.
         NotAllowed: You were not asked.
-        WrongState: You answered it differently before.
+        WrongState: You have already given a different answer.
     """
     caller = require(store, team_name, caller, "answer", ref).caller
     text.checked(content, "answer")
@@ -79,12 +79,12 @@ def answer_as_human(store: Store, team: str, key: str, content: str) -> Question
 
 
 def skip(store: Store, team_name: str, caller: Caller | None, ref: str) -> Question:
-    """Skip a question to the human: it is closed without an answer, and the asker goes on.
+    """Skip a question that the human was asked: close it without an answer, so that the asker goes on.
 
     Raises:
         QuestionNotFound: There is no such question.
         NotAllowed: The human was not asked.
-        WrongState: The human has answered it, or its time has ended.
+        WrongState: The human has answered the question, or its time limit has passed.
     """
     require(store, team_name, caller, "skip-question", ref)
     return skip_as_human(store, team_name, questions.get(store, team_name, ref).id)

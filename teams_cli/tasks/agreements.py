@@ -34,9 +34,9 @@ def agree(
 ) -> Page:
     """Propose who changes what in tasks that touch the same code, or confirm what another owner proposed.
 
-    The text is stored as the team's page `agree-1-2`, which agents see in their brief and when they claim a task. The
-    other owners are asked to confirm it: with the same command without --text, or with a new text, which becomes the
-    next version.
+    For tasks 1 and 2, the text becomes the team's page `agree-1-2`, which agents see in their brief and when they claim
+    a task. The other owners are asked to confirm the text. The same command without --text confirms it; a new --text
+    becomes the next version.
 
     Raises:
         TaskNotFound: There is no such task.

@@ -144,18 +144,19 @@ class Remarks:
 def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: str, edit: Edit) -> tuple[Task, Remarks]:
     """Change a task, or finish it.
 
-    Its owner completes or fails it; a task-manager or the human reopens or cancels it. Completing a completed task
-    again changes nothing. Completing a task in review again hands in newer work.
+    The owner completes or fails the task. The owner, a task-manager or the human reopens it; only a task-manager or the
+    human can cancel it. Completing a completed task again changes nothing. If a task is in review, completing it again
+    submits newer work.
 
     Raises:
         TaskNotFound: The task, or a new blocker, does not exist.
         NotAllowed: You may not make this change.
         WrongState: The task can't change from its present status to this one.
-        StaleClaim: The claim has expired, or is not the one of --claim.
-        PlanRequired: Its plan must be approved first.
-        NotChecked, CheckFailed: Its check must pass first.
+        StaleClaim: The claim has expired, or does not have the number given with --claim.
+        PlanRequired: The task's plan must be approved first.
+        NotChecked, CheckFailed: The task's check must pass first.
         DependencyCycle: The task would block itself.
-        Conflict: Its owner is at work on it. `--force` assigns it anyway.
+        Conflict: The owner is at work on the task; `--force` assigns it to another member anyway.
     """
     standing = require(store, team_name, caller, "update-task", task_ref)
     edit.refuse_invalid()

@@ -143,12 +143,12 @@ _GIVEN_BACK = "task-given-back"
 def release(
     store: Store, team_name: str, caller: Caller | None, task_ref: str, reason: str | None = None, force: bool = False
 ) -> Task:
-    """Release a task in progress: your own, or any as leader, task-manager or human.
+    """Release a task in progress: your own, or anybody's if you are the leader, a task-manager or the human.
 
     With --reason, the leader is notified, and the task is offered to others before you.
 
     Raises:
-        Conflict: Its owner is at work on it. `--force` releases it anyway.
+        Conflict: The owner is at work on the task; `--force` releases it anyway.
         NotAllowed: It belongs to another member.
         WrongState: It is not in progress.
     """
@@ -226,7 +226,8 @@ def heartbeat(
 ) -> list[Task]:
     """Show that you are at work. This renews the lease of a task, or of all your tasks.
 
-    Before you are silent for longer than a lease, say for how long: `--for 30m`. You keep your tasks until then.
+    Before a silence that is longer than a lease, say how long it will last: `--for 30m`. You keep your tasks for that
+    time.
 
     Raises:
         StaleClaim: The task is no longer yours.

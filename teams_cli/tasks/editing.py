@@ -235,7 +235,7 @@ def _uid_prefix(action: str, task: Task) -> str:
 
 
 def note(store: Store, team_name: str, caller: Caller | None, task_ref: str, body: str, uid: str | None = None) -> Task:
-    """Add a note to a task. Its owner is notified; nothing else of the task changes.
+    """Add a note to a task. The owner is notified; nothing else in the task changes.
 
     If the command is interrupted, repeat it: no note is added twice.
 

@@ -33,14 +33,15 @@ def review(
 ) -> Task:
     """Accept the work on a task, which completes it; or reject it with a reason, which returns it to its owner.
 
-    The reviewer or role that the task names, the leader and the human may review it, but never its owner. Repeating it
-    changes nothing.
+    The member or role that the task names as reviewer may review it, and so may the leader and the human, but never its
+    owner. Repeating the command changes nothing.
 
     Raises:
         TaskNotFound: There is no such task.
         WrongState: It is not in review.
         NotAllowed: The work is your own, or you are not its reviewer.
-        Conflict: Its owner handed in newer work since you were last notified. This is refused once.
+        Conflict: The owner has submitted newer work, which the error shows. If you then repeat the command, it
+            succeeds.
     """
     standing = require(store, team_name, caller, "review-task", task_ref)
     if not accept and not (why or "").strip():

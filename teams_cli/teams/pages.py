@@ -160,9 +160,9 @@ def share(
     text again changes nothing.
 
     Raises:
-        StaleVersion: The page does not have the version of *if_version*; 0 means that there is no page.
+        StaleVersion: The page does not have the version given with *if_version*; 0 means that there is no page yet.
         PageNotFound: There is no page to remove.
-        Conflict: There are 200 pages already.
+        Conflict: The team has 200 pages already.
     """
     name = check(store, team_name, caller, key, body)
     now = teams.now(store)

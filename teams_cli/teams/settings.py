@@ -114,12 +114,13 @@ SETTINGS: dict[str, Setting] = {
     "harness": Setting("shell", "the default client for starting agents", name=True),
     "permissions": Setting(
         "edit",
-        "what agents may do: ask you first, only edit their directory, or everything that you may do",
+        "what agents may do without asking you: nothing (`ask`), edit their directory (`edit`), or everything that"
+        " you may do (`all`)",
         choices=("ask", "edit", "all"),
     ),
     "delivery": Setting(
         "queue",
-        "a message to a working agent waits for the end of its turn (`queue`), or interrupts it",
+        "whether a message to a working agent waits for the end of its turn (`queue`) or interrupts it (`interject`)",
         choices=("queue", "interject"),
     ),
     RULES: Setting("", "the rules for every member", prose=True),
@@ -134,19 +135,20 @@ SETTINGS: dict[str, Setting] = {
     ),
     WORKTREE_KEPT: Setting(
         30 * 86400,
-        "how long the work of a removed worktree is kept, in seconds, until `teams prune` removes it",
+        "seconds for which the work of a removed worktree is kept; after that, `teams prune` deletes it",
         seconds=True,
         most=10 * 365 * 86400,
     ),
     OVERLAPS: Setting(
         "advise",
-        "when a member writes a file that another member is working on: warn the member, or refuse the write",
+        "what happens when a member writes a file that another member is working on: the writer is warned (`advise`),"
+        " or the write is refused (`deny`)",
         choices=("advise", "deny"),
     ),
     "notify": Setting(
         "",
         "the command to run when something needs you, something fails, or all tasks have ended; it gets JSON on"
-        " standard input; `off`: none",
+        " standard input; `off`: run none",
         prose=True,
         of_person=True,
     ),
@@ -157,23 +159,32 @@ SETTINGS: dict[str, Setting] = {
     "notify_settled": Setting(
         "", "the command for the end of all tasks, instead of `notify`", prose=True, of_person=True
     ),
-    "checkTimeout": Setting(
-        1800, "how long the check of a task may take, in seconds", seconds=True, least=1, most=86400
+    "checkTimeout": Setting(1800, "seconds that the check of a task may take", seconds=True, least=1, most=86400),
+    "max_depth": Setting(
+        3,
+        "how many levels deep agents may be nested: an agent that another agent starts is one level deeper",
+        least=0,
+        most=100,
     ),
-    "max_depth": Setting(3, "how many levels deep agents may start agents", least=0, most=100),
     "ack_timeout": Setting(
         600,
-        "seconds for which a message sent with --ack-required may stay unacknowledged",
+        "seconds within which a message sent with --ack-required must be handled",
         seconds=True,
         least=0.1,
         most=30 * 86400,
     ),
-    "broadcast": Setting("false", "whom `ask-others` asks", choices=("false", "agents", "human")),
-    "broadcast_timeout": Setting(
-        300, "how long a question waits for answers, in seconds", seconds=True, least=0.1, most=86400
+    "broadcast": Setting(
+        "false",
+        "whom `ask-others` asks: nobody (`false`), the other agents, or the human",
+        choices=("false", "agents", "human"),
     ),
-    "max_broadcasts_per_agent": Setting(10, "how many open questions one agent may have", least=1),
-    "broadcast_sensitivity": Setting("medium", "how readily agents ask questions", choices=("low", "medium", "high")),
+    "broadcast_timeout": Setting(
+        300, "seconds for which a question waits for answers", seconds=True, least=0.1, most=86400
+    ),
+    "max_broadcasts_per_agent": Setting(10, "how many questions of one agent may be open at once", least=1),
+    "broadcast_sensitivity": Setting(
+        "medium", "how readily agents should ask questions", choices=("low", "medium", "high")
+    ),
     "response_depth": Setting("medium", "how detailed answers should be", choices=("low", "medium", "high")),
     "max_shadows": Setting(
         2 * (os.cpu_count() or 1),
@@ -190,23 +201,24 @@ SETTINGS: dict[str, Setting] = {
     ),
     "wakeAgainAfter": Setting(
         30,
-        "seconds until a client that was woken but read nothing is woken again; two more wakes follow, after 4"
-        " times and 20 times as long",
+        "seconds until a client that was woken but read nothing is woken again; if it still reads nothing, it is woken"
+        " twice more, after 4 times and 20 times this delay",
         seconds=True,
         least=0.1,
         most=86400,
     ),
     "tellPermissionAfter": Setting(
         60,
-        "seconds that a member waits for a permission before the leader is notified",
+        "seconds after which the leader is notified that a member still waits for a permission",
         seconds=True,
         least=0.1,
         most=86400,
     ),
-    "max_resumes_per_hour": Setting(20, "how often one agent may resume the same other agent within an hour", least=1),
+    "max_resumes_per_hour": Setting(20, "how many times in an hour an agent may resume the same other agent", least=1),
     "onLimit": Setting(
         "",
-        "what a rate-limited agent does: wait and continue, release its tasks, or continue with another harness",
+        "what a rate-limited agent does: wait and then continue (`wait`), release its tasks (`release`), or continue"
+        " with another harness (its name)",
         name=True,
     ),
     "budget": Setting(0, "how many tokens the agents of the team may use in all; 0: no limit", most=1e15),

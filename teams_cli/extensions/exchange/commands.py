@@ -22,11 +22,12 @@ _TOOLS = ("beads", "task-master", "backlog")
 _TRACKERS = ("github", "gitlab", "forgejo", "gitea")
 _IMPORT = """Import open issues of a tracker, or the tasks of another tool, with their dependencies and priorities.
 
-Repeat it at any time: each item becomes one task. A changed item changes its task, unless the task was changed here
-too. A closed item cancels its task. The answer lists what could not be imported. The tracker itself is never changed.
+You can repeat the import at any time: each item still has only one task. If an item was changed, its task is changed
+too, unless the task was also changed here. If an item was closed, its task is cancelled. The answer lists what could
+not be imported. The tracker itself is never changed.
 
-Your own `gh`, `glab` or `tea` reads the tracker, in your checkout. The text of an issue is always marked as foreign,
-because anybody may have written it.
+The tracker is read by your own `gh`, `glab` or `tea`, which runs in your checkout. The text of an issue is always
+marked as foreign, because anybody may have written it.
 
 A parent task waits for its subtasks. An item in progress becomes a pending task.
 
@@ -77,9 +78,9 @@ def _import(
 
 _EXPORT = """Export the whole team: every record, a readable text, or the tasks.
 
-`jsonl` has every record and the history, one per line, with the same keys as the files. `markdown` has tasks, plans,
-pages and messages. `csv` has the tasks. `otlp` has OpenTelemetry spans of runs, tasks, turns and landings that have
-ended, with the GenAI conventions 0.1.0. Secrets are left out.
+`jsonl` has every record and every entry of the history as one JSON object per line, with the same keys as the data
+files. `markdown` has tasks, plans, pages and messages. `csv` has the tasks. `otlp` has OpenTelemetry spans of runs,
+tasks, turns and landings that have ended, with the GenAI conventions 0.1.0. Secrets are left out.
 
 Raises:
     InvalidValue: The file exists already, or can't be written.
@@ -134,11 +135,21 @@ COMMANDS = table(
     Command(
         "import",
         _import,
-        argument("SOURCE", f"{', '.join(_TRACKERS + _TOOLS)}.", name="source", choices=_TRACKERS + _TOOLS),
-        argument("PATH", "For a tool: its file or repository; by default `.`.", name="path", required=False),
-        option("--label", "For a tracker: issues with all these labels.", metavar="LABEL", many=True),
-        option("--milestone", "For a tracker: issues of this milestone.", metavar="NAME"),
-        option("--issue", "For a tracker: only this issue.", type=int, metavar="N", many=True),
+        argument(
+            "SOURCE",
+            f"A tracker ({', '.join(_TRACKERS)}) or a tool ({', '.join(_TOOLS)}).",
+            name="source",
+            choices=_TRACKERS + _TOOLS,
+        ),
+        argument(
+            "PATH",
+            "For a tool: its file or repository; the default is the current directory.",
+            name="path",
+            required=False,
+        ),
+        option("--label", "For a tracker: only issues that have all these labels.", metavar="LABEL", many=True),
+        option("--milestone", "For a tracker: only issues of this milestone.", metavar="NAME"),
+        option("--issue", "For a tracker: only the issue with this number.", type=int, metavar="N", many=True),
         doc=_IMPORT,
         words=_import_words,
         traits="repeatable for_person at_shell",
@@ -148,7 +159,12 @@ COMMANDS = table(
     Command(
         "export",
         _export,
-        option("--format", f"{', '.join(exporting.FORMATS)}.", choices=exporting.FORMATS, default="jsonl"),
+        option(
+            "--format",
+            f"The format of the export: {', '.join(exporting.FORMATS)}.",
+            choices=exporting.FORMATS,
+            default="jsonl",
+        ),
         option("--out", "Write the file to this new path.", metavar="FILE"),
         doc=_EXPORT,
         words=_export_words,

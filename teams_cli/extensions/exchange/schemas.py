@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ID = {"type": ["string", "integer"]}
 NAMES = ("teams.yaml", "workflow", "tasks", "config.json")
-_SCHEMA = """Show the JSON Schema of a file that you write, for your editor.
+_SCHEMA = """Show the JSON Schema with which your editor can check a file that you write.
 
-`workflow` is for the front matter of a workflow file, `tasks` for a list for `create-task --from`. Save the schema
+`workflow` is for the front matter of a workflow file; `tasks` is for a file for `create-task --from`. Save the schema
 beside your file, and name it in the first line of the file:
 
 `# yaml-language-server: $schema=./teams.schema.json`
@@ -83,7 +83,7 @@ COMMANDS = table(
     Command(
         "schema",
         _show,
-        argument("FILE", f"{', '.join(NAMES)}.", name="name", choices=NAMES),
+        argument("FILE", f"The kind of file: {', '.join(NAMES)}.", name="name", choices=NAMES),
         doc=_SCHEMA,
         words=shown,
         traits="reads",

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _SERVE = """Serve the teams over HTTP on this machine until interrupted, with a board for you in the browser.
 
-It prints the address; the part after `#` is the token that every change needs. If the port is taken, it uses the next
-free one; `server.json` in the data directory has the address. With --private, reading also needs the token. With
---open, if a server already runs, it opens the board of that server.
+The command prints the address; the part after `#` is the token that every change needs. If the port is taken, the
+server uses the next free one; the file `server.json` in the data directory has the address. With --private, reading
+needs the token too. With --open, if a server already runs, the command opens its board.
 
 Raises:
     Conflict: A server of these teams already runs.

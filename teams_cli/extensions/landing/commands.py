@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 _GET = """List the landings, by number: queued, checking, landed or rejected. With an id, show that landing in full.
 
-A `red` landing failed its check on the merged result; a `conflict` names the files. In both cases the task returns to
-its owner and the branch is unchanged. A `refused` landing could not be tried.
+A landing is `red` if the check of the merged result failed. It is a `conflict` if files conflict; the answer names
+them. In both cases the task returns to its owner and the branch stays unchanged. A `refused` landing could not be
+tried.
 
 Raises:
     LandingNotFound: There is no such landing.
@@ -108,7 +109,11 @@ COMMANDS = table(
             choices=queueing.WAYS,
             seldom=True,
         ),
-        switch("--no-wait", "Answer at once, instead of after up to two seconds.", seldom=True),
+        switch(
+            "--no-wait",
+            "Answer at once; otherwise the command waits up to two seconds for the landing to end.",
+            seldom=True,
+        ),
         doc=queueing.land,
         words=landing_queue.words_of_landing_asked,
         answers=Landing,
@@ -120,7 +125,9 @@ COMMANDS = table(
     Command(
         "get-landings",
         _get,
-        argument("ID", "A landing to show in full: 3, #3 or landing-3.", name="landing", required=False),
+        argument(
+            "ID", "The id of a landing to show in full, such as 3, #3 or landing-3.", name="landing", required=False
+        ),
         switch("--open", "Only landings that have not ended."),
         row_limit("Show at most the newest N."),
         doc=_GET,

@@ -40,9 +40,9 @@ def land(
     """Put a task's commits into the merge queue. They are merged with the target branch and checked; the branch moves
     only if the check passes.
 
-    The commits, up to the checked one, come from the owner's worktree, your checkout, or the checkout where the task
-    was checked. The target is the branch of the repository's main checkout, or --onto. Repeating it while it is queued
-    changes nothing.
+    The commits up to the checked one are taken from the owner's worktree, your checkout, or the checkout where the task
+    was checked. The target is the branch of the repository's main checkout, or the branch given with --onto. Repeating
+    the command while the task is queued changes nothing.
 
     Raises:
         TaskNotFound: There is no such task.

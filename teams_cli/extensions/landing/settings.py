@@ -6,20 +6,20 @@ from teams_cli.teams.settings import Setting
 
 WHEN = Setting(
     "asked",
-    "when work lands: only after `teams land`, or also when its task is completed",
+    "when work lands: only after `teams land` (`asked`), or also when its task is completed (`completed`)",
     choices=("asked", "completed"),
 )
 CHECK = Setting("", "a check that every landing must pass, besides the task's own check", prose=True)
-TOGETHER = Setting(1, "how many small, independent branches are at most checked together", least=1, most=100)
+TOGETHER = Setting(1, "how many small, independent branches may be checked together", least=1, most=100)
 ORDER = Setting(
     "conflicts",
-    "which queued branch lands first: the one with the fewest conflicts (`conflicts`), or the most urgent, then"
-    " oldest (`priority`)",
+    "which queued branch lands first: the one with the fewest conflicts (`conflicts`), or the most"
+    " urgent one, and of several the oldest (`priority`)",
     choices=("conflicts", "priority"),
 )
 VIA = Setting(
     "merge",
-    "how work lands: `merge` it here, or push it and open a pull request with `gh` (`pr`)",
+    "how work lands: it is merged here (`merge`), or pushed, and `gh` opens a pull request (`pr`)",
     choices=("merge", "pr"),
     of_person=True,
 )

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 _MCP = """Serve the commands as tools of the Model Context Protocol, over standard input and output.
 
-The environment says who you are and in which team. Tools that your role may not use are not offered; without a name you
-can read and join. At first only a few tools are listed. The tool `more_tools` lists the others, which can be called
-before that, too. `--tools daily` lists the everyday tools from the start, `all` lists all.
+Environment variables say who you are and in which team. Tools that your role may not use are not offered; without a
+name you can only read and join. At first only a few tools are listed. The tool `more_tools` lists the others; they can
+be called even before they are listed. With `--tools daily` the everyday tools are listed from the start, with `all` all
+tools.
 
 Raises:
     ExtensionMissing: The extra `mcp` is missing.

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 _OPENING = "extensions.terminals.opening"
-_OPEN = """Open a client in this terminal as a member of the team, for this one run.
+_OPEN = """Open a client in this terminal as a member of the team, for this run only.
 
-Your settings stay as they are. Messages wake an idle client. A client without a way to be woken runs in a
-wrapper, which wakes it by typing a line while nobody else types. Options after `--` are for the client.
+Your settings stay as they are. Messages wake an idle client. A client that can't be woken otherwise runs in a wrapper,
+which wakes it by typing a line when nobody else is typing. Options after `--` are for the client.
 
 Raises:
     InvalidValue: There is no such client.
@@ -235,11 +235,11 @@ COMMANDS = table(
         "open",
         _open,
         argument("CLIENT", "The client.", name="client", choices=known.installable()),
-        option("--agent-id", "Its name, instead of the next alias.", metavar="AGENT"),
-        switch("--wrap", "Use the wrapper, even if the client can be woken without it."),
-        switch("--detach", "Run it in the background, in tmux if installed: `teams attach` shows it."),
-        switch("--tmux", "Open it in a window of tmux, in the session of the team, and show it."),
-        option("--resume", "Take over this agent, until you leave.", metavar="AGENT"),
+        option("--agent-id", "The agent's name, instead of the next alias.", metavar="AGENT"),
+        switch("--wrap", "Use the wrapper even if the client can be woken without it."),
+        switch("--detach", "Run the client in the background, in tmux if that is installed; `teams attach` shows it."),
+        switch("--tmux", "Open the client in a new tmux window, in the team's session, and show it."),
+        option("--resume", "Take over this agent until you leave the client.", metavar="AGENT"),
         argument("OPTIONS", "Options for the client, after `--`.", name="options", required=False, many=True),
         doc=_OPEN,
         changes=False,
