@@ -32,7 +32,7 @@ _PATIENCE = 20.0
 def interject(
     store: Store, team_name: str, caller: Caller | None, to: str, body: str, environ: Mapping[str, str]
 ) -> Message:
-    """Interrupt an agent, and give it the text as its next turn. Further texts queue until that turn ends.
+    """Interrupt an agent, and give it the text as its next turn. Further texts wait until that turn ends.
 
     An idle or paused agent is resumed. A client in a terminal is interrupted too, if that is possible.
 

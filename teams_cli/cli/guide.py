@@ -167,6 +167,8 @@ _STATUSES = {
     0: "The command succeeded.",
     1: "The command failed for another reason.",
     3: "There is a bug in the program; the error names its log.",
+    14: "The wait timed out.",
+    15: "A file is damaged. It was left unchanged.",
     130: "The command was interrupted.",
 }
 """The meanings of these exit statuses, instead of the docstrings of their error classes, if they have any."""

@@ -52,8 +52,8 @@ _LOOK_AGAIN = 0.2
 _LOGS = """Show the latest output of an agent that `teams` started on this machine. With --follow, continue until the
 agent is done.
 
-Some clients print only one JSON document, at the end of each turn. `read-messages` shows an agent's messages and
-results.
+Some clients print only one JSON document, at the end of each turn. To see the messages and results that the agent sent
+you, use `read-messages`.
 
 Raises:
     AgentNotFound: `teams` started no agent of that name.
@@ -438,7 +438,7 @@ COMMANDS = table(
     Command(
         "recall",
         _recall,
-        argument("AGENT", "Only this agent.", name="of", required=False),
+        argument("AGENT", "Show only this agent.", name="of", required=False),
         switch("--output", "With a name: also show the agent's output."),
         doc=_RECALL,
         words=words_of_recalled,

@@ -353,7 +353,7 @@ COMMANDS = table(
         traits="long sleeps repeatable daily",
         held="task next wait",
         example="claim-task --next",
-        want="claim a task, or the best that is ready: --next",
+        want="claim a task, or the best one that is ready (--next)",
         also={
             (
                 "claim take work take-task start-task begin-task work-on pick pick-task grab grab-task "

@@ -212,7 +212,7 @@ JSON = switch("--json", "Answer with one JSON document.", name="as_json")
 ROOT = option("--root", "Where the teams are kept, instead of $TEAMS_HOME or the default.", metavar="DIR")
 STORE = option(
     "--store",
-    "The database that the teams are in, postgresql://…, instead of $TEAMS_STORE or files under the root.",
+    "The database where the teams are kept (postgresql://…), instead of $TEAMS_STORE or files under --root.",
     metavar="STORE",
 )
 TEAM = option("--team -t", "The team to act in, instead of $TEAMS_TEAM.")

@@ -35,9 +35,9 @@ Raises:
 """
 _ATTEND = """Show the other agents and your open messages in the format of the OpenCode `broadcast` tool.
 
-This is for clients, not for people. A client appends it to the context of each model call. Messages are repeated until
-they are handled; showing them marks them as read. Until you run `announce`, the key `hint` says how to announce your
-activity. A message to one agent is not shown to others.
+The answer is for clients, not for people. A client appends the answer to the context of each model call. Messages are
+repeated until they are handled; showing them marks them as read. Until you run `announce`, the key `hint` says how to
+announce your activity. A message to one agent is not shown to others.
 """
 _READ = """Show your new messages, and a line for each older message that is still open.
 
@@ -330,7 +330,7 @@ COMMANDS = table(
         option("--from", "Only messages from this sender.", metavar="AGENT", name="from_", seldom=True),
         option("--since", "Only messages after this one.", metavar="MESSAGE", seldom=True),
         option("--wait", "How long to wait for a message.", metavar="SECONDS"),
-        row_limit("Show at most N.", default=20, seldom=True),
+        row_limit("Show at most N messages.", default=20, seldom=True),
         doc=_READ,
         words=words_of_read,
         answers=list[Message],
@@ -361,7 +361,7 @@ COMMANDS = table(
         _sent,
         option("--to", "Only messages to this member.", metavar="AGENT"),
         switch("--open", "Only messages that somebody still has to handle."),
-        row_limit("Show at most the newest N.", default=20),
+        row_limit("Show only the newest N.", default=20),
         doc=_SENT,
         words=words_of_sent_before,
         answers=list[Message],

@@ -442,7 +442,7 @@ COMMANDS = table(
         "history",
         _history,
         option("--since", "Only changes from this time on.", metavar="TIME"),
-        row_limit("Show at most the newest N."),
+        row_limit("Show only the newest N."),
         switch("--follow", "Continue with new changes until interrupted.", at_shell=True),
         doc=_HISTORY,
         words=words_of_changes,

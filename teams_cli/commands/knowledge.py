@@ -116,9 +116,9 @@ def _agree(call: Call, tasks: list[str], text: str | None, version: int | None) 
 _SEARCH = """Search the team's tasks, messages, results, notes and pages, the newest first.
 
 A text is found if it has all the words, or longer words that begin with them; upper and lower case do not matter.
-`tasks` are titles and descriptions, and `results` are outcomes. `notes` also include the reasons why tasks were
-released, failed or cancelled. The history is searched only with --in history. --since takes a time, a day, or how long
-ago: 90s, 10m, 2h, 1d.
+`tasks` are titles and descriptions, and `results` are outcomes. `notes` are the notes on tasks, and the reasons why
+tasks were released, failed or cancelled. The history is searched only with --in history. --since takes a time, a day,
+or how long ago: 90s, 10m, 2h, 1d.
 """
 _HITS = 50
 
@@ -346,7 +346,7 @@ COMMANDS = (
             traits="daily quiet",
             held="",
             example="brief",
-            want="your tasks, what waits for you, your next command",
+            want="show your tasks, what waits for you, and your next command",
             also="status state next start get-status show-status overview summary sync my-tasks mine begin",
         ),
     )
@@ -414,7 +414,7 @@ COMMANDS = (
             ),
             option("--from", "Only texts by this agent.", metavar="AGENT", name="sender"),
             option("--since", "Only changes from this time on.", metavar="TIME"),
-            row_limit(f"At most N; the default is {_HITS}."),
+            row_limit(f"Show at most N texts; the default is {_HITS}."),
             doc=_SEARCH,
             words=words_of_hits,
             traits="reads",

@@ -227,7 +227,7 @@ COMMANDS = table(
         traits="adding daily",
         held="to text to_owners_of fyi ack_required uid",
         example='send-message bob "The parser is done"',
-        want="to members, `leader` or `human`",
+        want="send a message to members, `leader` or `human`",
         also={
             "send message msg tell dm write say post post-message chat notify/TO": "send-message TO TEXT",
             "report report-back tell-leader notify-leader": "send-message leader TEXT",

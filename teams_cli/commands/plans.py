@@ -303,7 +303,7 @@ COMMANDS = table(
         "request-shutdown",
         _request,
         argument("AGENT", "The members.", name="to", many=True),
-        option("--reason", "Why.", text=True),
+        option("--reason", "The reason.", text=True),
         doc=shutdowns.request,
         words=words_of_shutdown,
         answers=Shutdown | list[Shutdown],
@@ -336,7 +336,7 @@ COMMANDS = table(
             seldom=True,
             listed=True,
         ),
-        argument("REASON", "Why not.", name="reason", text=True, required=False, needed=True),
+        argument("REASON", "The reason why you decline.", name="reason", text=True, required=False, needed=True),
         option(
             "--reason",
             "The same text as an option, instead of an argument.",

@@ -485,7 +485,7 @@ COMMANDS = table(
         argument("TITLE", "What to do.", name="title", text=True, required=False),
         option("--description", "Everything that the owner needs to know.", metavar="TEXT", text=True),
         option("--priority", "high, normal or low.", choices=PRIORITIES, default="normal"),
-        option("--blocked-by", "A task that must be completed before this one starts.", metavar="ID", many=True),
+        option("--blocked-by", "A task that must be completed first.", metavar="ID", many=True),
         AFTER,
         option("--require", "A skill that its owner needs.", metavar="SKILL", many=True, seldom=True),
         option(
@@ -540,7 +540,7 @@ COMMANDS = table(
         option("--owner", "Only tasks of this member.", metavar="AGENT"),
         switch("--ready", "Only pending tasks without open blockers."),
         switch("--blocked", "Only pending tasks with open blockers.", seldom=True),
-        row_limit("Show at most N.", seldom=True),
+        row_limit("Show at most N tasks.", seldom=True),
         doc=_GET,
         words=words_of_rows,
         answers=list[Task],
@@ -566,7 +566,7 @@ COMMANDS = table(
         traits="reads daily",
         held="task short",
         example="show-task 7",
-        want="a task with its result",
+        want="show a task with its result",
         also={
             "show view-task view describe describe-task details read-task task-info": "",
             "result get-result show-result task-status notes owner": "",

@@ -272,7 +272,9 @@ COMMANDS = table(
         _update,
         argument("ID", "The task's id, such as 7, or several ids: 7,8.", name="task", listed=True),
         option(
-            "--status", "The new status: completed, failed, cancelled, or pending to reopen the task.", choices=STATUSES
+            "--status",
+            "The new status: completed, failed, cancelled, or pending to reopen; not in_progress or in_review.",
+            choices=STATUSES,
         ),
         option("--result", "The outcome.", metavar="TEXT", text=True),
         option("--title", "A new title.", text=True, seldom=True),
@@ -314,7 +316,7 @@ COMMANDS = table(
             "owner force unassign claim reason next wait evidence/ review_by"
         ),
         example='update-task 7 --status completed --result "src/parser.py"',
-        want="finish a task: --status completed --result TEXT",
+        want="finish a task (--status completed --result TEXT)",
         also={
             (
                 "complete-task finish-task end-task close-task complete finish done done-task "

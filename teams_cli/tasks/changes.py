@@ -151,7 +151,7 @@ def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: s
     Raises:
         TaskNotFound: The task, or a new blocker, does not exist.
         NotAllowed: You may not make this change.
-        WrongState: The task can't change from its present status to this one.
+        WrongState: The task can't change from its present status to the new one.
         StaleClaim: The claim has expired, or does not have the number given with --claim.
         PlanRequired: The task's plan must be approved first.
         NotChecked, CheckFailed: The task's check must pass first.
@@ -356,7 +356,7 @@ def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
     command, return the same object.
 
     Raises:
-        WrongState: The task can't change from its present status to this one.
+        WrongState: The task can't change from its present status to the new one.
         PlanRequired, TaskBlocked, NotChecked, CheckFailed: The task can't be completed yet.
     """
     refuse_stranger(task, standing.name)

@@ -149,8 +149,8 @@ def release(
 
     Raises:
         Conflict: The owner is at work on the task; `--force` releases it anyway.
-        NotAllowed: It belongs to another member.
-        WrongState: It is not in progress.
+        NotAllowed: The task belongs to another member.
+        WrongState: The task is not in progress.
     """
     standing = require(store, team_name, caller, "release-task", task_ref)
     team, name = standing.team, standing.name

@@ -38,7 +38,7 @@ def review(
 
     Raises:
         TaskNotFound: There is no such task.
-        WrongState: It is not in review.
+        WrongState: The task is not in review.
         NotAllowed: The work is your own, or you are not its reviewer.
         Conflict: The owner has submitted newer work, which the error shows. If you then repeat the command, it
             succeeds.

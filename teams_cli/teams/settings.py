@@ -175,7 +175,7 @@ SETTINGS: dict[str, Setting] = {
     ),
     "broadcast": Setting(
         "false",
-        "whom `ask-others` asks: nobody (`false`), the other agents, or the human",
+        "whom `ask-others` asks: nobody (`false`), the other agents (`agents`), or the human (`human`)",
         choices=("false", "agents", "human"),
     ),
     "broadcast_timeout": Setting(

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
 
-_GET = """List the landings, by number: queued, checking, landed or rejected. With an id, show that landing in full.
+_GET = """List the landings by number, with their states: queued, checking, landed or rejected. With an id, show that
+landing in full.
 
 A landing is `red` if the check of the merged result failed. It is a `conflict` if files conflict; the answer names
 them. In both cases the task returns to its owner and the branch stays unchanged. A `refused` landing could not be
@@ -129,7 +130,7 @@ COMMANDS = table(
             "ID", "The id of a landing to show in full, such as 3, #3 or landing-3.", name="landing", required=False
         ),
         switch("--open", "Only landings that have not ended."),
-        row_limit("Show at most the newest N."),
+        row_limit("Show only the newest N."),
         doc=_GET,
         words=landing_queue.words_of_landings,
         answers=list[Landing],

@@ -19,7 +19,7 @@ ORDER = Setting(
 )
 VIA = Setting(
     "merge",
-    "how work lands: it is merged here (`merge`), or pushed, and `gh` opens a pull request (`pr`)",
+    "how work lands: it is merged in this repository (`merge`), or it is pushed and `gh` opens a pull request (`pr`)",
     choices=("merge", "pr"),
     of_person=True,
 )

@@ -15,7 +15,7 @@ _MCP = """Serve the commands as tools of the Model Context Protocol, over standa
 
 Environment variables say who you are and in which team. Tools that your role may not use are not offered; without a
 name you can only read and join. At first only a few tools are listed. The tool `more_tools` lists the others; they can
-be called even before they are listed. With `--tools daily` the everyday tools are listed from the start, with `all` all
+be called even before they are listed. `--tools daily` lists the everyday tools from the start; `--tools all` lists all
 tools.
 
 Raises:
