@@ -54,7 +54,8 @@ def of_team(store: Store, team: Team) -> list[Overlap]:
     changed.
 
     The command compares worktrees that will be merged into the same branch: those of agents that `teams` started, and
-    those in which members last worked. Of two agents, the one named first is expected to land first.
+    those in which members last worked. For each conflict, the answer first names the agent that is expected to land
+    first.
 
     Raises:
         StorageFailed: This version of git can't compare the worktrees.

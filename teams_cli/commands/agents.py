@@ -275,7 +275,7 @@ _PARAMETERS_TO_START = (
     ),
     option("--agent-id", "The agent's name, instead of the next alias.", metavar="AGENT", seldom=True),
     option("--description", "A summary of the work; the default is the beginning of the prompt.", seldom=True),
-    option("--harness", f"Its client: {', '.join(known.names())}, or your own."),
+    option("--harness", f"The agent's client: {', '.join(known.names())}, or a harness of your own."),
     option(
         "--acp-command", "With the harness `acp`: the command that starts the client.", metavar="COMMAND", seldom=True
     ),

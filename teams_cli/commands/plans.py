@@ -229,7 +229,7 @@ COMMANDS = table(
         option("--revises", "The plan that this one replaces.", metavar="PLAN"),
         option(
             "--wait",
-            "How long to wait then for the decision, or for anything else that concerns you.",
+            "How long to wait for the decision, or for anything else that concerns you.",
             metavar="SECONDS",
             seldom=True,
         ),

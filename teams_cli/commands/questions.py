@@ -41,7 +41,7 @@ Raises:
     NotAllowed: Questions are off in this team.
     InvalidValue: The question is blank, you asked yourself, you asked the human together with others, or the time is
         out of range.
-    AgentNotFound: Somebody you asked is not an active member.
+    AgentNotFound: A member that you asked is not active.
     Conflict: You have too many open questions.
 """
 _SHOW = """Show a question: who was asked, the answers, and who has not answered.

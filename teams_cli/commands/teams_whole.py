@@ -62,7 +62,8 @@ def _copy(call: Call, name: str | None, to: str) -> Any:
     return {"team": call.team, "from": call.store.address, "to": target.address, "copied": counts}
 
 
-_PRUNE = """Permanently delete teams that were closed some time ago, with messages, tasks, logs, reports and worktrees.
+_PRUNE = """Permanently delete teams that were closed some time ago, with their messages, tasks, logs, reports and
+worktrees.
 
 At a terminal the command asks first; elsewhere it only lists the teams, unless you give --yes. A team is kept if its
 agents left work in worktrees, or if its folder contains unknown files. You can remove only teams that you lead; the
@@ -123,7 +124,7 @@ Raises:
     Conflict: An agent could not be stopped in time.
     NotAllowed: You do not lead the team.
 """
-_FILE = option("--file", "The file, instead of the nearest `teams.yaml`.", metavar="FILE")
+_FILE = option("--file", "Use this file instead of the nearest `teams.yaml`.", metavar="FILE")
 
 
 def _up(call: Call, file: str | None) -> Any:

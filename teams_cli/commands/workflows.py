@@ -56,8 +56,8 @@ attempts}. The harness `shell` runs the command in `run`; agents with a model fo
 * agents: a number, or a list of {name, role, type, count}. An entry can also set harness, model, permissions, cwd,
   worktree or answer; these values replace those of the run.
 * roles: {NAME: {extends, skill, description, workflow, allow, deny}}.
-* needs: a list of git-checkout (the variable `repo` must name a checkout) and review (the extension for reviews must be
-  installed).
+* needs: a list with git-checkout (the variable `repo` must name a checkout), review (the extension for reviews must be
+  installed), or both.
 * broadcast: a text that is sent to all workers.
 * synthesize: {run, prompt, verdict}: the leader's last step. A leader with a model follows `prompt`, never `run`;
   `verdict` is a regular expression that finds the verdict in the answer.

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _HEADS = ["turns", "input", "cached", "output", "total", "time"]
 _WORKTREE = """List the worktrees of agents, show the changes of one, merge it, remove it, or restore it.
 
-`diff` prints all changes as a patch, including uncommitted ones. `merge` commits what the agent left uncommitted, with
-the repository's hooks. It then merges the agent's branch into the branch of the checkout in which the agent was
-started, and removes the worktree and its branch. `remove` removes both without merging.
+`diff` prints all changes as a patch, including uncommitted ones. `merge` first commits what the agent left uncommitted;
+the repository's hooks run for this commit. It then merges the agent's branch into the branch of the checkout in which
+the agent was started, and removes the worktree and its branch. `remove` removes both without merging.
 
 Removed work is kept in the repository as one commit; the answer shows the commit's reference. `list --kept` lists kept
 work, and `restore REF` brings it back in a new worktree. `teams prune` deletes kept work after the time in the setting

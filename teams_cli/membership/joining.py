@@ -34,7 +34,7 @@ def join(
     child_of: str | None = None,
     launcher: str | None = None,
 ) -> tuple[Member, str]:
-    """Join a team. Without a name you get the next alias: agentA, agentB, …
+    """Join a team. If you have no name yet, you get the next alias: agentA, agentB, …
 
     Joining again in the same role changes nothing. If you left, you can join again under your name. In a team made with
     `--secure`, the answer shows your token, which you need to join again.
@@ -195,7 +195,7 @@ def spawn_team(
     Raises:
         AlreadyExists: A team has that name already; upper and lower case do not matter.
         InvalidValue: The name is not valid.
-        NotAllowed: You are a member but not a leader, or agents of your type may not create teams.
+        NotAllowed: You are a member of other teams but lead none of them, or agents of your type may not create teams.
         DamagedRecord: A team of that name has tasks or messages, but its own record is missing.
     """
     names.check_name(name, "team")

@@ -172,7 +172,7 @@ def request_each(
 
 
 def request(store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None = None) -> Shutdown:
-    """Ask members to end their work. Each of them approves, or rejects with a reason.
+    """Ask members to end their work. Each of them approves the request, or rejects it with a reason.
 
     Raises:
         AgentNotFound: There is no such active member.

@@ -79,7 +79,7 @@ def answer_as_human(store: Store, team: str, key: str, content: str) -> Question
 
 
 def skip(store: Store, team_name: str, caller: Caller | None, ref: str) -> Question:
-    """Skip a question that the human was asked: close it without an answer, so that the asker goes on.
+    """Skip a question that the human was asked: close it without an answer, so that the asking agent continues.
 
     Raises:
         QuestionNotFound: There is no such question.

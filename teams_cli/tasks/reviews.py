@@ -33,8 +33,8 @@ def review(
 ) -> Task:
     """Accept the work on a task, which completes it; or reject it with a reason, which returns it to its owner.
 
-    The member or role that the task names as reviewer may review it, and so may the leader and the human, but never its
-    owner. Repeating the command changes nothing.
+    A task names a member or a role as its reviewer. This reviewer, the leader and the human may review the task, but
+    never its owner. Repeating the command changes nothing.
 
     Raises:
         TaskNotFound: There is no such task.

@@ -32,7 +32,7 @@ def define(
 
     Raises:
         InvalidValue: The name is not valid, or an operation or the parent role does not exist.
-        AlreadyExists: A role has the same name in another case.
+        AlreadyExists: Another role has that name; upper and lower case do not matter.
     """
     standing = require(store, team_name, caller, "define-role", name)
     refuse_name(name, standing.team)

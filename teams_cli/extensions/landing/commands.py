@@ -106,7 +106,7 @@ COMMANDS = table(
         ),
         option(
             "--via",
-            "`pr`: push the branch and open a pull request; the default is `landingVia`.",
+            "Merge the branch (merge), or push it and open a pull request (pr); the default is in `landingVia`.",
             choices=queueing.WAYS,
             seldom=True,
         ),
