@@ -26,9 +26,9 @@ _COMMANDS = """# Commands
 For people and scripts who look up a command. `teams help COMMAND` prints the same. For the exit statuses, the JSON of
 answers and the environment variables see [For scripts](scripts.md).
 
-`list-`, `get-` and `show-` at the beginning of a command's name mean the same. Where an id is wanted, `7`, `#7` and
-`task-7` mean the same. Seconds may have a unit: `90s`, `5m`, `2h`, `1d`. A text `-` is read from standard input. A text
-that starts with `-` can follow `--`.
+`list-`, `get-` and `show-` at the beginning of a command's name mean the same. As an id, `7`, `#7` and `task-7` mean
+the same. Seconds can have a unit: `90s`, `5m`, `2h`, `1d`. If you give `-` as a text, the text is read from standard
+input. Write `--` before a text that starts with `-`.
 """
 _SETTINGS = """# Settings
 
@@ -44,9 +44,10 @@ staleAfterSeconds: 600 (team)
 ```
 
 `teams set KEY VALUE` changes a setting of the team. With `--user` it changes the default for new teams, in
-`config.json`. Leaders and `human` may change settings; those that act in your name are for `human` alone.
+`config.json`. Leaders and `human` may change settings; only `human` may change those that act in the human's name.
 
-`teams set KEY ""`, with an empty text, removes the team's own value, or with `--user` yours: the default counts again.
+`teams set KEY ""`, with an empty text, removes the team's own value or, with `--user`, yours. Then the default counts
+again.
 
 | setting | default | values | meaning |
 |---|---|---|---|

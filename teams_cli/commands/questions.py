@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 _ASK = """Ask the other members, or the human, a question, and wait for the answers.
 
 The setting `broadcast` says who is asked: `agents`, `human`, or nobody (`false`). A fork of each agent answers while
-the agent continues its work; an agent without a fork gets a message. If the human gave answers that you have not seen,
-or if you repeat a question, the human is not asked: the status is `deferred`, and you get the earlier answers. To ask
-the human then, ask a different question.
+the agent continues its work; an agent without a fork gets a message. With `human`, the human is not asked if you have
+not seen earlier answers of the human yet, or if you repeat a question. The status is then `deferred`, and you get the
+earlier answers. To ask the human after that, ask a different question.
 
 Raises:
     NotAllowed: Questions are off in this team.
