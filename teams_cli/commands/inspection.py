@@ -457,7 +457,7 @@ COMMANDS = table(
         switch("--fix", "Repair what can be repaired."),
         option("--team -t", "Examine only this team.", name="only"),
         option("--client", "Test this client instead of the teams.", choices=known.installable()),
-        switch("--turn", "Let the client take a headless turn."),
+        switch("--turn", "Let the client take one headless turn, and test a hook in it."),
         switch("--wake", "Run the client in a hidden terminal, and test that a message wakes it."),
         doc=_DOCTOR,
         in_team=False,

@@ -37,7 +37,7 @@ def to_document(team: Team) -> dict[str, Any]:
 
 _DISCOVER = """List the teams: name, leader, members, age, and tasks by status.
 
-Closed teams are listed with --all. Damaged teams are named on standard error.
+Closed teams are listed with --all. Damaged teams are reported on standard error.
 """
 _SHOW = """Show a team: its leader, members, roles and settings.
 

@@ -37,7 +37,7 @@ Raises:
 """
 _LIST = """List the workflows of the program and those in ./workflows: name, description, pattern, path.
 
-An invalid workflow is named on standard error.
+Invalid workflows are reported on standard error.
 """
 _CHECK = """Check a workflow without running it: its form, unknown names, cycles, skills that nobody has, and
 settings that its workers cannot use.
@@ -211,7 +211,7 @@ def _check(call: Call, workflow: str, harness: str) -> Any:
     }
 
 
-_HARNESS = option("--harness", "The client of the workers.", default="shell")
+_HARNESS = option("--harness", "The client that the workers use.", default="shell")
 
 
 def words_of_workflow_run(done: dict[str, Any]) -> Parts:

@@ -106,7 +106,7 @@ _MAX_TEXT = 4 * 1024
 SETTINGS: dict[str, Setting] = {
     "staleAfterSeconds": Setting(
         SILENCE,
-        "seconds without a sign of life after which a claim expires and an agent counts as stale",
+        "seconds of silence after which a claim expires and an agent counts as stale",
         seconds=True,
         least=1,
         most=30 * 24 * 3600,
@@ -148,7 +148,7 @@ SETTINGS: dict[str, Setting] = {
     "notify": Setting(
         "",
         "the command to run when something needs you, something fails, or all tasks have ended; it gets JSON on"
-        " standard input; `off`: run none",
+        " standard input; `off` means no command",
         prose=True,
         of_person=True,
     ),
@@ -195,7 +195,7 @@ SETTINGS: dict[str, Setting] = {
     CIRCLING_AFTER: Setting(
         900,
         "seconds for which an agent may repeat the same calls without changing anything, before the leader is notified;"
-        " 0: never notify",
+        " 0 means never",
         seconds=True,
         most=30 * 86400,
     ),
@@ -221,7 +221,7 @@ SETTINGS: dict[str, Setting] = {
         " with another harness (its name)",
         name=True,
     ),
-    "budget": Setting(0, "how many tokens the agents of the team may use in all; 0: no limit", most=1e15),
+    "budget": Setting(0, "how many tokens the agents of the team may use in all; 0 means no limit", most=1e15),
 }
 
 
