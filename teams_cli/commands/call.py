@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         def progress(self) -> Any: ...
 
 
+_MOST_EXPLAINED = 100
 _NEVER = 3600.0
 """The seconds until the next sign of life of a caller that need not give any."""
 
@@ -366,17 +367,16 @@ class Call:
         self.next_step = work.next_step(self.store, self.load_team(), self.known_caller)
         self.done_text = "" if self.next_step else overviews.DONE
 
-    def unexplained(self, *rules: str) -> list[str]:
-        """Return those of the *rules* that no answer has explained to the caller yet. After this answer was shown, they
-        count as explained.
+    def unexplained(self, *keys: str) -> list[str]:
+        """Return those of the *keys*, which stand for rules and results, that no answer has explained to the caller
+        yet. After this answer was shown, they count as explained. Only the latest keys are remembered.
         """
         explained = presence.load(self.store, self.team, self.agent).explained or []
-        new_rules = [rule for rule in rules if rule not in explained]
-        if new_rules:
-            self.once_shown(
-                lambda: presence.note_facts(self.store, self.team, self.agent, explained=[*explained, *new_rules])
-            )
-        return new_rules
+        new_keys = [key for key in keys if key not in explained]
+        if new_keys:
+            latest = [*explained, *new_keys][-_MOST_EXPLAINED:]
+            self.once_shown(lambda: presence.note_facts(self.store, self.team, self.agent, explained=latest))
+        return new_keys
 
     def settle(self, team: str = "") -> None:
         """Send notices of earlier changes that were not sent, for example because a process was killed. By default,

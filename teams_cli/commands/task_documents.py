@@ -63,7 +63,9 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """Add the task's blockers to the document, under `blockers`, with their titles, owners and results."""
+    """Add the task's blockers to the document, under `blockers`, with their titles, owners, results and when they were
+    completed.
+    """
     blockers = []
     for key in document.get("blockedBy", ()):
         try:
@@ -72,6 +74,7 @@ def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
             blockers.append({"id": key, "status": "unreadable"})
             continue
         row = {"id": key, "title": task.title, "status": task.status, "owner": task.owner, "result": task.result}
+        row["completedAt"] = task.completed_at
         blockers.append({name: value for name, value in row.items() if value is not None})
     return {**document, "blockers": blockers} if blockers else document
 
@@ -117,8 +120,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
             planned = {"approvedPlan": approved.to_document()}  # it also holds for a new owner
     call.next_step = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
     document = with_blockers(call, to_document(call, task)) | unshown_pages(call) | planned
-    if unexplained := call.try_to(lambda: _unexplained(call, task)):
-        document["explain"] = unexplained
+    call.try_to(lambda: _mark_unexplained(call, task, document))
     if task.touches:
         from teams_cli.tasks import touching
 
@@ -153,12 +155,20 @@ def _missing_commits(call: Call) -> dict[str, Any]:
     return {"behind": {"branch": branch, "commits": int(commits), "newest": newest}}
 
 
-def _unexplained(call: Call, task: Task) -> list[str]:
-    """Return which of the rules `lease` and `check` have to be explained to the owner of the task, because they were
-    not yet. After the length of leases was changed, `lease` is explained again.
+def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
+    """Put into the *document*, under `explain`, which of the rules `lease` and `check` have to be explained to the
+    owner of the task, because they were not yet. After the length of leases was changed, `lease` is explained again.
+    Blockers whose result the owner was shown with an earlier task are marked with `shown`.
     """
     rules = [f"lease:{leases.lease_seconds(call.load_team()):g}", *(["check"] if task.check else [])]
-    return [rule.partition(":")[0] for rule in call.unexplained(*rules)]
+    completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]
+    results = {f"result:{row['id']}:{row['completedAt']}": row for row in completed}
+    unexplained = call.unexplained(*rules, *results)
+    if explain := [rule.partition(":")[0] for rule in rules if rule in unexplained]:
+        document["explain"] = explain
+    for key, row in results.items():
+        if key not in unexplained:
+            row["shown"] = True
 
 
 def unshown_pages(call: Call) -> dict[str, Any]:
@@ -331,6 +341,9 @@ def _taken_over(task: dict[str, Any]) -> Parts:
 
 
 def blocker_line(blocker: dict[str, Any]) -> str:
+    """Return a line with the result of a task; if the reader was shown that before, only the command to read it."""
+    if blocker.get("shown"):
+        return f"result of {blocker['id']}: you have seen it (teams show-task {blocker['id']})"
     result = text.clipped_line(blocker.get("result") or "(none given)", _CLIPPED)
     if_cut = f" (teams show-task {blocker['id']})" if result.endswith("…") else ""
     by = f" ({blocker['owner']})" if "owner" in blocker else ""

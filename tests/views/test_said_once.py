@@ -53,6 +53,19 @@ def test_the_rules_of_leases_and_checks_are_explained_once(cli: Cli) -> None:
     assert "left" not in cli("brief", agent="bob").stdout
 
 
+def test_a_result_is_shown_with_the_first_task_that_builds_on_it(cli: Cli) -> None:
+    """A result that changed, because its task was done again, is shown once more."""
+    add_tasks(cli, "one")
+    for title in ("two", "three", "four"):
+        cli.ok("create-task", title, "--blocked-by", "1", agent="lea")
+    complete(cli, "mia", "1", "--result", "parser.py")
+    assert "result of task-1 (mia): parser.py" in cli("claim-task", "2", agent="bob").stdout
+    assert "result of task-1: you have seen it (teams show-task task-1)" in cli("claim-task", "3", agent="bob").stdout
+    cli.ok("update-task", "1", "--status", "pending", "--reason", "too slow", agent="mia")
+    complete(cli, "mia", "1", "--result", "lexer.py")
+    assert "result of task-1 (mia): lexer.py" in cli("claim-task", "4", agent="bob").stdout
+
+
 def test_an_agent_that_joins_again_is_shown_its_task_once(cli: Cli) -> None:
     """The task's whole text and the results of its blockers come with the claim, or in the first brief after
     joining.
