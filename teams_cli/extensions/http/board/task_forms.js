@@ -31,7 +31,7 @@ export function createTask() {
         ...editable(),
         field({ name: 'blockedBy', label: 'Blocked by', placeholder: 'task-3 task-4' }),
         field({ name: 'require', label: 'Required skills', placeholder: 'security-review' })),
-      field({ name: 'run', label: 'Shell command (optional)', hint: 'What does it, for workers without a model.', class: 'code' }),
+      field({ name: 'run', label: 'Shell command (optional)', hint: 'For workers without a model: the command that does the task.', class: 'code' }),
       field({ name: 'planRequired', label: 'Require an approved plan', kind: 'check' }),
     ],
     submit: ({ blockedBy, require, ...said }) => {
