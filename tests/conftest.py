@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from teams_cli.membership import joining
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.permission import Caller
-from tests.support import forks, postgres
+from tests.support import forks, postgres, rotation
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.lacking import skip_without
 from tests.support.postgres import Postgres
@@ -96,9 +96,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the longest tests at the beginning of the workers' shares, so that no worker begins one when the others are
-    done.
+    """In turns, keep the slow tests of the files that are due. Put the longest tests at the beginning of the workers'
+    shares, so that no worker begins one when the others are done.
     """
+    slow_files = sorted({item.path for item in items if item.get_closest_marker("slow")})
+    if rotation.IN_TURNS and slow_files:
+        others = set(slow_files).difference(rotation.share_of_commit(slow_files, 2))
+        items[:] = [item for item in items if item.path not in others or not item.get_closest_marker("slow")]
     workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     longest = [item for item in items if (slow := item.get_closest_marker("slow")) and slow.kwargs.get("first")]
     rest = [item for item in items if item not in longest]

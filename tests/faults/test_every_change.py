@@ -1,5 +1,4 @@
-"""An error and a kill at the changing calls of every command that changes something, and the state afterwards. Each
-commit tries a third of the calls.
+"""An error and a kill at the changing calls of every command that changes something, and the state afterwards.
 
 An acknowledged change is there. A refused one is not, unless the refusal says that the outcome is unknown. An
 interrupted one is completed when the command is repeated. Each notice is sent once, and the doctor finds nothing.
@@ -19,11 +18,11 @@ from teams_cli import commands, extensions
 from tests.faults.judging import State, difference, ill, owing, state
 from tests.faults.lab import CHANGING, NONE, Answer, Fault, changes, command, warm
 from tests.faults.scenes import ELSEWHERE, SCENES, Scene, prepared
-from tests.support.rotation import share_of_commit
+from tests.support.rotation import due_now
 
 BUG, UNKNOWN = 3, 12
 SHARES = 3
-"""A commit tries one of so many shares of the faults; `ALL_CASES=1` tries all."""
+"""A run in turns tries one of so many shares of the faults."""
 _MEMORY = "/dev/shm"
 
 
@@ -140,5 +139,5 @@ def place(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("scene", SCENES)
 def test_at_every_call(place: Path, scene: str) -> None:
     stage = Stage(place, SCENES[scene])
-    faults = share_of_commit(every(stage.plain.calls), SHARES)
+    faults = due_now(every(stage.plain.calls), SHARES)
     assert not (wrong := tried(stage, faults)), "\n".join(wrong)

@@ -105,7 +105,7 @@ def failing_test(copy: Path, tests: str) -> str:
             tests,
         ],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "ALL_CASES": "1"},
+        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "IN_TURNS": ""},
         capture_output=True,
         text=True,
         timeout=2400,

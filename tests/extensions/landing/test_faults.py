@@ -1,5 +1,4 @@
-"""An error and a kill at the calls of a command that asks for a landing, and of the lander. Each commit tries a third
-of the calls.
+"""An error and a kill at the calls of a command that asks for a landing, and of the lander.
 
 A merge that was made is not called refused, the next command finishes the landing, the task and its owner are
 informed, and nothing is left behind in the repository.
@@ -25,7 +24,7 @@ from tests.faults.lab import NONE, Answer, Fault, changes, command, warm
 from tests.faults.scenes import BOB, LEA
 from tests.faults.test_every_change import SHARES, every, place
 from tests.support.cli import ALPHA, add_tasks, make_team
-from tests.support.rotation import share_of_commit
+from tests.support.rotation import due_now
 from tests.support.shop import git, no_lander
 
 __all__ = ["place"]
@@ -137,7 +136,7 @@ def test_faults_while_a_landing_is_asked_for(yard: Yard) -> None:
     yard.settle()
     once, wrong = yard.met(), list[str]()
     assert [one.state for one in yard.landings()] == ["landed"], yard.landings()
-    for fault in share_of_commit(every(plain.calls), SHARES):
+    for fault in due_now(every(plain.calls), SHARES):
         yard.set_up()
         answer = ask(fault)
         said = told(fault, plain.calls, answer)
@@ -189,7 +188,7 @@ def test_a_task_whose_completion_was_killed_lands_with_the_next_claim(yard: Yard
         plain = yard.play(agent, *done)
     assert plain.status == 0, plain
     wrong, completed = list[str](), 0
-    for nth in share_of_commit(changes(plain.calls), SHARES):
+    for nth in due_now(changes(plain.calls), SHARES):
         yard.set_up()
         with no_lander(FileStore(str(yard.root))):
             assert yard.play(agent, *done, fault=Fault("kill", nth)).status == -9
@@ -223,7 +222,7 @@ def test_faults_in_the_lander(yard: Yard) -> None:
     yard.settle()
     once, wrong = yard.met(), list[str]()
     assert [one.state for one in yard.landings()] == ["landed"], yard.landings()
-    for fault in share_of_commit(every(plain.calls), SHARES):
+    for fault in due_now(every(plain.calls), SHARES):
         yard.set_up()
         answer = yard.land(fault)
         said = told(fault, plain.calls, answer)
