@@ -44,10 +44,10 @@ class Session(Record):
     counts how often the agent was started or resumed.
 
     *fresh* means that the next turn begins a new session of the client. *restarted* is the member that last asked for a
-    restart, followed by a ~ and the uid of that request. *unstarted* is set if the agent was requested inside a
-    sandbox, where nothing can be started: it is the agent that requested it. The keeper of that agent, which is
-    outside, then starts this agent. *taken_by* is the person who sits in the agent's place in a terminal. *checkout* is
-    the checkout that the worktree was made from, so that a removed worktree can be made again.
+    restart, followed by a ~ and the uid of that request. If an agent in a sandbox, where nothing can be started,
+    requested this agent, *unstarted* is the requesting agent. Its keeper, which is outside, then starts this agent.
+    *taken_by* is the person who sits in the agent's place in a terminal. *checkout* is the checkout that the worktree
+    was made from, so that a removed worktree can be made again.
     """
 
     nested = {"resumes": Resume, "owed": Owed}  # noqa: RUF012

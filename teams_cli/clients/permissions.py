@@ -111,7 +111,7 @@ def not_allowed(level: str, to_do: str, instead: str = "") -> errors.NotAllowed:
     asking the person; "" if there is nothing.
     """
     return errors.NotAllowed(
-        f"an agent with permissions {level} may not {to_do}: its client grants no more",
+        f"an agent with permissions {level} may not {to_do}: its client does not allow it",
         f"{instead}{' Or ask' if instead else 'Ask'} the person to do it at their own terminal. To ask: "
         "teams ask-others --human QUESTION",
     )

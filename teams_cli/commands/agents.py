@@ -33,7 +33,7 @@ _COMMAND_NOT_FOUND = 127
 _NO_COMMAND = "The harness is `shell`, which runs the prompt as a command; for a model: --harness claude, or another."
 _RUN = """Start an agent, wait until it is done, and print its output.
 
-The agent is done only when the agents that it spawned and the sessions that messages resumed are done too. With
+The agent is done only when all agents that it spawned are done, and all sessions that messages resumed. With
 --detach, the command returns at once; `teams wait --agent` shows the output later. Ctrl-C ends the waiting, not the
 agent. The exit status is 1 if the agent failed.
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _HOOK = """Answer a hook of a client: read the hook's JSON from standard input, and print the answer in the client's
 format.
 
-After a tool call, the answer shows each unread message once. At the start of a session, it lists the members. If the
-agent is about to stop too early, it says why. If the command fails, it prints nothing and exits with 0. Wrong usage
-exits with 1, never with 2.
+After a tool call, the output of the hook shows each unread message once. At the start of a session, it lists the
+members. If the agent is about to stop too early, it says why. If the command fails, it prints nothing and exits with 0.
+Wrong usage exits with 1, never with 2.
 """
 _INSTALL = """Connect a client: add the hooks and the MCP server, by a plugin or in the client's settings. The change is
 shown first.

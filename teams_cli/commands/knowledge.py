@@ -32,7 +32,7 @@ _MARKED_READ, _NEEDED, _USEFUL, _EXTRA = range(4)
 _RESULT, _RESULT_IN_FULL = 120, 400
 """The most characters of a blocker's result, and those in the first brief since the agent joined."""
 _LONGEST_LIST = 300
-"""The most characters of a list of ended tasks with their owners; twice as many if it has only their numbers."""
+"""The maximum length of a list of ended tasks with their owners. A list of only their numbers may be twice as long."""
 _MOST_STALE = 10
 
 

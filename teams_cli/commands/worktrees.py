@@ -48,7 +48,7 @@ def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) 
     if of is None:
         if action == "restore":
             raise errors.WrongUsage("what to restore is missing", "See: teams worktree list --kept")
-        raise errors.WrongUsage(f"whose worktree to {action} is missing", "See: teams worktree list")
+        raise errors.WrongUsage(f"say whose worktree to {action}", "To see them: teams worktree list")
     if action == "restore":
         return worktrees.restore(call.store, call.caller, of, call.current_directory)
     if action == "diff":

@@ -320,7 +320,7 @@ def _answerable(
     store: Store, team_name: str, caller: Caller | None, ref: str | None, operation: str, rejection: str | None = None
 ) -> Shutdown:
     """Return the request that the caller wants to answer, or raise an error if the caller may not answer it. If the
-    caller rejected the request before with the reason *rejection*, it repeats its command, and may do so.
+    caller rejected the request before with the reason *rejection*, it only repeats its command, which is allowed.
     """
     standing = require(store, team_name, caller, operation, ref or "")
     shutdown = get(store, standing.team, ref, standing.name, rejection)

@@ -393,7 +393,7 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
     far ahead that its numbers must be wrong, its messages after *last* are removed from it instead.
 
     Raises:
-        TeamsError: The higher numbers could not be reserved. The messages after *last* were removed from the inbox.
+        TeamsError: The higher numbers could not be reserved, or messages were removed from the inbox.
     """
     believed = inbox.furthest() - last <= _MAX_REMOVED
     try:

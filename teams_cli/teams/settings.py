@@ -201,8 +201,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "wakeAgainAfter": Setting(
         30,
-        "seconds until a client that was woken but read nothing is woken again; if it still reads nothing, it is woken"
-        " twice more, after 4 times and 20 times this delay",
+        "seconds to wait before a client is woken again, if it was woken and read nothing; if it still reads nothing,"
+        " it is woken twice more, after 4 times and 20 times this delay",
         seconds=True,
         least=0.1,
         most=86400,

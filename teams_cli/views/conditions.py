@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _NEXT_LOOK = 2.0
-"""Seconds until a landing, or a task that no topic announces, is looked at again."""
+"""Seconds after which a wait looks again at a landing, or at a task whose changes no topic announces."""
 _NEXT_LOOK_AT_REQUEST = 30.0
 """Seconds until a pull request is looked at again."""
 

@@ -44,7 +44,7 @@ _MANY_CHANGES = 100
 _TURN = 0.1
 """The seconds between the looks of agents that wait for work, so that each is offered another task."""
 _TO_LEAVE = 1.0
-"""If two agents were offered the same task, the seconds for which one waits until the other gives up the task."""
+"""Seconds that an agent waits for another agent to give up a task that both were offered."""
 
 
 def fact(what: str, about: str, text: str, step: str) -> Document:
@@ -185,8 +185,7 @@ class Facts:
 
     def _facts_of_best(self, most: int, reported: set[str]) -> tuple[FactsByKey, str | None, bool]:
         """Return the facts about the best *most* ready tasks, the key of the task that is offered, and whether to look
-        at more tasks. More must be looked at if there are more, and every new task among the best is left to other
-        agents.
+        at more tasks: if there are more, and if all new tasks among the best are left to other agents.
         """
         ready = self._best_ready(most)
         has_more = len(ready) > most

@@ -23,7 +23,7 @@ from tests.support.mcp_client import Line
 from tests.support.serving import serving
 from tests.support.waits import until
 
-WHY = "its client grants no more"
+WHY = "its client does not allow it"
 CLIENT = {
     "start": ["sh", "{prompt}"],
     "resume": ["true"],

@@ -198,7 +198,7 @@ def _refuse_unsubmitted(store: Store, task: Task) -> None:
     if store.host and task.review_by and not task.submitted:
         raise errors.Conflict(
             f"no commit of {task.id} was submitted for review",
-            f"Have it completed again in its checkout: teams update-task {task.id} --status pending",
+            f"To have its owner complete it again, in its checkout: teams update-task {task.id} --status pending",
         )
 
 

@@ -14,7 +14,7 @@ TOGETHER = Setting(1, "how many small, independent branches may be checked toget
 ORDER = Setting(
     "conflicts",
     "which queued branch lands first: the one with the fewest conflicts (`conflicts`), or the most"
-    " urgent one, and of several the oldest (`priority`)",
+    " urgent one, and the oldest one if several are equally urgent (`priority`)",
     choices=("conflicts", "priority"),
 )
 VIA = Setting(
