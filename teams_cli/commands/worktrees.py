@@ -78,7 +78,7 @@ Raises:
 _USAGE = """Show the tokens and the time that agents used, by agent, task or model, and the state of budgets.
 
 Input is everything that the models read, including cached tokens. If a client does not report its use, the use is
-unknown. The use of a turn for several tasks is divided evenly among the tasks.
+unknown. If a turn served several tasks, its use is divided evenly among them.
 """
 
 

@@ -263,8 +263,8 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
     left.
 
     Whatever program it uses, an agent with its own login can't change the team, decisions, how agents are run, or the
-    inboxes, claims and results of others. The answer shows each new login once, as an address with a password: set
-    TEAMS_STORE to this address for that agent alone. Repeat the command when members join or leave.
+    inboxes, claims and results of others. The answer shows each new login once, as an address with a password. Set
+    TEAMS_STORE to this address only for the agent with that login. Repeat the command when members join or leave.
 
     Raises:
         WrongState: The team was not made with --secure.

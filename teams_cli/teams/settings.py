@@ -201,8 +201,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "wakeAgainAfter": Setting(
         30,
-        "seconds to wait before a client is woken again, if it was woken and read nothing; if it still reads nothing,"
-        " it is woken twice more, after 4 times and 20 times this delay",
+        "seconds after which a client that was woken but read nothing is woken again; two more attempts follow, with"
+        " delays 4 times and 20 times as long",
         seconds=True,
         least=0.1,
         most=86400,
