@@ -162,8 +162,8 @@ LIMIT_CHOICES = (WAIT, RELEASE, settings.OFF)
 
 
 def limited_until(store: Store, printed: str) -> str | None:
-    """Return when the provider accepts requests again, according to what a failed client *printed*. None if the client
-    failed for another reason.
+    """Return the time from which the provider accepts requests again, as a failed client *printed* it; None if the
+    client failed for another reason.
     """
     end = output.limited_until(printed, store.now().astimezone())
     return rfc3339(end.replace(microsecond=0) + timedelta(seconds=1)) if end else None

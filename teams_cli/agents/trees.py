@@ -220,7 +220,9 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
 
 
 def _make(top: str, path: str, origin: checkouts.Origin, *words: str) -> None:
-    """Make the worktree *path* by `git worktree add` with the arguments *words*, and record its *origin*."""
+    """Make the worktree *path* by `git worktree add` with the arguments *words*, among which is the path, and record
+    its *origin*.
+    """
     done = git.run(top, "worktree", "add", "--quiet", *words)
     if done.returncode != 0:
         raise errors.Conflict(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")
@@ -228,7 +230,7 @@ def _make(top: str, path: str, origin: checkouts.Origin, *words: str) -> None:
         checkouts.note(path, origin)
     except OSError as error:
         git.run(top, "worktree", "remove", "--force", path)
-        raise errors.StorageFailed(f"git made no worktree {path}: {error}", f"Look in {top}.") from None
+        raise errors.StorageFailed(f"the worktree {path} can't be recorded: {error}", f"Look in {top}.") from None
 
 
 def add_for_branch(top: str, path: str, branch: str) -> None:

@@ -114,7 +114,11 @@ def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session
 
 
 def wait_for(store: Store, team: str, agent: str) -> Session:
-    """Wait until the session of the agent is done, and return the session."""
+    """Wait until the agent has done all its work, and return its session.
+
+    Raises:
+        NotFound: `teams` did not start the agent.
+    """
 
     def is_done() -> bool:
         session = ending.current(store, team, agent)

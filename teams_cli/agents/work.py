@@ -387,7 +387,8 @@ def _nested_repositories(work: Work, origin: Origin) -> Iterator[Work]:
 
 def _disable_commands(work: Work, around: Work) -> None:
     """Keep git from running the filter commands and hooks that the repository of *work* configures, because an agent
-    may have written them. A filter may run only if the repository *around* it has the command in its configuration too.
+    may have written them. A filter may run only if *around*, the repository that contains *work*, configures the same
+    command.
     """
     commands = _filter_commands(work)
     trusted = _filter_commands(around) if commands else {}

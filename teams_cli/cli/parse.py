@@ -81,7 +81,7 @@ def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> No
         unused = [",".join(words)] if words else []  # several ids without commas
     for index, parameter in enumerate(positional):
         count = min(1, len(unused))
-        if parameter.many:  # all but as many words as there are parameters behind it
+        if parameter.many:  # it takes all words but one for each parameter after it
             count = len(unused) - (len(positional) - index - 1)
         for _ in range(count):
             _put(values, parameter, unused.pop(0))

@@ -190,8 +190,9 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _without(store: Store, place: SettingsFile, data: bytes | None) -> bytes | None:
-    """Return the content *data* of the file without our entries; None if there is no file. If nobody has edited the
-    file since our last change, return the stored former content. Otherwise take our entries out of *data*.
+    """Return what the file, whose content is *data*, contained without our entries; None if there is no file. If nobody
+    has edited the file since our last change, this is the content that was stored before our first change. Otherwise it
+    is *data* with our entries taken out.
     """
     if data is None:
         return None

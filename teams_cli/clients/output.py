@@ -228,7 +228,7 @@ _DEFAULT_WAIT = 15 * 60.0
 
 
 def limited_until(printed: str, now: datetime) -> datetime | None:
-    """Return when the provider of the model accepts requests again, according to what a failed client *printed*. Return
+    """Return the time from which the provider of the model accepts requests again, as a failed client *printed* it;
     None if the client failed for another reason.
 
     A printed time of day stands for the next such time after *now*. It is in the printed time zone, or else in the time

@@ -206,15 +206,23 @@ def refuse_stopped(call: Call, owner: str) -> None:
 
 
 def line(task: dict[str, Any], more: str = "") -> list[str]:
-    """Return the line of a task: its status, its owner or assignee, its blockers, the text *more*, and its title."""
-    by = f" by {task['owner']}" if "owner" in task else f", for {task['assignee']}" if "assignee" in task else ""
-    by += ", who has yet to join" if task.get("assigneeExpected") else ""
-    blocked = f", blocked by {text.listed(task['openBlockers'])}" if task["openBlockers"] else ""
-    if task["status"] == "pending" and task.get("openAfter"):
-        blocked += f", completes after {text.listed(task['openAfter'])}"
+    """Return one line, as a list, with the state of a task: its status, who has it or reviews it, what it waits for,
+    the text *more*, and its title.
+    """
+    state = task["status"]
+    if "owner" in task:
+        state += f" by {task['owner']}"
+    elif "assignee" in task:
+        state += f", for {task['assignee']}"
+    if task.get("assigneeExpected"):
+        state += ", who has yet to join"
     if task["status"] == "in_review" and task.get("reviewBy"):
-        by += f", to be reviewed by {task['reviewBy']}"
-    return [f"{task['id']}: {task['status']}{by}{blocked}{more}: {task['title']}"]
+        state += f", to be reviewed by {task['reviewBy']}"
+    if task["openBlockers"]:
+        state += f", blocked by {text.listed(task['openBlockers'])}"
+    if task["status"] == "pending" and task.get("openAfter"):
+        state += f", completes after {text.listed(task['openAfter'])}"
+    return [f"{task['id']}: {state}{more}: {task['title']}"]
 
 
 def reviewer_in_words(task: dict[str, Any]) -> str:
@@ -232,7 +240,7 @@ def words_of_claimed_too(document: dict[str, Any]) -> Parts:
 
 
 def words_of_claimed_knowing(task: dict[str, Any]) -> Parts:
-    """Show a task to an owner that wrote its text itself: all that the owner has to know, but not the text."""
+    """Return the words about a claimed task for an owner that wrote the text of the task, and need not be shown it."""
     return _claimed(task, [])
 
 

@@ -235,11 +235,11 @@ def _tell_news(
 
 
 def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> bool:
-    """Whether a client that has a team begins, so that it may join the team. If a client gets its team only later, it
-    counts as beginning when its person next gives it a prompt.
+    """Return whether the client may join its team now: when it starts, or at a prompt, if it has not joined yet
+    because it had no team when it started.
     """
-    begins = b'"SessionStart"' in raw_event or (quiet.is_prompt(raw_event) and not standpoint.has_terminal)
-    if not begins or not standpoint.has_team:
+    may_begin = b'"SessionStart"' in raw_event or (quiet.is_prompt(raw_event) and not standpoint.has_terminal)
+    if not may_begin or not standpoint.has_team:
         return False
     # A team that is only known because it is the only one is not joined by every client.
     return bool(standpoint.agent or environ.get("TEAMS_TEAM") or bindings.team_here(standpoint.root, os.getcwd()))

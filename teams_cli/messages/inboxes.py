@@ -371,8 +371,8 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
 
 
 def _knows_later_messages(inbox: Inbox) -> bool:
-    """Return whether the inbox lists damaged messages, or messages after its position. Then its unread messages can't
-    be counted by looking only at the recipients of the messages after its position.
+    """Return whether the inbox lists damaged messages, or messages after its position. If it lists none, its unread
+    messages can be counted quickly, by the recipients of the messages after its position.
     """
     numbers = [entry.number for entry in inbox.open] + [entry.number for entry in inbox.handled]
     return bool(inbox.damaged) or max(numbers, default=0) > inbox.up_to

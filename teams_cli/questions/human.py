@@ -26,7 +26,7 @@ def deferred_to(store: Store, draft: Question) -> list[str]:
     empty, the human is asked at once.
 
     The asker should read them in two cases: it has not seen any answer of the human yet, or it asks a question a second
-    time. But the human is always asked at once for permission, and in a team whose agents may ask each other.
+    time. The list is always empty for a request for permission, and in a team whose agents may ask each other.
     """
     if draft.operation or settings.value(teams.get(store, draft.team_name), "broadcast") != HUMAN:
         return []

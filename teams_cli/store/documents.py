@@ -205,7 +205,7 @@ def has_heading(data: bytes, kind: Kind[Any], key: str) -> bool:
     return kind.name != "message" or data.startswith(heading(kind, kind.number_in(key)))
 
 
-def decode_checked(data: bytes, kind: Kind[R]) -> R:
+def decode_unchecked(data: bytes, kind: Kind[R]) -> R:
     """Return the record in a file that `decode` has accepted before. The file must begin with the record's id and
     number, which a power failure can turn into blanks.
     """

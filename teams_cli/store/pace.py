@@ -196,8 +196,8 @@ class PollingWatch:
     """A watch that calls *look* again and again, and reports a change when the result differs from the last one. The
     pauses between the calls are *pause* seconds at first. As long as nothing changes, they grow, up to a second.
 
-    If two changes are less than *grain* seconds apart, the result of *look* may not show the second one. So that no
-    change is missed, the watch reports a change once more *grain* seconds after each change, and after its start.
+    If two changes are less than *grain* seconds apart, the result of *look* may not show the second one. To miss no
+    change, the watch reports again when *grain* seconds have passed since a change, or since its start.
     """
 
     heard = EVERY_TOPIC

@@ -26,40 +26,40 @@ _STATUS_OF_LABEL = {**{status: status for status in FINISHED}, **dict.fromkeys(_
 
 
 class Overview:
-    """The state of all tasks of a team. *tasks_read* are the tasks that were read; *unread* has the ids of all other
+    """The state of all tasks of a team. *tasks_read* are the tasks that were read; *not_read* has the ids of all other
     tasks, by label.
     """
 
-    def __init__(self, tasks_read: Sequence[Task], unread: Mapping[str, Collection[str]]) -> None:
+    def __init__(self, tasks_read: Sequence[Task], not_read: Mapping[str, Collection[str]]) -> None:
         self.tasks_read = list(tasks_read)
-        self._unread = unread
+        self._not_read = not_read
         self._statuses = {task.id: task.status for task in tasks_read}
-        self._unread_statuses: dict[str, str] | None = None
+        self._statuses_not_read: dict[str, str] | None = None
 
     def status_of(self, task_id: str) -> str:
         """Return the status of the task with that id; `missing` if there is no such task."""
         if task_id in self._statuses:
             return self._statuses[task_id]
-        if self._unread_statuses is None:  # made only now: there may be thousands, and mostly nobody asks
-            self._unread_statuses = {
-                unread_id: _STATUS_OF_LABEL[label] for label, task_ids in self._unread.items() for unread_id in task_ids
+        if self._statuses_not_read is None:  # made only now: there may be thousands, and mostly nobody asks
+            self._statuses_not_read = {
+                key: _STATUS_OF_LABEL[label] for label, task_ids in self._not_read.items() for key in task_ids
             }
-        return self._unread_statuses.get(task_id, "missing")
+        return self._statuses_not_read.get(task_id, "missing")
 
     @property
     def counts(self) -> dict[str, int]:
         """The number of tasks by status. `in_review` is left out if no task is in review."""
         counts = tasks.count(self.tasks_read)
-        for label, task_ids in self._unread.items():
+        for label, task_ids in self._not_read.items():
             counts[_STATUS_OF_LABEL[label]] += len(task_ids)
         return counts
 
     @property
     def free(self) -> int:
-        """The number of unread tasks that every member may claim. They are not in `ready`, which has only tasks that
-        were read.
+        """The number of tasks that were not read and that every member may claim. `ready` has only tasks that were
+        read.
         """
-        return sum(len(task_ids) for label, task_ids in self._unread.items() if _STATUS_OF_LABEL[label] == "pending")
+        return sum(len(task_ids) for label, task_ids in self._not_read.items() if _STATUS_OF_LABEL[label] == "pending")
 
     @property
     def ready(self) -> list[Task]:
@@ -70,12 +70,12 @@ class Overview:
     @property
     def stuck(self) -> list[str]:
         """The ids of the pending tasks that can never become ready, by number."""
-        ended = [task_id for label in ("failed", "cancelled") for task_id in self._unread.get(label, ())]
+        ended = [task_id for label in ("failed", "cancelled") for task_id in self._not_read.get(label, ())]
         return sorted(dependencies.stuck_tasks(self.tasks_read, ended), key=TASK.number_in)
 
     def changed(self, change: Callable[[Task], Task]) -> Overview:
         """Return the overview with *change* applied to each task in `tasks_read`."""
-        return Overview([change(task) for task in self.tasks_read], self._unread)
+        return Overview([change(task) for task in self.tasks_read], self._not_read)
 
 
 def completed_in_brackets(store: Store, team: str) -> str:

@@ -45,7 +45,9 @@ _OF_SESSION = (
 
 
 def sessions_by_agent(store: Store, team: Team, problems: list[errors.TeamsError]) -> dict[str, Session]:
-    """Return the sessions of the agents that `teams` started, by the names of the agents."""
+    """Return the sessions of the agents that `teams` started, by the names of the agents. Sessions that can't be read
+    are left out; their errors are added to *problems*.
+    """
     return {session.agent: session for session in ending.all_of(store, team.name, problems)}
 
 

@@ -99,7 +99,9 @@ class Leading:
         return {key: fact("completed", self.team.name, text, "")}
 
     def _settled(self, reported: set[str], overview: Overview) -> FactsByKey:
-        """Return the fact that all tasks are settled. The result is empty if they are not, or if there are no tasks."""
+        """Return the fact that all tasks are settled, by its key; None instead of the fact if it was reported before.
+        The result is empty if the tasks are not settled, or if there are none.
+        """
         settled = overviews.settled(self.store, self.team.name, overview, self.alarm)
         if settled is None or not any(settled["taskCounts"].values()):
             return {}
@@ -108,10 +110,10 @@ class Leading:
             return {key: None}
         counts = ", ".join(f"{count} {status}" for status, count in settled["taskCounts"].items() if count)
         other_members = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
-        text = f"all tasks are settled: {counts}{self._unread(other_members) if other_members else ''}"
+        text = f"all tasks are settled: {counts}{self._phrase_of_unread(other_members) if other_members else ''}"
         return {key: fact("settled", self.team.name, text, steps.after_all(settled["stuck"]))}
 
-    def _unread(self, members: list[str]) -> str:
+    def _phrase_of_unread(self, members: list[str]) -> str:
         """Return a phrase that names those of the *members* that have unread mail; "" if none has. Unread mail may mean
         that more work comes.
         """

@@ -191,11 +191,11 @@ def is_message(key: str) -> bool:
 def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
     """Return whether later events make a notice useless to the agent.
 
-    * A message that is no notice, and a notice of a release, which says why: never.
-    * A notice that the agent lost a task: if the agent has the task again.
-    * A notice that a task can be completed: if the agent no longer has the task.
-    * A notice that somebody waits for an answer: if the agent has handled the message.
-    * Another notice about a task: see `_is_outdated_about`. All others: never.
+    * A message of a person or an agent is never outdated, nor is a notice of a release, because it says why.
+    * A notice that the agent lost a task, or that the task was taken from it, is outdated if the agent has it again.
+    * A notice that a task can be completed is outdated if the agent no longer has the task.
+    * A notice that somebody waits for an answer is outdated if the agent has handled the message.
+    * For other notices about tasks see `_is_outdated_about`. The rest are never outdated.
     """
     event, task_id = events.of(message)
     if message.from_ != SYSTEM or event == events.TASK_RELEASED:

@@ -279,6 +279,7 @@ def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
     from teams_cli.membership import shutdowns
 
     def asks_nothing(message: Message) -> bool:
+        """Return whether the reader need not act on the message now."""
         if message.from_ != SYSTEM:
             return False
         if awaits_shutdowns and shutdowns.is_approval(message.about):

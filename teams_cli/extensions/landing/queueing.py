@@ -130,9 +130,9 @@ def _source(store: Store, standing: Standing, task: Task, directory: str, onto: 
     """Return the checkout from which to land the task; None if there is no candidate. *directory* is the directory of
     the caller, or "" if it must not be used.
 
-    The candidates are, in this order: the owner's worktree; *directory* if the caller owns the task; the place where
-    the owner was last seen; the place where the task was checked; and *directory*. The first candidate that is not on
-    the target branch is taken. If all are on it, the first is taken.
+    The candidates are, in this order: the owner's worktree; *directory*, but only if the caller owns the task; the
+    place where the owner was last seen; the place where the task was checked; and last *directory*, whoever the caller
+    is. The first candidate that is not on the target branch *onto* is taken. If all are on it, the first is taken.
     """
     owner, team = task.owner or "", standing.team.name
     check = checks.of(task)

@@ -424,7 +424,7 @@ class PostgresStore(Store):
             for position, entry in self._look(f"{entries} ORDER BY position", [_checked(team), after]):
                 yield position, loads(entry)
             return
-        page = f"{entries} AND position < %s ORDER BY position DESC LIMIT %s"
+        page = f"{entries} AND position < %s ORDER BY position DESC LIMIT %s"  # who reads backwards stops early
         before = _BEYOND_ALL
         while rows := self._look(page, [_checked(team), after, before, _PAGE]):
             for position, entry in rows:

@@ -194,7 +194,9 @@ def leftovers(review: Review) -> str:
 
 
 def configured(review: Review) -> str:
-    """Run the linters that the repository has configured."""
+    """Run the linters that the repository has configured, and add their findings to the *review*. Return in words which
+    of them ran.
+    """
     if review.environ.get("linters", "yes") not in YES:
         return "left out: linters=no"
     reports: list[str] = []
@@ -203,7 +205,7 @@ def configured(review: Review) -> str:
 
 
 def tests(review: Review) -> str:
-    """Run the tests that changed, and the tests of the modules that changed."""
+    """Run the tests that changed, and the tests of the modules that changed. Return in words what was run."""
     if review.environ.get("tests", "yes") not in YES:
         return "left out: tests=no"
     reports: list[str] = []

@@ -191,8 +191,8 @@ def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def end_all(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
-    """End the clients in the background of this machine that nobody watches. Return the agents whose clients still
-    run.
+    """End the clients that run in the background on this machine while nobody watches them. Return the agents whose
+    clients still run.
     """
     agents = agents_of(store, team, environ)
     return [agent for agent in agents if not _end(store, team, agent, environ, even_if_watched=False)]

@@ -54,7 +54,7 @@ class OpenRequest:
         self.wrap = wrap
         self.session = session
         self.is_managed = is_managed
-        """Whether the agent of the session is one that `teams` runs."""
+        """Whether `teams` runs the agent of the *session*. Without a session it has no effect."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -212,7 +212,8 @@ def _take_over(taking_over: TakingOver) -> int:
 
 def _run_client(opened: Opened) -> int:
     """Run the client until it ends, and return its exit status. Keys such as Ctrl-C reach the client directly; signals
-    that are sent to this process are passed on. If the client stops, this process stops with it.
+    that are sent to this process are passed on. If the client is suspended, as by Ctrl-Z, this process suspends
+    itself, too.
     """
 
     def do_nothing(number: int, frame: object) -> None:

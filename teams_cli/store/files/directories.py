@@ -223,7 +223,7 @@ def note_number(directory: str, number: int) -> None:
 
 
 def remove_lower_notes(directory: str) -> None:
-    """Remove all notes of numbers in the directory except the note of the highest."""
+    """Remove the files in the directory whose names note a number, except for the one with the highest number."""
     names = disk.names_in(directory)
     highest = f"{_LAST}{noted_number(names)}"
     for name in names:

@@ -11,7 +11,7 @@ import time
 
 from teams_cli import errors
 from teams_cli.records.records import Record
-from teams_cli.store.documents import MAX_RECORD, decode, decode_checked, has_heading
+from teams_cli.store.documents import MAX_RECORD, decode, decode_unchecked, has_heading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -453,9 +453,9 @@ class Contents:
             DamagedRecord: The record has the wrong shape.
         """
         if self.is_valid(path, data):
-            return decode_checked(data, kind)
+            return decode_unchecked(data, kind)
         record = decode(data, kind, key, path)
-        if has_heading(data, kind, key):
+        if has_heading(data, kind, key):  # `decode_unchecked` needs it
             self.remember(path, data)
         return record
 
@@ -472,8 +472,8 @@ class Contents:
         return remembered[1] if remembered and remembered[0] == data else None
 
     def remember(self, path: str, data: bytes, marks: list[str] | None = None) -> None:
-        """Note that *data*, the bytes of the file at *path*, are a valid record. *marks* are the marks by which this
-        record is found; None if they are not known.
+        """Remember that the file at *path* has the bytes *data*, and that they are a valid record. *marks* are the
+        marks by which this record is found; None if they are not known.
         """
         if len(data) <= _LARGEST:
             if len(self._valid) >= _REMEMBERED:
