@@ -113,16 +113,13 @@ def _event(event: str, kind: str, about: str, line: str, command: str = "") -> E
 def take_news(store: Store, team: Team) -> list[Event]:
     """Return the events that were not reported yet, and record them as reported."""
     events = current_events(store, team)
-    new_keys: list[str] = []
 
     def with_reported(human: presence.Agent) -> presence.Agent:
-        nonlocal new_keys
-        reported = set(human.notified or ())
-        new_keys = [key for key in events if key not in reported]
-        return human if reported == set(events) else human.having(notified=sorted(events) or None)
+        return human if set(human.notified or ()) == set(events) else human.having(notified=sorted(events) or None)
 
-    upsert(store, team.name, presence.AGENT, HUMAN, presence.Agent(agent=HUMAN), with_reported)
-    return [events[key] for key in new_keys]
+    before, _ = upsert(store, team.name, presence.AGENT, HUMAN, presence.Agent(agent=HUMAN), with_reported)
+    reported = set(before.notified or ())
+    return [event for key, event in events.items() if key not in reported]
 
 
 def report(store: Store, team: Team, events: list[Event], environ: Mapping[str, str]) -> None:
