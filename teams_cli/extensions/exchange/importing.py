@@ -193,12 +193,12 @@ class _Import:
         if item.status in FINISHED:  # its blockers no longer matter
             blockers = (task.source or {}).get("seen", {}).get("waits", blockers)
         source = self._source(item, fields, blockers)
-        merge = _Merge(self, task, item, fields, source["seen"])
+
+        def merge_into(present: Task) -> _Merge:
+            return _Merge(self, present, item, fields, source["seen"])
 
         def change(present: Task) -> Task:
-            nonlocal merge  # the task may have changed since it was read
-            merge = _Merge(self, present, item, fields, source["seen"])
-            changed = present
+            merge, changed = merge_into(present), present
             if merge.edit.changes_fields:
                 changed, _ = changes.with_edit(self.store, self.standing, present, merge.edit)
             changed = self._with_remarks(merge.with_status(changed), item)
@@ -208,22 +208,21 @@ class _Import:
                 changed = changed.having(source=source)
             return changed
 
-        ended = f"{merge.status_there} in {self.tracker}"
+        ended = f"{item.status} in {self.tracker}"
         try:
-            if merge.status_there:  # first, since a repeated import adds the same note only once
+            if merge_into(task).status_there:  # first, since a repeated import adds the same note only once
                 uid = f"{self.tracker}-{item.key}-{item.status}"[:255]
                 editing.note(self.store, team, self.standing.caller, task.id, ended, uid)
             before, after = update(self.store, team, TASK, task.id, change)
+            merge = merge_into(before)  # the one that was stored: the task may have changed since it was read
             if merge.changed:
                 after = changes.finish_change(self.store, self.standing, before, after, merge.edit)
         except (errors.Conflict, errors.NotAllowed) as refusal:
             self.outcome.leave(f"{task.id}: {refusal.message}", item.key)
             return
         if merge.status_there:
-            self.outcome.leave(f"{ended}, but {task.id} is {task.status} here", item.key)
-        changed_fields = merge.changed
-        if not changed_fields and len(after.notes) > len(before.notes):
-            changed_fields = ["notes"]
+            self.outcome.leave(f"{ended}, but {task.id} is {before.status} here", item.key)
+        changed_fields = merge.changed or (["notes"] if len(after.notes) > len(before.notes) else [])
         if merge.kept:
             self.outcome.kept[task.id] = merge.kept
         if changed_fields:
