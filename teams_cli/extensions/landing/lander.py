@@ -107,7 +107,7 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
     the team was closed. Its landings then wait until it is restored, except those that have begun to move their branch.
     """
     tried_in_group: set[str] = set()
-    conflicting: dict[tuple[str, str], bool] = {}
+    conflicts = trials.Conflicts()
     trials.remove_leftovers(store, team_name)
     while queue := _queued(store, team_name):
         team = teams.get(store, team_name)
@@ -120,7 +120,7 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
                 queueing.refuse_unreviewed(store, team_name, landing)
             if outcomes.forget_unmoved(store, team, queue):
                 continue
-            queue = trials.in_order(store, team, queue, conflicting)
+            queue = trials.in_order(store, team, queue, conflicts)
             landing = queue[0]
             group = trials.group(team, queue, tried_in_group)
             if group and trials.land_together(store, team, group, environ):

@@ -73,42 +73,53 @@ _MOST_OVERTAKEN = 3
 """A landing goes first once it was overtaken by this many landings that come after it by priority and age."""
 
 
-def in_order(store: Store, team: Team, queue: list[Landing], conflicting: dict[tuple[str, str], bool]) -> list[Landing]:
-    """Return the queue in the order of trials: landings that conflict with the fewest other landings go first.
+class Conflicts:
+    """Finds out which landings conflict. The answers are remembered, so that each pair is tried only once."""
 
-    Among landings with equally many conflicts, priority and age decide, as they do in *queue*. A landing goes first if
-    too many later landings have ended before it. If the setting `landingOrder` is `priority`, only priority and age
-    decide. *conflicting* keeps, for pairs of commits, whether they conflict, so that each pair is tried only once.
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], bool] = {}
+
+    def between(self, first: Landing, second: Landing) -> bool:
+        """Return whether the two landings go into the same branch and their commits conflict."""
+        if (first.repository, first.onto) != (second.repository, second.onto):
+            return False
+        pair = (first.head, second.head)
+        if pair not in self._known:
+            with Snapshots(checkouts.repository_of(first.repository)[1]) as snapshots:
+                self._known[pair] = bool(snapshots.conflicts(first.repository, *pair))
+        return self._known[pair]
+
+
+def in_order(store: Store, team: Team, queue: list[Landing], conflicts: Conflicts) -> list[Landing]:
+    """Return the queue in the order of trials. If the setting `landingOrder` is `priority`, it stays as it is, in the
+    order of priority and age. Otherwise these go first, each group in the order of *queue*:
+
+    1. landings that were begun before, and landings that too many later landings have overtaken
+    2. the landings at the head of the queue; those that conflict with the fewest others first
+    3. the other landings, which are not compared
     """
     waiting = [landing for landing in queue if not (landing.over or landing.merge)]
     if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
         return queue
-    # The number of conflicts by landing. Landings that are not compared come last of those that wait.
-    conflicts = {landing.id: _COMPARED for landing in waiting}
-    conflicts.update((landing.id, 0) for landing in waiting[:_COMPARED])
-    for first, second in combinations(waiting[:_COMPARED], 2):
-        if (first.repository, first.onto) == (second.repository, second.onto):
-            pair = (first.head, second.head)
-            if pair not in conflicting:
-                with Snapshots(checkouts.repository_of(first.repository)[1]) as snapshots:
-                    conflicting[pair] = bool(snapshots.conflicts(first.repository, *pair))
-            if conflicting[pair]:
-                conflicts[first.id] += 1
-                conflicts[second.id] += 1
-    if any(conflicts.values()):
+    compared = waiting[:_COMPARED]
+    conflicting_pairs = [pair for pair in combinations(compared, 2) if conflicts.between(*pair)]
+    ranks = {landing.id: sum(landing in pair for pair in conflicting_pairs) for landing in compared}
+    ranks.update((landing.id, _COMPARED) for landing in waiting[_COMPARED:])  # more than any number of conflicts
+    if any(ranks.values()):
         ended = [landing for landing in landings.all_of(store, team.name, []) if landing.over]
-        for landing in waiting:
-            rank = landings.turn(landing)[1:]
-            # Landings that come after it by priority and age, but ended while it waited.
-            overtakers = [
-                other
-                for other in ended
-                if landings.turn(other)[1:] > rank and (other.ended_at or "") > landing.created_at
-            ]
-            if len(overtakers) >= _MOST_OVERTAKEN:
-                conflicts[landing.id] = -1
-    # Landings that do not wait, because they were begun before, go first.
-    return sorted(queue, key=lambda landing: conflicts.get(landing.id, -1))
+        ranks.update((landing.id, -1) for landing in waiting if _is_overtaken(landing, ended))
+    return sorted(queue, key=lambda landing: ranks.get(landing.id, -1))
+
+
+def _is_overtaken(landing: Landing, ended: list[Landing]) -> bool:
+    """Return whether too many of the *ended* landings ended while this one waited, although they come after it by
+    priority and age.
+    """
+    turn = landings.turn(landing)[1:]
+    overtakers = [
+        other for other in ended if landings.turn(other)[1:] > turn and (other.ended_at or "") > landing.created_at
+    ]
+    return len(overtakers) >= _MOST_OVERTAKEN
 
 
 def repair_of_tip(
