@@ -227,7 +227,7 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
             undone_if_refused.enter_context(submodules.carried(repository, base, commit, landing.branch or landing.id))
         except errors.Conflict as problem:
             return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
-        landing = outcomes.record_merge(store, team, landing, commit, check.to_json() if check else None)
+        landing = outcomes.record_merge(store, team, landing, commit, check)
         if not merging.move(repository, onto, base, commit, f"teams: {landing.id}"):
             return landing  # the branch moved meanwhile, so the landing is tried again on its new tip
     return outcomes.end_landed(store, team, landing, commit, checkout)

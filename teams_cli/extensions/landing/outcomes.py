@@ -12,7 +12,7 @@ from teams_cli.records.records import Owed, owing
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
 from teams_cli.tasks import checks, landings, reviews, tasks
-from teams_cli.tasks.checks import CHECK_STALE
+from teams_cli.tasks.checks import CHECK_STALE, Check
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import TASK, Task
 from teams_cli.teams import history, settings, teams
@@ -188,17 +188,19 @@ def record_begin(store: Store, team: Team, landing: Landing, base: str, commands
     return checking
 
 
-def record_merge(store: Store, team: Team, landing: Landing, commit: str, check: object) -> Landing:
-    """Record the commit to which the branch is about to move, and *check*, the JSON of the check's result or None.
-    Return the landing.
+def record_merge(store: Store, team: Team, landing: Landing, commit: str, check: Check | None) -> Landing:
+    """Record the commit to which the branch is about to move, and the result of its last check; None if nothing is to
+    be checked. Return the landing.
 
     Raises:
         WrongState: The landing has ended, or the team was closed meanwhile.
     """
 
+    checked = check.to_json() if check else None
+
     def with_merge(current: Landing) -> Landing:
         refuse_ended(current)
-        return current.having(merge=commit, checked=check, updated_at=teams.now(store))
+        return current.having(merge=commit, checked=checked, updated_at=teams.now(store))
 
     return update(store, team.name, LANDING, landing.id, with_merge)[1]
 

@@ -180,7 +180,8 @@ def group(team: Team, queue: list[Landing], apart: set[str]) -> list[Landing]:
 
 def land_together(store: Store, team: Team, group: list[Landing], environ: Mapping[str, str]) -> bool:
     """Check the landings of the group together, and land all of them if the checks pass. If the target branch was moved
-    meanwhile, they stay open. Return False if they must be tried one by one.
+    meanwhile, they stay open. Return False if they must be tried one by one, because one of them conflicts, fails a
+    check, or would be refused.
     """
     repository, onto = group[0].repository, group[0].onto
     base = merging.tip_of(repository, onto)
@@ -192,11 +193,9 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
     if checkout and merging.in_the_way(checkout, base, tip):
         return False
     commands = [commands_of(store, team, landing) for landing in group]
-    group = [
-        outcomes.record_begin(store, team, landing, base, commands_of_landing)
-        for landing, commands_of_landing in zip(group, commands, strict=True)
-    ]
-    all_commands = list(dict.fromkeys(command for commands_of_landing in commands for command in commands_of_landing))
+    for landing, own_commands in zip(group, commands, strict=True):
+        outcomes.record_begin(store, team, landing, base, own_commands)
+    all_commands = list(dict.fromkeys(command for own_commands in commands for command in own_commands))
     checks = run_checks(store, team, group[0], tip, all_commands, environ)
     if not all(check.passed for check in checks):
         return False
@@ -208,10 +207,10 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
         except errors.Conflict:
             return False
         moving = []
-        for landing, commit, commands_of_landing in zip(group, commits, commands, strict=True):
-            own_checks = (check for check in reversed(checks) if check.command in commands_of_landing)
-            check = next(own_checks, None)
-            moving.append(outcomes.record_merge(store, team, landing, commit, check.to_json() if check else None))
+        for landing, commit, own_commands in zip(group, commits, commands, strict=True):
+            own_checks = [check for check in checks if check.command in own_commands]
+            last_check = own_checks[-1] if own_checks else None
+            moving.append(outcomes.record_merge(store, team, landing, commit, last_check))
         moved = merging.move(repository, onto, base, tip, f"teams: {', '.join(landing.id for landing in group)}")
     if moved:  # otherwise somebody else moved the branch, so the landings stay open and are tried again
         if checkout:
