@@ -29,6 +29,7 @@ from teams_cli.teams.teams import Team
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 _PAUSE = 0.5
 """Seconds until a landing is tried again if the store is busy."""
@@ -113,11 +114,11 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
         team = teams.get(store, team_name)
         if team.state == "closed" and not (queue[0].over or queue[0].merge):
             return False
-        try:
-            # Backwards, so that after the loop `landing` is the first of the queue, which `_give_up` gets.
+        try:  # if a step fails, the present `landing` is given up
             for landing in reversed(queue):
                 trust.refuse_untrusted(store, team_name, landing)
                 queueing.refuse_unreviewed(store, team_name, landing)
+            landing = queue[0]
             if outcomes.forget_unmoved(store, team, queue):
                 continue
             queue = trials.in_order(store, team, queue, conflicts)
@@ -184,33 +185,57 @@ def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[st
     return merging.is_on_branch(landing.repository, landing.onto, landing.head)
 
 
-def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
-    """Check and merge one landing. Record the outcome, and return the landing. If somebody else moved the target branch
-    meanwhile, the landing stays open, and is tried again later.
+class _Failed(Exception):
+    """Raised when a landing can't succeed. It ends in *state*, and its record gets *fields*."""
+
+    def __init__(self, state: str, **fields: Any) -> None:
+        super().__init__(state)
+        self.state = state
+        self.fields = fields
+
+
+def _refused(problem: errors.Conflict) -> _Failed:
+    return _Failed("refused", reason=f"{problem.message}. {problem.hint}")
+
+
+def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> None:
+    """Take one landing from the queue to its outcome, and record the outcome. If the landing has ended before, only
+    update its task. If people merge it on GitHub, only open its pull request.
     """
     if landing.over:
-        return outcomes.update_task(store, team, landing)
-    if landing.via == queueing.PULL_REQUEST:
-        return _request(store, team, landing, environ)
+        outcomes.update_task(store, team, landing)
+        return
+    try:
+        if landing.via == queueing.PULL_REQUEST:
+            _request(store, team, landing, environ)
+        else:
+            _land(store, team, landing, environ)
+    except _Failed as failure:
+        outcomes.end(store, team, landing, failure.state, **failure.fields)
+
+
+def _land(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> None:
+    """Merge the landing's commit with the target branch, check the merge commit, and move the branch to it. Whatever
+    can refuse the landing quickly comes before the checks. If somebody else moved the branch meanwhile, the landing
+    stays open, and is tried again later.
+
+    Raises:
+        _Failed: The landing is refused, conflicts, or is red. The branch was not moved.
+    """
     repository, onto = landing.repository, landing.onto
     base = merging.tip_of(repository, onto)
     if not base:
-        return outcomes.end(store, team, landing, "refused", reason=f"there is no branch {onto} any more")
+        raise _Failed("refused", reason=f"there is no branch {onto} any more")
     checkout = merging.checked_out(repository, onto)
     if merging.holds(repository, base, landing.head):
-        return outcomes.end_landed(store, team, landing, base, checkout)
+        outcomes.end_landed(store, team, landing, base, checkout)
+        return
     try:
-        merging.refuse_unfollowed(repository, onto)  # before the checks run for nothing
+        merging.refuse_unfollowed(repository, onto)
     except errors.Conflict as problem:
-        return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
-    try:
-        commit = _merge(store, team, landing, base)
-    except merging.Clash as clash:
-        with Snapshots(checkouts.repository_of(repository)[1]) as snapshots:
-            details = overlaps.with_tip(snapshots, store, team.name, repository, landing.head, onto, base)
-        return outcomes.end(store, team, landing, "conflict", base=base, merge=None, files=clash.files, **details)
-    if checkout and (obstacle := merging.in_the_way(checkout, base, commit)):
-        return outcomes.end(store, team, landing, "refused", base=base, merge=None, reason=f"{checkout}: {obstacle}")
+        raise _refused(problem) from None
+    commit = _merge(store, team, landing, base)
+    _refuse_in_the_way(checkout, base, commit)
     commands = trials.commands_of(store, team, landing)
     landing = outcomes.record_begin(store, team, landing, base, commands)
     results = trials.run_checks(store, team, landing, commit, commands, environ)
@@ -218,37 +243,54 @@ def step(store: Store, team: Team, landing: Landing, environ: Mapping[str, str])
     if check and not check.passed:
         repair = trials.repair_of_tip(store, team, landing, base, check.command, environ)
         reason = f"{onto} itself is red, and {repair} is to repair it: then repeat this" if repair else None
-        return outcomes.end(store, team, landing, "red", checked=check.to_json(), reason=reason)
-    # The checkout may have changed during the checks.
-    if checkout and commands and (obstacle := merging.in_the_way(checkout, base, commit)):
-        return outcomes.end(store, team, landing, "refused", reason=f"{checkout}: {obstacle}")
+        raise _Failed("red", checked=check.to_json(), reason=reason)
+    if commands:  # the checkout may have changed during the checks
+        _refuse_in_the_way(checkout, base, commit)
     with ExitStack() as undone_if_refused:
         try:
             undone_if_refused.enter_context(submodules.carried(repository, base, commit, landing.branch or landing.id))
         except errors.Conflict as problem:
-            return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
+            raise _refused(problem) from None
         landing = outcomes.record_merge(store, team, landing, commit, check)
         if not merging.move(repository, onto, base, commit, f"teams: {landing.id}"):
-            return landing  # the branch moved meanwhile, so the landing is tried again on its new tip
-    return outcomes.end_landed(store, team, landing, commit, checkout)
+            return
+    outcomes.end_landed(store, team, landing, commit, checkout)
 
 
 def _merge(store: Store, team: Team, landing: Landing, base: str) -> str:
     """Return a merge commit of *base* and the landing's commit. A conflict that the owner resolved before is resolved
-    in the way that the owner chose. Any other conflict raises `Clash`.
+    in the way that the owner chose.
+
+    Raises:
+        _Failed: The commits have another conflict.
     """
-    message = landing.words(team.name)
+    repository, onto, message = landing.repository, landing.onto, landing.words(team.name)
     try:
-        return merging.make_merge(landing.repository, base, landing.head, message)
-    except merging.Clash:
-        is_reviewed = bool(tasks.get(store, team.name, landing.task).review_by)
-        if commit := resolutions.merged(landing, base, message, is_reviewed):
-            return commit
-        raise
+        return merging.make_merge(repository, base, landing.head, message)
+    except merging.Clash as clash:
+        files = clash.files
+    is_reviewed = bool(tasks.get(store, team.name, landing.task).review_by)
+    if commit := resolutions.merged(landing, base, message, is_reviewed):
+        return commit
+    with Snapshots(checkouts.repository_of(repository)[1]) as snapshots:
+        details = overlaps.with_tip(snapshots, store, team.name, repository, landing.head, onto, base)
+    raise _Failed("conflict", base=base, merge=None, files=files, **details)
 
 
-def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> Landing:
-    """Open the pull request of a landing. People check and merge it on GitHub."""
+def _refuse_in_the_way(checkout: str, base: str, commit: str) -> None:
+    """Raise `_Failed` if the files of *checkout* can't be updated from *base* to *commit* now. If *checkout* is "",
+    there are no files to update.
+    """
+    if checkout and (obstacle := merging.in_the_way(checkout, base, commit)):
+        raise _Failed("refused", base=base, merge=None, reason=f"{checkout}: {obstacle}")
+
+
+def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> None:
+    """Open the pull request of a landing. People check and merge it on GitHub.
+
+    Raises:
+        _Failed: The pull request can't be opened.
+    """
     queueing.refuse_unwanted_request(team, landing)
     try:
         pushed_before = [
@@ -259,7 +301,7 @@ def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, s
         task = tasks.get(store, team.name, landing.task)
         url = pull_requests.open_request(landing, task, pushed_before, environ)
     except errors.Conflict as problem:
-        return outcomes.end(store, team, landing, "refused", reason=f"{problem.message}. {problem.hint}")
+        raise _refused(problem) from None
 
     def with_url(current: Landing) -> Landing:
         outcomes.refuse_ended(current)
@@ -267,7 +309,6 @@ def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, s
 
     _, requested = update(store, team.name, LANDING, landing.id, with_url)
     _trust_request(store, team.name, requested)
-    return requested
 
 
 if __name__ == "__main__":
