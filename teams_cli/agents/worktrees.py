@@ -9,7 +9,7 @@ import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from teams_cli import errors, text
@@ -217,6 +217,8 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
         commit = _merge_into_target(store, team, tree, source, draft)
     except merging.Clash as clash:
         raise _not_merged(tree, f"conflicts in {text.listed(clash.files)}") from None
+    except errors.StorageFailed as problem:
+        raise _not_merged(tree, problem.message) from None
     after = of_agent(store, team, agent)  # the agent's processes may have written meanwhile
     _refuse_unmergeable(after)
     if after.work.changed or not merging.holds(after.target, after.target_tip, after.work.head):
@@ -297,39 +299,42 @@ def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
 
 def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, draft: str) -> str:
     """Merge the commit *source* into the branch that the worktree was made from, and update the checkout of that
-    branch. Returns the new commit of that branch. *draft* is a commit with the uncommitted work, or "" if everything
-    was committed.
+    branch. Returns the new commit of that branch. *draft* is a commit with the uncommitted work, which is committed on
+    top of *source* first, or "" if everything was committed.
 
     Raises:
         Conflict: The merge is not possible; everything is as it was.
-        Clash: The changes conflict.
+        Clash: The changes conflict; everything is as it was.
+        StorageFailed: git can't merge the commits; everything is as it was.
     """
-    work, target, tip = tree.work, tree.target, tree.target_tip
     message = f"Merge the work of {tree.agent} in {team}"
-    with ExitStack() as undone_if_refused:
-        try:
-            if draft:  # a merge with the uncommitted files is tried before anything is written
-                files = work.git("rev-parse", f"{draft}^{{tree}}").strip()
-                source_with_draft = work.git("commit-tree", files, "-p", source, "-m", message, **git.NOBODY).strip()
-                _refuse_in_the_way(tree, merging.make_merge(target, tip, source_with_draft, message))
-                undone_if_refused.enter_context(_restored_on_failure(tree, draft))
-                source = _commit_uncommitted(tree, team)
-            # All commits of submodules since the worktree began are copied: an earlier landing, or merge by hand, may
-            # have brought the target only the commits that refer to them.
-            base = tree.origin.base if merging.holds(target, source, tree.origin.base) else ""
-            if merging.holds(target, tip, source):
-                undone_if_refused.enter_context(submodules.carried(target, base, source, tree.branch))
-                return tip
-            commit = merging.make_merge(target, tip, source, message)
-            _refuse_in_the_way(tree, commit)
-            if merging.has_hooks(target):
-                with trees.own_place(store.root, team, target) as path:
-                    commit = merging.merge_in_checkout(path, target, tip, source, message)
-            undone_if_refused.enter_context(submodules.carried(target, base, commit, tree.branch))
-            _refuse_in_the_way(tree, commit)  # the hooks took time
-            _move_target(tree, team, commit, message)
-        except errors.StorageFailed as problem:
-            raise _not_merged(tree, problem.message) from None
+    if not draft:
+        return _merge_commit(store, team, tree, source, message)
+    work = tree.work  # a merge with the uncommitted files is tried before anything is written
+    files = work.git("rev-parse", f"{draft}^{{tree}}").strip()
+    source_with_draft = work.git("commit-tree", files, "-p", source, "-m", message, **git.NOBODY).strip()
+    _refuse_in_the_way(tree, merging.make_merge(tree.target, tree.target_tip, source_with_draft, message))
+    with _restored_on_failure(tree, draft):
+        return _merge_commit(store, team, tree, _commit_uncommitted(tree, team), message)
+
+
+def _merge_commit(store: Store, team: str, tree: Worktree, source: str, message: str) -> str:
+    """Merge the commit *source* as `_merge_into_target` does, without uncommitted work."""
+    target, tip = tree.target, tree.target_tip
+    # All commits of submodules since the worktree began are copied: an earlier landing, or merge by hand, may have
+    # brought the target only the commits that refer to them.
+    base = tree.origin.base if merging.holds(target, source, tree.origin.base) else ""
+    if merging.holds(target, tip, source):
+        with submodules.carried(target, base, source, tree.branch):
+            return tip
+    commit = merging.make_merge(target, tip, source, message)
+    _refuse_in_the_way(tree, commit)
+    if merging.has_hooks(target):
+        with trees.own_place(store.root, team, target) as path:
+            commit = merging.merge_in_checkout(path, target, tip, source, message)
+    with submodules.carried(target, base, commit, tree.branch):
+        _refuse_in_the_way(tree, commit)  # the hooks took time
+        _move_target(tree, team, commit, message)
     return commit
 
 
