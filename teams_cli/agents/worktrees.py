@@ -10,7 +10,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, ending, git, keeping, merging, sessions, submodules, trees
@@ -30,6 +30,17 @@ _TEMPORARY = (".own-", ".landing-", _REMOVED)
 """The beginnings of the names of temporary directories among the worktrees of a team."""
 
 
+class _Target(NamedTuple):
+    """Where the work of a worktree is merged: into *branch*, which is checked out at *checkout*, and whose commit is
+    *tip*. *problem* says why a merge is impossible, or is "". The others are "" if they are not known.
+    """
+
+    checkout: str = ""
+    branch: str = ""
+    tip: str = ""
+    problem: str = ""
+
+
 class Worktree:
     """The worktree of one agent, and the work in it.
 
@@ -45,50 +56,18 @@ class Worktree:
         self.has_record = has_record
         self.checkout = checkout
         self.origin = checkouts.load(path)
-        self.target, self.target_branch, self.target_tip = "", "", ""
-        self.no_target = ""
         if os.path.isdir(path):
-            try:
-                self._find_target()
-            except errors.TeamsError as problem:
-                self.no_target = problem.message
-            base = self.target_tip or self.origin.base
+            target = _target_of(path, self.origin)
+            base = target.tip or self.origin.base
             self.work = works.of_worktree(path, branch, [base] if base else [], self.origin)
         else:
-            self.work = works.Work(path)
             command = f"git -C {shlex.quote(checkout)} worktree add -f {shlex.quote(path)} {branch}"
-            self.no_target = f"its directory was deleted; get it back: {command}"
+            target = _Target(problem=f"its directory was deleted; get it back: {command}")
+            self.work = works.Work(path)
             head = git.output_of(checkout, "rev-parse", "--verify", "HEAD^{commit}")
             if not merging.holds(checkout, head, merging.tip_of(checkout, branch)):
-                self.work.problem = self.no_target
-
-    def _find_target(self) -> None:
-        """Find the checkout into which the work is merged, and set *target*, *target_branch* and *target_tip*. It is
-        the checkout that the worktree was made from. If that checkout is gone, it is the main checkout of the
-        repository, but only if the branch there contains the commit at which the worktree began. If a merge is
-        impossible, *no_target* is set to the reason.
-        """
-        if not os.path.isdir(checkouts.git_directory(self.path)):
-            self.no_target = f"its repository is gone, or was moved: there, git worktree repair {self.path}"
-            return
-        original, common = self.origin.top, checkouts.repository_of(self.path)[1]
-        target = original
-        is_there = original and os.path.isdir(original) and checkouts.repository_of(original)[1] == common
-        if not is_there:
-            main = git.worktrees(self.path)[0].removeprefix("worktree ")  # git lists the main checkout first
-            is_checkout = os.path.isdir(main) and checkouts.repository_of(main) == (os.path.realpath(main), common)
-            target = main if is_checkout else ""
-        if target:
-            self.target_branch = checkouts.branch_of(target)
-            tip = git.must(target, "rev-parse", "--verify", "HEAD^{commit}").strip()
-            if target != original and self.origin.base and not merging.holds(target, tip, self.origin.base):
-                target = ""
-        if not target:
-            self.no_target = f"the checkout that it was made from, {original or 'unknown'}, is gone"
-            return
-        self.target, self.target_tip = target, tip
-        if not self.target_branch:
-            self.no_target = f"{target} has no branch checked out"
+                self.work.problem = target.problem
+        self.target, self.target_branch, self.target_tip, self.no_target = target
 
     @property
     def state(self) -> str:
@@ -115,6 +94,36 @@ class Worktree:
             "holds": self.work.phrases(),
             "repository": self.target or None,
         }
+
+
+def _target_of(path: str, origin: checkouts.Origin) -> _Target:
+    """Return where the work in the worktree at *path* is merged. It is the checkout that the worktree was made from. If
+    that checkout is gone, it is the main checkout of the repository, but only if the branch there contains the commit
+    at which the worktree began.
+    """
+    if not os.path.isdir(checkouts.git_directory(path)):
+        return _Target(problem=f"its repository is gone, or was moved: there, git worktree repair {path}")
+    try:
+        common = checkouts.repository_of(path)[1]
+        is_there = origin.top and os.path.isdir(origin.top) and checkouts.repository_of(origin.top)[1] == common
+        checkout = origin.top if is_there else _main_checkout(path, common)
+        if checkout:
+            branch = checkouts.branch_of(checkout)
+            tip = git.must(checkout, "rev-parse", "--verify", "HEAD^{commit}").strip()
+            if is_there or not origin.base or merging.holds(checkout, tip, origin.base):
+                return _Target(checkout, branch, tip, "" if branch else f"{checkout} has no branch checked out")
+    except errors.TeamsError as problem:
+        return _Target(problem=problem.message)
+    return _Target(problem=f"the checkout that it was made from, {origin.top or 'unknown'}, is gone")
+
+
+def _main_checkout(path: str, common: str) -> str:
+    """Return the main checkout of the repository around *path*; "" if there is none. *common* is the directory that all
+    checkouts of the repository share.
+    """
+    main = git.worktrees(path)[0].removeprefix("worktree ")  # git lists the main checkout first
+    is_checkout = os.path.isdir(main) and checkouts.repository_of(main) == (os.path.realpath(main), common)
+    return main if is_checkout else ""
 
 
 def all_of(store: Store, team: str) -> list[Worktree]:
