@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from teams_cli.clients.profiles import Profile
     from teams_cli.records.types import Permissions
 
 _DESCRIPTION = 50
@@ -133,27 +134,20 @@ def _new_run(team: str) -> str:
 
 
 def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:
-    """Check the *request*, and raise an error if it can't be fulfilled. Then register the agent as a member, make its
-    worktree, store its session, and start its keeper. From the registration on, messages can be sent to the agent.
+    """Register the agent as a member, make its worktree, store its session, and start its keeper. From the registration
+    on, messages can be sent to the agent. If its worktree can't be made or its session can't be stored, it leaves.
+
+    Raises:
+        TeamsError: The *request* can't be fulfilled. Whatever can be checked is checked before the registration.
     """
-    request.check()
-    harness = request.harness or str(settings.value(team, "harness"))
-    profile = profiles.get(harness, caller.config, request.acp_command)
-    profiles.refuse_missing(profile, caller.config, request.environ)
-    if request.model:
-        profiles.refuse_model(profile, request.model)
-    level = permissions.choose(profile, request.permissions, team, request.environ)
-    if budget := budgets.used_up(store, team.name, request.agent or "", run):
-        raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
+    profile, level = _checked_client(store, team, caller, request, run)
     team = remove_never_started(store, team)
     if request.agent and team.find(request.agent):
         earlier = ending.current(store, team.name, request.agent)
-        never_ran = earlier is not None and earlier.outcome == "lost" and not earlier.turns
-        if not never_ran:
+        if earlier is None or not _never_ran(earlier):
             raise _name_is_taken(request.agent)
-    top = ""
-    if request.worktree:  # refused, if it must be, before anything is changed
-        top = trees.repository(request.directory)
+    top = trees.repository(request.directory) if request.worktree else ""
+    if top:
         trees.refuse_stale(store.root, team.name, request.agent or joining.next_name(team), top)
     member, token = _join(store, team, caller, request)
     presence.register_process(store, team.name, member.agent_id, os.getpid())
@@ -198,6 +192,26 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
     return session
 
 
+def _checked_client(
+    store: Store, team: Team, caller: Caller, request: StartRequest, run: str
+) -> tuple[Profile, Permissions | None]:
+    """Return the profile of the client that runs the agent, and the permission level at which the client is started.
+
+    Raises:
+        TeamsError: No agent can be started as the *request* says, whatever its name; or the budget is used up.
+    """
+    request.check()
+    harness = request.harness or str(settings.value(team, "harness"))
+    profile = profiles.get(harness, caller.config, request.acp_command)
+    profiles.refuse_missing(profile, caller.config, request.environ)
+    if request.model:
+        profiles.refuse_model(profile, request.model)
+    level = permissions.choose(profile, request.permissions, team, request.environ)
+    if budget := budgets.used_up(store, team.name, request.agent or "", run):
+        raise errors.WrongState(f"no agent can start: {budget}", f"Raise it: {budget.raised_by}")
+    return profile, level
+
+
 def _add_worktree(store: Store, team: Team, request: StartRequest, agent: str, top: str, port: int) -> tuple[str, str]:
     """Make and prepare the worktree of the agent from the checkout *top*. Returns its path and its branch. If it can't
     be prepared, it is removed again.
@@ -222,11 +236,16 @@ def _store_session(store: Store, team: str, draft: Session) -> Session:
     def replaced(stored: Session) -> Session:
         if stored is draft:  # there was none
             return draft.having(generation=1)
-        if stored.outcome != "lost" or stored.turns:
+        if not _never_ran(stored):
             raise _name_is_taken(draft.agent)
         return draft.having(generation=stored.generation + 1)
 
     return upsert(store, team, SESSION, draft.agent, draft, replaced)[1]
+
+
+def _never_ran(session: Session) -> bool:
+    """Whether the agent was lost before its first turn, so that another agent may have its name."""
+    return session.outcome == "lost" and not session.turns
 
 
 def _join(store: Store, team: Team, caller: Caller, request: StartRequest) -> tuple[Member, str]:
