@@ -102,15 +102,15 @@ MUTANTS = [
     Mutant(
         "a repeated uid not synced",
         "files/message_log",
-        "            disk.confirm(os.path.dirname(earlier), earlier)\n",
-        "",
+        "        disk.confirm(os.path.dirname(path), path)\n        return (kind",
+        "        if is_new:\n            disk.confirm(os.path.dirname(path), path)\n        return (kind",
         CRASH,
     ),
     Mutant(
         "no directory sync behind a message",
         "files/message_log",
-        "        disk.confirm(os.path.dirname(path), path)\n        return kind",
-        "        return kind",
+        "        disk.confirm(os.path.dirname(path), path)\n        return (kind",
+        "        if not is_new:\n            disk.confirm(os.path.dirname(path), path)\n        return (kind",
         CRASH,
     ),
     Mutant(

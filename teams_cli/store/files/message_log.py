@@ -72,27 +72,25 @@ class MessageLog:
         ending = f"{addressee}.{uid or os.urandom(8).hex()}.json"
         disk.make_directories(self.directory, self.root)
         listing = _Listing(self)
-        number, path = directories.noted_number(listing.names) + 1, ""
+        number = directories.noted_number(listing.names) + 1  # the one that is expected, then the one that is given
         segment = (number - 1) // _SEGMENT
-        earlier = self._path_with_uid(listing, uid, 0, segment)
+        path, is_new = self._path_with_uid(listing, uid, 0, segment), False
         # The number is only known under the lock. The file has room for the digits of the number that is expected; if
         # others have sent so many messages meanwhile that the number has more digits, the file is written once more.
-        while not path and not earlier:
+        while not path:
             digits = len(str(number))
             with disk.Written(f"{self.root}/tmp", encode_unnumbered(record, kind, digits)) as temp:
                 with self.lock(self.directory):
                     listing = _Listing(self)
-                    earlier = self._path_with_uid(listing, uid, segment)
-                    if not earlier:
+                    path = self._path_with_uid(listing, uid, segment)
+                    if not path:
                         check()
                         number, path = self._put_next(kind, listing, temp, digits, ending)
-                if not path:
+                        is_new = bool(path)
+                if not is_new:
                     disk.discard(temp)
-        if earlier:
-            disk.confirm(os.path.dirname(earlier), earlier)
-            return self.decode(kind, earlier), False
         disk.confirm(os.path.dirname(path), path)
-        return kind.with_number(record, number), True
+        return (kind.with_number(record, number), True) if is_new else (self.decode(kind, path), False)
 
     def _put_next(self, kind: Kind[R], listing: _Listing, temp: str, digits: int, ending: str) -> tuple[int, str]:
         """Make the file *temp* the next message, and return its number and its path. *temp* has room for a number of
