@@ -146,7 +146,7 @@ MUTANTS = [
     Mutant(
         "marks removed while a power cut may take the change back",
         "files/engine",
-        "            if not lasting:",
+        "            if not is_synced:",
         "            if True:",
         CRASH,
     ),

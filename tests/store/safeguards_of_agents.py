@@ -101,8 +101,8 @@ MUTANTS = [
     Mutant(
         "what another stored taken for durable",
         "files/engine",
-        "        lasting = lasting or self._durable != (path, revision)\n",
-        "",
+        "        is_synced = lasting or self._durable != (path, revision)\n",
+        "        is_synced = lasting\n",
         NOTICES,
     ),
     Mutant(

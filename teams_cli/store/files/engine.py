@@ -176,8 +176,11 @@ class FileStore(Store):
         return sorted(map(marks.kind_and_key_owing, disk.names_in(self.layout.owed(team))))
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
-        """Replace the record, if it still has the *revision*: see `Store.replace`. New marks, the files by which it is
-        found, are made before the change, and outdated marks are removed after it.
+        """Replace the record, if it still has the *revision*: see `Store.replace`.
+
+        Under the lock, the new marks are made, the files by which the record is found, and then the record is stored.
+        After the lock, the change is synced, and then the outdated marks are removed. If a power cut may undo the
+        change, it is not synced, and the outdated marks are removed under the lock.
         """
         path = self.layout.path(team, kind, key)
         directory = os.path.dirname(path)
@@ -185,7 +188,7 @@ class FileStore(Store):
         lock = self._lock_for(team, kind, key, record, directory)
         self._prepare()
         # The caller may allow that a power cut undoes the change. Then the record before it must be durable itself.
-        lasting = lasting or self._durable != (path, revision)
+        is_synced = lasting or self._durable != (path, revision)
         marks_now = self.layout.marks(team, kind, key, record)
         outdated = self.layout.outdated_marks(team, kind, key, marks_before, marks_now)
         with disk.Written(self.layout.temp, data := encode(record)) as temp, lock:
@@ -194,16 +197,16 @@ class FileStore(Store):
             self._refuse_closed(team, kind)
             marks.make(marks_now)
             disk.put(temp, path)
-            if not lasting:
+            if not is_synced:
                 # This is safe before the sync: if a power cut brings the former record back, its label's mark is still
                 # there, and the notice that it owes again was sent already.
                 marks.clear(outdated)
-        if lasting:
+        if is_synced:
             disk.confirm(directory, path)
             self._durable = path, data
         self._contents.remember(path, data, marks_now)
         self.changed += 1
-        if lasting and outdated:
+        if is_synced and outdated:
             self._clear_outdated(team, kind, key, outdated, data, marks_now)
         return data
 
