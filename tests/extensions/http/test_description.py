@@ -50,7 +50,7 @@ def test_refusals_are_listed_once_and_read_as_http() -> None:
 
 def test_the_page_names_the_commands_without_a_request() -> None:
     page = (Path(__file__).parents[3] / "docs/http.md").read_text()
-    named = set(re.findall("`([a-z-]+)`", page.partition("have no request:")[2].partition("A message")[0]))
+    named = set(re.findall("`([a-z-]+)`", page.partition("can't be called over HTTP")[2].partition("A message")[0]))
     assert {command.name for command in commands.every().values() if command.at_shell} <= named
     assert not {f"/api/{name}" for name in named} & FOUND["paths"].keys()
 
