@@ -109,7 +109,7 @@ def _refuse_to_overwrite(target: Store, name: str) -> None:
         if existing.state == "closed" and existing.copied_to:
             return
     raise errors.AlreadyExists(
-        f"there is a team {name} at {target.address} already", "If a copy created it, use it there."
+        f"there is a team {name} at {target.address} already", "If it is an earlier copy of the team, use that copy."
     )
 
 

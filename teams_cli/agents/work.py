@@ -129,7 +129,7 @@ def of_worktree(path: str, branch: str, bases: Sequence[str], origin: Origin) ->
     try:
         if checkouts.leads_astray(path):
             raise errors.StorageFailed(
-                f"{path}/.git leads to a repository inside or to another worktree", "Look there."
+                f"{path}/.git leads to a repository inside this directory, or to another worktree", "Look there."
             )
         _read_git_state(work)
         _find_uncommitted(work, origin)

@@ -189,8 +189,8 @@ def refuse_model(profile: Profile, model: str) -> None:
     if not profile.model or MODEL not in [*profile.start, *(profile.acp or ())]:
         raise errors.InvalidValue(
             f"the harness {profile.name} takes no model",
-            "Leave out --model. Or let the harness take one, in config.json: add `model`, and {model} in its `start` "
-            "and `resume`, or in its `acp`.",
+            "Leave out --model. Or change the harness in config.json: add the key `model`, and write {model} where the "
+            "model belongs in `start` and `resume`, or in `acp`.",
         )
 
 

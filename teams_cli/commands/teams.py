@@ -81,7 +81,9 @@ def _join(
 ) -> Any:
     """Join a team. With *wait*, wait up to so many seconds until the team exists. With *claim*, also claim a task."""
     if display and not team_name and display in call.store.teams():
-        raise errors.WrongUsage(f"{display} is the name of a team, not yours", f"Write: teams join-team {display}")
+        raise errors.WrongUsage(
+            f"{display} is the name of a team, not of an agent", f"To join it: teams join-team {display}"
+        )
     call.given_team = team_name or call.team
     began = time.monotonic()
     if claim and call.known_caller.is_human:

@@ -52,7 +52,9 @@ def _import(
         items = read(os.path.join(call.directory, path or "."))
     else:
         if path is not None:
-            raise errors.WrongUsage("a tracker takes no path: it is that of your checkout", f"teams import {source}")
+            raise errors.WrongUsage(
+                "a tracker takes no path: the repository of your checkout is used", f"teams import {source}"
+            )
         if issue and (label or milestone):
             raise errors.WrongUsage("--issue can't be combined with --label or --milestone", "Leave them out.")
         from teams_cli.extensions.exchange import trackers

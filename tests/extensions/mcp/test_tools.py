@@ -147,7 +147,7 @@ async def test_tools_are_called_as_in_opencode_teams(tmp_path: Path) -> None:
         assert (await refusal(lead, "leave_team"))["hint"].startswith("Hand it over (hand_over(agent=AGENT)) or")
         assert (await call(lead, "mcp__team__create_task", title="look"))["teamName"] == "review-pr-456"
         refused = await refusal(member, "join_team", name="review-pr-456")
-        assert refused["message"] == "review-pr-456 is the name of a team, not yours"
+        assert refused["message"] == "review-pr-456 is the name of a team, not of an agent"
         assert "team_name" in (await refusal(member, "claim-task", taskId="task-1"))["hint"]
         info = {"agentName": "Security Specialist", "agentType": "security"}
         joined = await call(member, "team_join-team", teamName="review-pr-456", memberInfo=info)
