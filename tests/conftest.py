@@ -96,13 +96,14 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In turns, keep the slow tests of the files that are due. Put the longest tests at the beginning of the workers'
-    shares, so that no worker begins one when the others are done.
+    """In turns, keep only the marked tests of the files that are due: a third of the slow ones, half of those in a
+    browser. Put the longest tests at the beginning of the workers' shares, so that no worker begins one when the others
+    are done.
     """
-    slow_files = sorted({item.path for item in items if item.get_closest_marker("slow")})
-    if rotation.IN_TURNS and slow_files:
-        others = set(slow_files).difference(rotation.share_of_commit(slow_files, 2))
-        items[:] = [item for item in items if item.path not in others or not item.get_closest_marker("slow")]
+    for mark, shares in (("slow", 3), ("browser", 2)):
+        files = sorted({item.path for item in items if item.get_closest_marker(mark)})
+        due = set(rotation.due_now(files, shares))
+        items[:] = [item for item in items if item.path in due or not item.get_closest_marker(mark)]
     workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     longest = [item for item in items if (slow := item.get_closest_marker("slow")) and slow.kwargs.get("first")]
     rest = [item for item in items if item not in longest]

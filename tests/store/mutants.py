@@ -2,7 +2,7 @@
 
 python -m tests.store.mutants [--all] [NAME ...]
 
-This tries a quarter of the mutants, another quarter with each commit; with `--all` all of them; else those whose names
+This tries an eighth of the mutants, another eighth with each commit; with `--all` all of them; else those whose names
 contain one of the words. It exits with 1 if a mutant survives, or if the tests that should catch it fail without it.
 Each mutant is tried on a copy.
 """
@@ -32,7 +32,7 @@ MUTANTS = [
     for mutant in [*safeguards.MUTANTS, *safeguards_of_agents.MUTANTS]
     if {*EXTENSION.findall(f"{mutant.module} {mutant.tests}")} <= extensions.every().keys()
 ]
-QUARTERS = 4
+SHARES = 8
 
 
 def main(words: list[str]) -> int:
@@ -47,12 +47,12 @@ def main(words: list[str]) -> int:
 
 
 def chosen(words: list[str]) -> list[Mutant]:
-    """Return all mutants, those whose names contain one of the words, or the quarter that belongs to this commit."""
+    """Return all mutants, those whose names contain one of the words, or the eighth that belongs to this commit."""
     if "--all" in words:
         return MUTANTS
     if words:
         return [mutant for mutant in MUTANTS if any(word in mutant.name for word in words)]
-    return list(share_of_commit(MUTANTS, QUARTERS))
+    return list(share_of_commit(MUTANTS, SHARES))
 
 
 def _is_caught(mutant: Mutant) -> bool:
