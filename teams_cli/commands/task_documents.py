@@ -63,20 +63,22 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """Add the task's blockers to the document, under `blockers`, with their titles, owners, results and when they were
-    completed.
+    """Add the task's blockers to the document, under `blockers`, and the open tasks of `after`, under `afterTasks`: with
+    their titles, owners, results and when they were completed.
     """
-    blockers = []
-    for key in document.get("blockedBy", ()):
-        try:
-            task = tasks.get(call.store, call.team, key)
-        except errors.TeamsError:
-            blockers.append({"id": key, "status": "unreadable"})
-            continue
-        row = {"id": key, "title": task.title, "status": task.status, "owner": task.owner, "result": task.result}
-        row["completedAt"] = task.completed_at
-        blockers.append({name: value for name, value in row.items() if value is not None})
-    return {**document, "blockers": blockers} if blockers else document
+    blockers = [_row_of(call, key) for key in document.get("blockedBy", ())]
+    after = [_row_of(call, key) for key in document.get("openAfter", ())]
+    return document | ({"blockers": blockers} if blockers else {}) | ({"afterTasks": after} if after else {})
+
+
+def _row_of(call: Call, task_id: str) -> dict[str, Any]:
+    """Return the state of a task that another task depends on, as JSON."""
+    try:
+        task = tasks.get(call.store, call.team, task_id)
+    except errors.TeamsError:
+        return {"id": task_id, "status": "unreadable"}
+    row = {"id": task_id, "title": task.title, "status": task.status, "owner": task.owner, "result": task.result}
+    return {name: value for name, value in {**row, "completedAt": task.completed_at}.items() if value is not None}
 
 
 def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
@@ -282,11 +284,12 @@ def text_lines(task: dict[str, Any]) -> Parts:
 
 
 def after_line(task: dict[str, Any]) -> list[str]:
-    waits_for = task.get("openAfter")
-    if not waits_for:
+    rows = task.get("afterTasks")
+    if not rows:
         return []
-    read = f"their texts: teams show-task {','.join(waits_for)}"
-    return [f"completes after: {text.listed(waits_for)} (completing it with --next --wait waits for that; {read})"]
+    states = [f"{row['id']} ({row['status']}{' by ' + row['owner'] if 'owner' in row else ''})" for row in rows]
+    read = f"their texts: teams show-task {','.join(row['id'] for row in rows)}"
+    return [f"completes after: {text.listed(states)}; completing it with --next --wait waits for that ({read})"]
 
 
 def _check(task: dict[str, Any]) -> Parts:

@@ -52,8 +52,11 @@ def test_a_task_starts_any_time_and_is_completed_after_others(tmp_path: Path) ->
     for words in (("2", "--after", "3"), ("2", "--blocked-by", "1"), ("1", "--after", "1")):
         assert cli.refused("update-task", *words, agent="lea") == (11, "dependency_cycle"), words
     shown = cli("claim-task", "3", agent="bob").stdout
-    assert "completes after: task-2, task-1" in shown
+    assert "completes after: task-2 (pending), task-1 (pending); " in shown
     cli.ok("claim-task", "2", agent="ann")
+    assert (
+        "completes after: task-2 (in_progress by ann), task-1 (pending); " in cli("show-task", "3", agent="bob").stdout
+    )
     ends = ("--status", "completed", "--result", "r")
     refused = cli("update-task", "3", *ends, agent="bob")
     assert refused.status == 11
