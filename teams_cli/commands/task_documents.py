@@ -63,8 +63,8 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """Add the task's blockers to the document, under `blockers`, and the open tasks of `after`, under `afterTasks`: with
-    their titles, owners, results and when they were completed.
+    """Add the task's blockers to the document, under `blockers`, and the open tasks of `after`, under `afterTasks`:
+    with their titles, owners, results and when they were completed.
     """
     blockers = [_row_of(call, key) for key in document.get("blockedBy", ())]
     after = [_row_of(call, key) for key in document.get("openAfter", ())]
@@ -276,7 +276,8 @@ def _lease(task: dict[str, Any]) -> list[str]:
     if not (was_lost or "lease" in task.get("explain", ())):
         return []
     release = f"to release it: teams release-task {task['id']}"
-    return [f"{time_left(task['leaseExpiresAt'])}, renewed by any `teams` command; {release}"]
+    and_by_work = " and by changes of its files" if task.get("touches") else ""
+    return [f"{time_left(task['leaseExpiresAt'])}, renewed by any `teams` command{and_by_work}; {release}"]
 
 
 def text_lines(task: dict[str, Any]) -> Parts:

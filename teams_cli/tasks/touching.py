@@ -180,8 +180,9 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
     """Return the seconds since the newest trace of the owner's work. Return None if the owner's last sign of life is
     newer than any trace.
 
-    A trace is a running turn of the owner's client, or a changed file or a commit in the owner's worktree. In a
-    checkout that the owner shares with other agents, only a change of a file that the task touches is a trace.
+    A trace is a running turn of the owner's client, or a changed file or a commit in the owner's worktree. If no
+    worktree of the owner is known, a change of a file that the task touches is a trace, in every checkout of the
+    repository that is not the worktree of another agent.
     """
     agent = presence.load(store, team, task.owner or "")
     last_sign = max(filter(None, (agent.last_seen, task.claimed_at)), default=None)
@@ -190,7 +191,8 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
     if presence.is_in_turn(agent) and seconds_since(last_sign, store.now()) < _LONGEST_TURN:
         return 0.0
     committed_at = _committed_at(store, agent)
-    changed_at = [time for _, time in _changed(store, task, agent)]
+    checkouts = [_checkout(store, agent)[0]] if agent.worktree else _shared_checkouts(store, team, task, agent)
+    changed_at = [time for checkout in checkouts for _, time in _changed(task, checkout, bool(agent.worktree))]
     last_change = max([committed_at, *changed_at])
     if last_change <= parse_rfc3339(last_sign).timestamp():
         return None
@@ -203,7 +205,7 @@ def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str
     """
     agent = presence.load(store, team, name)
     checkout, is_own = _checkout(store, agent)
-    newest_first = sorted(_changed(store, task, agent), key=lambda path_and_time: -path_and_time[1])
+    newest_first = sorted(_changed(task, checkout, is_own), key=lambda path_and_time: -path_and_time[1])
     rows = []
     for path, changed_at in newest_first[:_MAX_NAMED]:
         time = rfc3339(of_epoch(changed_at))
@@ -236,11 +238,30 @@ def _checkout(store: Store, agent: Agent) -> tuple[str, bool]:
     return (agent.worktree, True) if agent.worktree else (agent.checkout or "", False)
 
 
-def _changed(store: Store, task: Task, agent: Agent) -> list[tuple[str, float]]:
-    """Return the uncommitted files that may belong to the task, each with the time of its last change. In a checkout
-    that the agent shares with other agents, only the files that the task touches are returned.
+def _shared_checkouts(store: Store, team: str, task: Task, agent: Agent) -> list[str]:
+    """Return the checkouts on this machine in which the agent may work on the task: those of the repository in which
+    the check of the task was set, or else in which the agent was last seen, without the worktrees of other agents.
     """
-    checkout, is_own = _checkout(store, agent)
+    is_here = (agent.host or "") in ("", store.host)
+    checkout = (task.check_from or agent.checkout) if is_here and task.touches else ""
+    if not checkout:
+        return []
+    git_directory = f"{checkout}/.git"
+    if pointer := environment.git_line(git_directory).removeprefix("gitdir: "):  # it is REPOSITORY/.git/worktrees/NAME
+        git_directory = os.path.dirname(os.path.dirname(pointer))
+    try:
+        names = os.listdir(f"{git_directory}/worktrees")
+    except OSError:
+        names = []
+    worktrees = [os.path.dirname(environment.git_line(f"{git_directory}/worktrees/{name}/gitdir")) for name in names]
+    of_others = {other.worktree for other, _ in store.scan(team, presence.AGENT, []) if other.agent != agent.agent}
+    return [path for path in (os.path.dirname(git_directory), *worktrees) if path and path not in of_others]
+
+
+def _changed(task: Task, checkout: str, is_own: bool) -> list[tuple[str, float]]:
+    """Return the uncommitted files in the *checkout* that may belong to the task, each with the time of its last
+    change. Unless it is the owner's own worktree, only the files that the task touches are returned.
+    """
     if not checkout or not (is_own or task.touches):
         return []
     changed = []

@@ -62,12 +62,12 @@ def test_who_lost_a_task_and_who_takes_it_over_are_told(cli: Cli) -> None:
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 
 
-def silent(cli: Cli, left: float = -1.0, since: str = LONG_AGO) -> None:
-    """Let bob have been silent since then, and the lease of task-1 end in *left* seconds."""
+def silent(cli: Cli, left: float = -1.0, since: str = LONG_AGO, key: str = "task-1") -> None:
+    """Let bob have been silent since then, and the lease of his task end in *left* seconds."""
     store = cli.store()
-    task, revision = store.get("alpha", TASK, "task-1")
+    task, revision = store.get("alpha", TASK, key)
     until = round(store.steady()[1] + left, 3)
-    store.replace("alpha", TASK, "task-1", task.having(lease_until=until, claimed_at=LONG_AGO), revision)
+    store.replace("alpha", TASK, key, task.having(lease_until=until, claimed_at=LONG_AGO), revision)
     agent, revision = store.get("alpha", AGENT, "bob")
     store.replace("alpha", AGENT, "bob", agent.having(last_seen=since, renewed_at=since), revision)
 
@@ -119,6 +119,27 @@ def test_a_file_that_changes_in_its_worktree_is_a_sign_of_life(
     lapse(cli.store())
     taken = cli.ok("claim-task", "1", agent="mia")["uncommitted"]
     assert [(file["path"], file["by"]) for file in taken] == [(str(tree / "half.py"), "bob")]
+
+
+def test_a_file_that_a_task_touches_is_a_sign_of_life_wherever_its_owner_runs_commands(
+    cli: Cli, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner's worktree is found by the repository of the check; worktrees of other agents do not count."""
+    monkeypatch.chdir(tmp_path / "main")
+    cli.ok("create-task", "two", "--touches", "half.py", "--check", "true", agent="lea")
+    monkeypatch.chdir(tmp_path)
+    assert "and by changes of its files" in cli("claim-task", "2", agent="bob").stdout
+    now = rfc3339(cli.store().now())
+    (tree / "half.py").write_text("x = 1\n")
+    os.utime(tree / "half.py", (time.time() + 1,) * 2)
+    silent(cli, since=now, key="task-2")
+    assert cli("claim-task", "2", agent="mia").stderr.startswith("teams: task-2 is claimed by bob\n")
+    assert not cli.store().get("alpha", TASK, "task-2")[0].in_grace
+    monkeypatch.chdir(tree)
+    cli.ok("heartbeat", agent="mia")
+    silent(cli, since=now, key="task-2")
+    assert cli("claim-task", "2", agent="mia").status == 11
+    assert cli.store().get("alpha", TASK, "task-2")[0].in_grace
 
 
 def test_a_turn_that_runs_is_a_sign_of_life_as_long_as_its_process_is_there(cli: Cli) -> None:
