@@ -350,8 +350,9 @@ class _Silences:
     def _text(self, task: Task, overview: Overview, idle: list[str]) -> str:
         """Return a sentence about the silence of the task's owner, or "" if the silence holds up nobody.
 
-        A silence holds up others in two cases: members are *idle* until the task is done, or most pending tasks wait
-        for the task and the owner has been silent for most of a lease.
+        A silence holds up others in three cases: members are *idle* until tasks that wait for this one are ready; or
+        the owner has been silent for most of a lease, and either no other task is left, or most pending tasks wait for
+        this one.
         """
         waiting = sorted(dependencies.waiting_for([task.id], overview.tasks_read), key=tasks.TASK.number_in)
         expires_in = length(max(leases.seconds_left(self.store, task), 1.0))
@@ -361,7 +362,8 @@ class _Silences:
             text += f"; idle: {listed(idle, _FEW)}"
             if waiting:
                 return f"{task.id} blocks {listed(waiting, _FEW)}; {text} ({_how_to_unblock(task, overview)})"
-            return "" if overview.counts["pending"] else f"{task.id} blocks all others; {text}"
+            is_last = not overview.counts["pending"] and seconds >= self.late
+            return f"only {task.id} is left; {text}" if is_last else ""
         blocks_most = seconds >= self.late and len(waiting) > 1 and 2 * len(waiting) > overview.counts["pending"]
         return f"{task.id} blocks {len(waiting)} tasks; {text}" if blocks_most else ""
 

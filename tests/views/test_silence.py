@@ -76,6 +76,19 @@ def test_the_leader_hears_once_of_each_silent_owner_for_which_most_wait(
     assert told(team) == []
 
 
+def test_the_leader_hears_late_of_a_silent_owner_of_the_last_task(
+    silence: Callable[..., Store], clock: FakeClock
+) -> None:
+    """Nobody waits for that task, so there is nothing to decide before the claim is about to expire."""
+    team = silence([[]], lease=900)
+    clock.advance(660)
+    assert not [text for text in told(team) if "task-1" in text]
+    clock.advance(61)
+    claims.heartbeat(team, ALPHA, MIA)
+    (text,) = [text for text in told(team) if "task-1" in text]
+    assert text.startswith("only task-1 is left; its owner bob has been silent for 12 min; ")
+
+
 def test_a_change_of_the_tasks_files_breaks_the_silence_of_its_owner(
     silence: Callable[..., Store], clock: FakeClock, tmp_path: Path
 ) -> None:
