@@ -259,8 +259,8 @@ def is_on_its_way(module: str, variables: Mapping[str, str]) -> bool:
 
 
 def process_started(pid: int) -> str:
-    """Return when the process was started, in clock ticks since the start of the machine; empty if there is no such
-    process.
+    """Return the time at which the process was started, in clock ticks since the start of the machine; empty if there
+    is no such process.
 
     Raises:
         StorageFailed: The system refuses to say, for example because too many files are open.
@@ -272,8 +272,8 @@ def process_started(pid: int) -> str:
 
 
 def _started(pid: int) -> str:
-    """Return when the process was started, in clock ticks since the start of the machine; "" if there is no such
-    process. If the system refuses to say, raise its OSError.
+    """Return the time at which the process was started, in clock ticks since the start of the machine; "" if there is
+    no such process. If the system refuses to say, raise its OSError.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

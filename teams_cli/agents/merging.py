@@ -188,8 +188,8 @@ def changed(checkout: str) -> list[str]:
 
 def in_the_way(checkout: str, base: str, commit: str, attended: bool = False) -> str:
     """Return why the files of the checkout can't be updated from *base* to *commit* now, or "" if they can be updated.
-    *attended* says that somebody waits for the outcome. Then a changed file hinders only if it differs between the two
-    commits; otherwise every changed file does.
+    *attended* says that somebody waits for the outcome. If so, a changed file hinders only if it differs between the
+    two commits; otherwise every changed file does.
     """
     git_directory = checkouts.git_directory(checkout)
     if operation := work.unfinished_in(git_directory):

@@ -48,7 +48,7 @@ class Progress:
         """Continue to show the progress after a question."""
 
     def begins(self, team: str) -> None:
-        """Note that the run begins in the *team*: if `on_begin` is set, call it with the name of the team."""
+        """Record that the run begins in the *team*: if `on_begin` is set, call it with the name of the team."""
         if self.on_begin:
             self.on_begin(team)
 

@@ -97,9 +97,9 @@ class Seat:
     client, *first* are the options that begin a session with a prompt, and *set* has variables for the client. *titles*
     maps characters in the title of the client's window to states.
 
-    If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Then its state
-    is known again only at its next tool call or at the end of the turn. *password_variable* names the variable with the
-    password of a client that listens at the address in its options `--port` and `--hostname`; "" for other clients.
+    If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Its state is
+    then known again only at its next tool call or at the end of the turn. *password_variable* names the variable with
+    the password of a client that listens at the address in its options `--port` and `--hostname`; "" for other clients.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str
 
 def allowed_values(command: Command, call: Call, values: dict[str, Any]) -> dict[str, Any]:
     """Return the *values* with which the command is to run. They are the same, unless the caller's permissions are
-    restricted. Then the command's declaration must open the command and the values to such callers, the values have
+    restricted. If so, the command's declaration must open the command and the values to such callers, the values have
     paths without links, and the *call* gets the identity and the directory that the agent was started with.
 
     If the caller runs in another process, as over HTTP, its permissions are found in its session.

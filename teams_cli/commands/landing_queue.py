@@ -48,7 +48,7 @@ def landed_too(call: Call, task: Task, patience: float = 0) -> dict[str, Any]:
 
 
 def note_completing(call: Call, task_id: str) -> None:
-    """Note that the caller is about to complete the task. If the command is killed after that, the task lands all the
+    """Record that the caller is about to complete the task. If the command is killed after that, the task lands all the
     same.
 
     The note is in the caller's record, and the caller's next claim queues the landing. If the human accepts the task,

@@ -26,7 +26,7 @@ def due(store: Store, team: Team) -> str:
 
 
 def expect(store: Store, team: str, sent: Message) -> None:
-    """Note that the sender of the message *sent* waits for an acknowledgement. Repeating the call changes nothing."""
+    """Record that the sender of the message *sent* waits for an acknowledgement. Repeating the call changes nothing."""
     if sent.ack_by is None:
         return
     entry = Awaited(number=sent.number, due=sent.ack_by)

@@ -291,7 +291,7 @@ def expand(workflow: Workflow, variables: dict[str, str], items: Mapping[str, li
 def create_missing(store: Store, team: str, leader: Caller, steps: list[Step], has_models: bool) -> None:
     """Create the tasks of the *steps* that do not exist yet: all of them, or the rest after a crash.
 
-    *has_models* says that the run has agents with a model. Then a placeholder for the result of an earlier task is
+    *has_models* says that the run has agents with a model. If so, a placeholder for the result of an earlier task is
     replaced by the command that shows this result.
     """
     ids = {runs.key_of(task): task.id for task in tasks.all_of(store, team, [])}

@@ -98,7 +98,7 @@ class Watchers:
         return bool(listeners)
 
     def _retire(self, team: str) -> bool:
-        """Note that the thread of the team ends. If the team has a listener again, do nothing and return False."""
+        """Record that the thread of the team ends. If the team has a listener again, do nothing and return False."""
         with self._lock:
             if self._listeners.get(team):
                 return False

@@ -77,7 +77,7 @@ def owners(owned_tasks: Sequence[Task]) -> list[str]:
 
 
 def _confirm(store: Store, team: str, name: str, key: str, version: int | None) -> Page:
-    """Note that the member *name* agrees to the page under *key*, and notify the page's author. *version* is the
+    """Record that the member *name* agrees to the page under *key*, and notify the page's author. *version* is the
     version that the member has read; None if the command did not name a version.
     """
     page = pages.find(store, team, key)

@@ -73,8 +73,8 @@ def seconds_left(store: Store, task: Task) -> float:
 
 
 def expires_at(store: Store, task: Task) -> str | None:
-    """Return when the task's lease ends, by the wall clock; None without a lease. If the clock was set meanwhile, the
-    stored time is corrected.
+    """Return the time at which the task's lease ends, by the wall clock; None without a lease. If the clock was set
+    meanwhile, the stored time is corrected.
     """
     epoch, steady_now = store.steady()
     if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
@@ -325,7 +325,7 @@ def previous_loss(task: Task) -> Note | None:
 def renew(
     store: Store, team: Team, agent: Agent, reading: bool = False, only_if_due: bool = False
 ) -> tuple[Agent, list[Task]]:
-    """Note that the agent is alive, and renew the leases of its tasks. Do nothing if this was done a short while ago.
+    """Record that the agent is alive, and renew the leases of its tasks. Do nothing if this was done a short while ago.
 
     Return the agent's record, and those of its tasks whose lease was about to end. *reading* says that the command only
     reads, which is a sign of life only if the agent has a task. With *only_if_due*, do nothing unless a quarter of the

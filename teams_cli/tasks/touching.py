@@ -297,8 +297,8 @@ def _uncommitted_paths(checkout: str) -> list[str]:
 
 
 def _committed_at(store: Store, agent: Agent) -> float:
-    """Return when the branch of the agent's own worktree last got a commit or was moved, in seconds since 1970. Return
-    0 if this is not known.
+    """Return the time at which the branch of the agent's own worktree last got a commit or was moved, in seconds since
+    1970. Return 0 if this is not known.
     """
     checkout, is_own = _checkout(store, agent)
     git_directory = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ") if is_own else ""

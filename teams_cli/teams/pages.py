@@ -125,7 +125,7 @@ def unshown(store: Store, team: str, agent: str, once_shown: OnceShown) -> list[
 
 
 def note_seen(store: Store, team: str, name: str, pages: list[Page]) -> None:
-    """Note that the agent *name* knows the present versions of the pages. Errors are ignored: after one, the agent is
+    """Record that the agent *name* knows the present versions of the pages. Errors are ignored: after one, the agent is
     only notified of these versions again.
     """
     if not pages:

@@ -206,7 +206,7 @@ def note_sign_of_life(
     commit: str = "",
     checkout: str = "",
 ) -> Agent:
-    """Note that the agent is alive, and return its record. If a sign of life was noted less than *every* seconds ago
+    """Record that the agent is alive, and return its record. If a sign of life was noted less than *every* seconds ago
     and nothing else is new, nothing is written.
 
     Also note where the agent is: in the *worktree*, with its *commit*, or else in the *checkout*. Each is "" if it is
@@ -257,7 +257,7 @@ def note_completing(store: Store, team: str, name: str, task: str | None) -> Non
 
 
 def note_silence(store: Store, team: str, name: str, until: str) -> None:
-    """Note that the agent said that it may be silent *until* that time."""
+    """Record that the agent said that it may be silent *until* that time."""
     upsert(store, team, AGENT, name, Agent(agent=name), lambda agent: agent.having(silent_until=until))
 
 

@@ -167,7 +167,7 @@ def was_shown(agent: presence.Agent, message: Message) -> bool:
 
 
 def asks_for_something(store: Store, team: Team, message: Message) -> bool:
-    """Return whether the message may ask its reader for something. Then it should be shown without delay."""
+    """Return whether the message may ask its reader for something. If so, it should be shown without delay."""
     if message.type == "broadcast":  # which may ask for something in any words
         return not message.fyi
     return step_after(store, team, message) is not None
@@ -370,7 +370,7 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
 
 
 def is_settled(store: Store, team: str, message: Message) -> bool:
-    """Return whether the message names tasks, and all of these tasks have ended since it was sent. Then the message
+    """Return whether the message names tasks, and all of these tasks have ended since it was sent. If so, the message
     needs no answer.
     """
     task_ids = _tasks_named(message)

@@ -163,8 +163,8 @@ def name_of(pid: int) -> str:
 
 
 def stat_of(pid: int) -> tuple[str, int]:
-    """Return when the process started, in ticks since the machine started, and the process id of its parent; "" and 0
-    if there is no such process. For a zombie (ended, but not waited for), return "" and the parent.
+    """Return the time at which the process started, in ticks since the machine started, and the process id of its
+    parent; "" and 0 if there is no such process. For a zombie (ended, but not waited for), return "" and the parent.
     """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

@@ -282,7 +282,7 @@ def _started_at(pid: int) -> float:
 
 
 def _made_at(session_id: str) -> float:
-    """Return when a session was made, if its id contains the time (UUID version 7, RFC 9562); else 0."""
+    """Return the time at which a session was made, if its id contains the time (UUID version 7, RFC 9562); else 0."""
     digits = session_id.replace("-", "")
     if len(digits) != 32 or digits[12] != "7":
         return 0.0

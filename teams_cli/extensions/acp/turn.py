@@ -142,7 +142,7 @@ class Turn:
         self.requests_sent = 0
         self.is_prompted = self.is_cancelled = False
         self.is_silent = False
-        """Whether the client has written nothing since a refusal. Then the refusal may be why the client stopped. The
+        """Whether the client has written nothing since a refusal. If so, the refusal may be why the client stopped. The
         texts of a client that *gives_up* do not count.
         """
         self.text = ""

@@ -51,7 +51,7 @@ class Outcome:
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
     def leave(self, what: str, key: str) -> None:
-        """Note that *what* was not taken over from the item *key*."""
+        """Record that *what* was not taken over from the item *key*."""
         self.left_out.setdefault(what, []).append(key)
 
 

@@ -31,8 +31,8 @@ class Identity:
         self.watchers = Watchers(base.store)
         client = bindings.nearest_client(os.getppid())
         self._is_nested = bindings.parent_of(base.store.root, client, base.environ) is not None
-        """Whether the client was started inside the client of a member. Then the environment names that member, and the
-        server has no agent until one joins.
+        """Whether the client was started inside the client of a member. If so, the environment names that member, and
+        the server has no agent until one joins.
         """
         if self._is_nested:
             base.caller = None

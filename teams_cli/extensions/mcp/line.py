@@ -152,12 +152,12 @@ class Receipts:
         self._lock = Lock()
 
     def begin(self, id: Any) -> None:
-        """Note that work on a request begins. If an earlier request with the same id was never answered, forget it."""
+        """Record that work on a request begins. Forget an unanswered earlier request with the same id."""
         self._calls.pop(id, None)
         self._is_cancelled[id] = False
 
     def end(self, id: Any) -> None:
-        """Note that work on a request has ended, with or without an answer."""
+        """Record that work on a request has ended, with or without an answer."""
         self._is_cancelled.pop(id, None)
 
     def expect(self, id: Any, call: Call) -> None:

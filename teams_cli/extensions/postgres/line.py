@@ -188,7 +188,7 @@ class AttachedWatch:
         self.slow = slow
         self._incomplete_line = b""
         self.is_lost = False
-        """Whether the watcher is gone. Then the process gets no more notifications of changes from it."""
+        """Whether the watcher is gone. If so, the process gets no more notifications of changes from it."""
         self._heard_at = time.monotonic()
         line.setblocking(False)
 

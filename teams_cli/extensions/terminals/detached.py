@@ -255,7 +255,7 @@ class Detached(Wrapper):
                 self.send_signal()
 
     def put_last(self, viewer: Viewer) -> None:
-        """Note that this viewer is the last who attached or typed. The client's terminal then gets the size of the
+        """Record that this viewer is the last who attached or typed. The client's terminal then gets the size of the
         viewer's terminal.
         """
         self.viewers.remove(viewer)

@@ -199,8 +199,8 @@ def numbers_given(names: Collection[str], kind: Kind[Any]) -> tuple[int, int]:
 
 
 def raise_note(directory: str, noted: int, number: int) -> None:
-    """Note that *number* was given in the directory: rename the file `.last.<noted>`, which shows the highest number so
-    far.
+    """Record that *number* was given in the directory: rename the file `.last.<noted>`, which shows the highest number
+    so far.
 
     The record with the new number is stored already, so errors of the disk are ignored.
     """
@@ -213,7 +213,7 @@ def raise_note(directory: str, noted: int, number: int) -> None:
 
 
 def note_number(directory: str, number: int) -> None:
-    """Note that *number* was given in the directory: make the empty file `.last.<number>`. Errors of the disk are
+    """Record that *number* was given in the directory: make the empty file `.last.<number>`. Errors of the disk are
     ignored.
     """
     try:

@@ -59,7 +59,7 @@ def watch_directories(tree: str, flat: str, topics: Collection[str] | None = Non
 
 
 def is_exhausted() -> bool:
-    """Whether the system may refuse the user another inotify watch. Then a process that waits for changes has to look
+    """Whether the system may refuse the user another inotify watch. If so, a process that waits for changes has to look
     again and again.
     """
     watch = watch_directories("/", "/", ())
