@@ -22,7 +22,7 @@ _MOST_LOOKED_AT = 200
 """The most tasks of a team among which the tasks that a task blocks are searched, because there is no index of them."""
 _CLIPPED = 1200
 """The most characters of a blocker's result in the answer to a claim."""
-_MOST_PAGES = 5
+_MOST_PAGES, _MOST_MENTIONED = 5, 5
 _NEWEST = 2
 """The most commits that are named, out of those that the worktree lacks."""
 _SUBJECT = 60
@@ -81,6 +81,17 @@ def _row_of(call: Call, task_id: str) -> dict[str, Any]:
     return {name: value for name, value in {**row, "completedAt": task.completed_at}.items() if value is not None}
 
 
+def _mentioned(call: Call, task: Task) -> dict[str, Any]:
+    """Return under `mentions` the tasks that the text of the *task* names, besides those on which it depends; empty if
+    there are none.
+    """
+    known = {task.id, *task.blocked_by, *(task.after or ())}
+    named = [key for key in tasks.mentioned(f"{task.title}\n{task.description or ''}") if key not in known]
+    rows = [_row_of(call, key) for key in named[:_MOST_MENTIONED]]
+    rows = [row for row in rows if row["status"] != "unreadable"]
+    return {"mentions": rows} if rows else {}
+
+
 def with_blocked(call: Call, document: dict[str, Any]) -> dict[str, Any]:
     """Add to the document, under `blocks`, the ids of the unfinished tasks that wait for the task. In a large team, add
     nothing, because the search would take long.
@@ -121,7 +132,7 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
         if approved := call.try_to(lambda: plans.approved(call.store, call.team, task.id)):
             planned = {"approvedPlan": approved.to_document()}  # it also holds for a new owner
     call.next_step = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
-    document = with_blockers(call, to_document(call, task)) | unshown_pages(call) | planned
+    document = with_blockers(call, to_document(call, task)) | _mentioned(call, task) | unshown_pages(call) | planned
     call.try_to(lambda: _mark_unexplained(call, task, document))
     if task.touches:
         from teams_cli.tasks import touching
@@ -262,6 +273,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *_check(task),
         *([f"review by: {reviewer_in_words(task)}"] if task.get("reviewBy") else []),
         *after_line(task),
+        *_mentions_line(task),
         *(blocker_line(each) for each in of_others if each.get("result") or each["status"] == "completed"),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         *_lease(task),
@@ -288,9 +300,22 @@ def after_line(task: dict[str, Any]) -> list[str]:
     rows = task.get("afterTasks")
     if not rows:
         return []
-    states = [f"{row['id']} ({row['status']}{' by ' + row['owner'] if 'owner' in row else ''})" for row in rows]
-    read = f"their texts: teams show-task {','.join(row['id'] for row in rows)}"
-    return [f"completes after: {text.listed(states)}; completing it with --next --wait waits for that ({read})"]
+    return [f"completes after: {_states(rows)}; completing it with --next --wait waits for that ({_to_read(rows)})"]
+
+
+def _mentions_line(task: dict[str, Any]) -> list[str]:
+    rows = task.get("mentions")
+    return [f"mentions: {_states(rows)} ({_to_read(rows)})"] if rows else []
+
+
+def _states(rows: list[dict[str, Any]]) -> str:
+    return text.listed(
+        [f"{row['id']} ({row['status']}{' by ' + row['owner'] if 'owner' in row else ''})" for row in rows]
+    )
+
+
+def _to_read(rows: list[dict[str, Any]]) -> str:
+    return f"their texts: teams show-task {','.join(row['id'] for row in rows)}"
 
 
 def _check(task: dict[str, Any]) -> Parts:

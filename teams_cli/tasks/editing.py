@@ -192,16 +192,13 @@ def _to_wait_for(store: Store, task: Task, change: str) -> str:
     """Return a sentence that names the unfinished tasks in the text *change*, and the command that waits for them.
     *task* itself is left out. Return "" if the text names no other unfinished task.
     """
-    import re  # only for a refused completion
-
-    named = dict.fromkeys(re.findall(r"\btask-\d+\b", change))
     open_ids = {
         task_id
         for status, ids in store.by_label(task.team_name, TASK).items()
         if status not in tasks.FINISHED
         for task_id in ids
     }
-    unfinished = [task_id for task_id in named if task_id in open_ids and task_id != task.id]
+    unfinished = [task_id for task_id in tasks.mentioned(change) if task_id in open_ids and task_id != task.id]
     if not unfinished:
         return ""
     return f"Not finished: {text.listed(unfinished)}. To wait: teams wait --task {','.join(unfinished)}. "

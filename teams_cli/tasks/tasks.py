@@ -306,6 +306,20 @@ def after_colon(task: Task, result: str | None) -> str:
     return f": {text.clipped(result, _MAX_RESULT_SHOWN, f' (all of it: teams show-task {task.id})')}"
 
 
+def mentioned(words: str) -> list[str]:
+    """Return the ids of the tasks that a text names, in their order: as `task-7`, `task 7`, or `tasks 7, 8 and 9`."""
+    ids: dict[str, None] = {}
+    counts = False  # whether a number would be that of a task
+    for word in words.split():
+        name = word.strip("`'\"()[].,:;!?").lower()
+        number = name.removeprefix("task-")
+        is_number = number.isascii() and number.isdecimal()
+        if is_number and (counts or number != name):
+            ids[f"task-{number}"] = None
+        counts = name in ("task", "tasks") or (counts and (is_number or name in ("and", "or")))
+    return list(ids)
+
+
 def label_of(task: Task) -> str:
     """Return the label by which the task is found and counted without being read. For most tasks it is the status. For
     a pending task it shows the priority and whether any member may claim the task, or that it is assigned to a member.

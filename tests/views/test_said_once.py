@@ -53,6 +53,17 @@ def test_the_rules_of_leases_and_checks_are_explained_once(cli: Cli) -> None:
     assert "left" not in cli("brief", agent="bob").stdout
 
 
+def test_a_claim_says_how_far_the_tasks_are_that_the_text_mentions(cli: Cli) -> None:
+    """Tasks on which it depends have lines of their own; what is no task is left out."""
+    add_tasks(cli, "one", "two")
+    text = "As in task-1, tasks 2 and 99; like task 3. Use 4 threads."
+    cli.ok("create-task", "three", "--description", text, "--blocked-by", "1", agent="lea")
+    complete(cli, "mia", "1", "--result", "parser.py")
+    cli.ok("claim-task", "2", agent="mia")
+    said = cli("claim-task", "3", agent="bob").stdout
+    assert "mentions: task-2 (in_progress by mia) (their texts: teams show-task task-2)\n" in said
+
+
 def test_a_result_is_shown_with_the_first_task_that_builds_on_it(cli: Cli) -> None:
     """A result that changed, because its task was done again, is shown once more."""
     add_tasks(cli, "one")
