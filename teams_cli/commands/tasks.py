@@ -92,35 +92,39 @@ def _create(
         **fields,
     )
     if keep_for is None:
-        task = tasks.create(call.store, call.team, call.caller, draft)
-        return to_document(call, task) | _who_may_not_work(call, task)
+        return _documents(call, [tasks.create(call.store, call.team, call.caller, draft)])[0]
     from teams_cli.tasks import creating
 
     refuse_stopped(call, keep_for)
-    return to_document(call, creating.create_for(call.store, call.team, call.caller, draft, keep_for))
+    return _documents(call, [creating.create_for(call.store, call.team, call.caller, draft, keep_for)])[0]
 
 
-def _who_may_not_work(call: Call, task: Task) -> dict[str, list[str]]:
-    """Return a warning that perhaps no other member notices the new task: under `mayNotWork`, the names of all other
-    members. The result is empty if some member should notice it.
-
-    The warning is given if the task is the only open one, and all other members were notified that all work is done and
-    do not wait for more.
+def _documents(call: Call, created: list[Task]) -> list[dict[str, Any]]:
+    """Return the new tasks as JSON. If perhaps nobody notices a task, its document has `mayNotWork`: the names of the
+    members that should, but were notified that all work is done and do not wait for more. These are the assignee, or
+    all other members if only the new tasks are open.
     """
+    documents = [to_document(call, task) for task in created]
+    call.try_to(lambda: _add_warnings(call, created, documents))  # the tasks are created, whatever comes of this
+    return documents
 
-    def who_may_not_work() -> list[str]:
-        for status, ids in call.store.by_label(call.team, tasks.TASK).items():
-            if status not in tasks.FINISHED and set(ids) - {task.id}:
-                return []
-        from teams_cli.commands import messages  # a new task is rarely the only open one
 
-        team = call.load_team()
-        other_members = [name for name in team.active_names() if name not in (team.leader, call.agent)]
-        may_all_have_ended = all(messages.was_notified_of_end(call, name) for name in other_members)
-        return other_members if may_all_have_ended else []
+def _add_warnings(call: Call, created: list[Task], documents: list[dict[str, Any]]) -> None:
+    """Add `mayNotWork` to the *documents* of the new tasks, as `_documents` describes it."""
+    by_status = call.store.by_label(call.team, tasks.TASK)
+    open_ids = {task_id for status, ids in by_status.items() if status not in tasks.FINISHED for task_id in ids}
+    has_others = bool(open_ids.difference(task.id for task in created))
+    if has_others and not any(task.assignee for task in created):
+        return
+    from teams_cli.commands import messages  # mostly, other tasks are open, and the new ones are for all
 
-    members = call.try_to(who_may_not_work)  # the task is created, whatever comes of this
-    return {"mayNotWork": members} if members else {}
+    team = call.load_team()
+    other_members = [name for name in team.active_names() if name not in (team.leader, call.agent)]
+    ended = [name for name in other_members if messages.was_notified_of_end(call, name)]
+    all_if_ended = ended if not has_others and ended == other_members else []
+    for task, document in zip(created, documents, strict=True):
+        if members := [name for name in ended if name == task.assignee] if task.assignee else all_if_ended:
+            document["mayNotWork"] = members
 
 
 def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
@@ -152,7 +156,7 @@ def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
         planned.append(creating.Planned(entry.id, draft, list(entry.blocked_by), entry.keep_for, list(entry.after)))
     created = creating.create_all(call.store, call.team, call.caller, planned)
     call.try_to(call.set_next_step)  # the tasks are created already
-    return [to_document(call, task) for task in created]
+    return _documents(call, created)
 
 
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:
@@ -313,25 +317,26 @@ def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
     """Show a new task with its requirements, such as its check and reviewer, and the member that is notified of it. If
     several tasks are new, their requirements are only named.
     """
-    if isinstance(task, list):
-        of_all: Parts = [f"{part}{_requirements(each, in_full=False)}" for each in task for part in line(each)]
-        return of_all + _notified(task)
-    lines: Parts = [f"{part}{_requirements(task, in_full=True)}" for part in line(task)]
-    lines += _notified([task])
-    if members := text.listed(task.get("mayNotWork", ())):
-        remark = f"notified that all work is done, and may have ended: {members}"
+    created = task if isinstance(task, list) else [task]
+    in_full = not isinstance(task, list)
+    lines: Parts = [f"{part}{_requirements(each, in_full)}" for each in created for part in line(each)]
+    members = list(dict.fromkeys(name for each in created for name in each.get("mayNotWork", ())))
+    if names := [name for name in _notified(created) if name not in members]:
+        lines.append(f"notified: {text.listed(names)}")
+    if members:
+        remark = f"notified that all work is done, and may have ended: {text.listed(members)}"
         lines.append(f"{remark}. To ask: teams send-message NAME TEXT")
     return lines
 
 
-def _notified(created: list[dict[str, Any]]) -> Parts:
-    """Return a line with the members to whom the *created* tasks are assigned, because these members are notified."""
+def _notified(created: list[dict[str, Any]]) -> list[str]:
+    """Return the members to whom the *created* tasks are assigned, because these members are notified."""
     names = [
         task["assignee"]
         for task in created
         if task.get("assignee") not in (None, task.get("createdBy")) and not task.get("assigneeExpected")
     ]
-    return [f"notified: {text.listed(list(dict.fromkeys(names)))}"] if names else []
+    return list(dict.fromkeys(names))
 
 
 def _requirements(task: dict[str, Any], in_full: bool) -> str:

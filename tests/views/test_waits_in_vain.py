@@ -115,6 +115,8 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
         "notified that all work is done, and may have ended: bob, mia, tom. To ask: teams send-message NAME TEXT\n"
     )
     assert cli("create-task", "three", agent="lea").stdout == "task-3: pending: three\n"
+    said = cli("create-task", "--from", "-", agent="lea", stdin=b"[{title: four, for: bob}]").stdout
+    assert "\nnotified that all work is done, and may have ended: bob. To ask: " in said and "\nnotified: " not in said
 
 
 def test_at_the_end_only_what_was_asked_needs_an_answer(cli: Cli) -> None:
