@@ -41,9 +41,11 @@ with ways[sys.argv[1]](directory, 5):
 def holder(*words: str) -> Iterator[subprocess.Popen[str]]:
     """Return another process that holds the lock."""
     with subprocess.Popen([sys.executable, "-c", HOLD, *words], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stdout.readline() == "held\n"
-        yield process
-        process.kill()
+        try:
+            assert process.stdout is not None and process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def refused(way: str, directory: Path) -> str:
