@@ -96,11 +96,11 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In turns, keep only the marked tests of the files that are due: a third of the slow ones, half of those in a
+    """In turns, keep only the marked tests of the files that are due: a fifth of the slow ones, half of those in a
     browser. Put the longest tests at the beginning of the workers' shares, so that no worker begins one when the others
     are done.
     """
-    for mark, shares in (("slow", 3), ("browser", 2)):
+    for mark, shares in (("slow", 5), ("browser", 2)):
         files = sorted({item.path for item in items if item.get_closest_marker(mark)})
         due = set(rotation.due_now(files, shares))
         items[:] = [item for item in items if item.path in due or not item.get_closest_marker(mark)]
