@@ -171,8 +171,14 @@ def commit_in(worktree: str) -> str:
     head = git_line(f"{git_directory}/HEAD")
     if not head.startswith("ref: "):
         return head
-    common_directory = os.path.join(git_directory, git_line(f"{git_directory}/commondir"))
-    return git_line(f"{common_directory}/{head.removeprefix('ref: ')}")
+    return git_line(f"{common_git_directory(git_directory)}/{head.removeprefix('ref: ')}")
+
+
+def common_git_directory(git_directory: str) -> str:
+    """Return the directory with git's data that all checkouts of a repository share. *git_directory* is the directory
+    with the data of one of them.
+    """
+    return os.path.join(git_directory, git_line(f"{git_directory}/commondir"))
 
 
 def git_line(path: str) -> str:

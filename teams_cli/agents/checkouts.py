@@ -184,9 +184,7 @@ def repository_of(path: str) -> tuple[str, str]:
     top = environment.checkout_around(os.path.realpath(path))
     if not top:
         return "", ""
-    data = git_directory(top)
-    common = environment.git_line(f"{data}/commondir")
-    return top, os.path.realpath(os.path.join(data, common)) if common else data
+    return top, os.path.realpath(environment.common_git_directory(git_directory(top)))
 
 
 def worktree_of(store: Store, team: str, agent: str) -> str | None:

@@ -33,7 +33,8 @@ def change_task(
     place: Workplace,
     files: Sequence[evidence.File] = (),
 ) -> tuple[Task, Remarks]:
-    """Change a task as *edit* says. If *edit* completes the task, its check runs first, which may take long.
+    """Change a task as *edit* says, and attach the *files*. If *edit* completes the task, its check runs first, which
+    may take long.
 
     The check runs in the first of these places that exists: the owner's worktree, the directory that the task names,
     the checkout around the caller, and the checkout where the check was set.
@@ -48,7 +49,6 @@ def change_task(
         task = tasks.get(store, team_name, task_id)
         if task.status == "completed" and (after_landing := extensions.provided("a task after its landing")):
             task = after_landing(store, standing.team, task)
-        edit = edit.having(attaches_files=bool(files))
         edit.refuse_invalid()
         if edit.status == "completed":
             needs_preparation = task.status == IN_PROGRESS

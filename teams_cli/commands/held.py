@@ -41,9 +41,10 @@ def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str
 
 
 def allowed_values(command: Command, call: Call, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the *values* with which the command is to run. They are the same, unless the caller's permissions are
-    restricted. If so, the command's declaration must open the command and the values to such callers, the values have
-    paths without links, and the *call* gets the identity and the directory that the agent was started with.
+    """Return the *values* with which the command is to run. Without restricted permissions, they stay as they are.
+
+    For a caller with restricted permissions, the command's declaration must open the command and each value. Links in
+    paths are resolved, and the *call* gets the identity and the directory with which the agent was started.
 
     If the caller runs in another process, as over HTTP, its permissions are found in its session.
 

@@ -309,9 +309,9 @@ def _mentions_line(task: dict[str, Any]) -> list[str]:
 
 
 def _states(rows: list[dict[str, Any]]) -> str:
-    return text.listed(
-        [f"{row['id']} ({row['status']}{' by ' + row['owner'] if 'owner' in row else ''})" for row in rows]
-    )
+    """Return the tasks in *rows* in words, each with its status and its owner."""
+    by_owner = [f" by {row['owner']}" if "owner" in row else "" for row in rows]
+    return text.listed([f"{row['id']} ({row['status']}{by})" for row, by in zip(rows, by_owner, strict=True)])
 
 
 def _to_read(rows: list[dict[str, Any]]) -> str:

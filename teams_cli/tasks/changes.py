@@ -128,7 +128,7 @@ class Edit:
 
 
 class Remarks:
-    """What the answer to an edit says besides the task.
+    """The remarks on an edit, which its answer gives besides the task.
 
     *notified* are the members who are notified of the edit. With *hands_in_again*, the edit hands in newer work for a
     task that was in review already. *unseen_editor* is the member who edited the task before it was completed, if the
@@ -165,7 +165,7 @@ def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: s
     if edit.owner:
         with_edit(store, standing, present_task, edit)  # refuses what may not be changed, before anything is written
         presence.forget_ended_process(store, team_name, edit.owner)
-    remarks: dict[str, Remarks] = {}  # of the last call of `change`, whose task is stored
+    remarks: dict[str, Remarks] = {}  # by the id of the task: those of the last call, whose task is stored
 
     def change(task: Task) -> Task:
         changed, remarks[task.id] = with_edit(store, standing, task, edit)

@@ -246,16 +246,15 @@ def _shared_checkouts(store: Store, team: str, task: Task, agent: Agent) -> list
     checkout = (task.check_from or agent.checkout) if is_here and task.touches else ""
     if not checkout:
         return []
-    git_directory = f"{checkout}/.git"
-    if pointer := environment.git_line(git_directory).removeprefix("gitdir: "):  # it is REPOSITORY/.git/worktrees/NAME
-        git_directory = os.path.dirname(os.path.dirname(pointer))
+    link = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ")
+    common = os.path.realpath(environment.common_git_directory(os.path.join(checkout, link or ".git")))
     try:
-        names = os.listdir(f"{git_directory}/worktrees")
+        linked = [f"{common}/worktrees/{name}" for name in os.listdir(f"{common}/worktrees")]
     except OSError:
-        names = []
-    worktrees = [os.path.dirname(environment.git_line(f"{git_directory}/worktrees/{name}/gitdir")) for name in names]
+        linked = []
+    worktrees = [os.path.dirname(os.path.join(data, environment.git_line(f"{data}/gitdir"))) for data in linked]
     of_others = {other.worktree for other, _ in store.scan(team, presence.AGENT, []) if other.agent != agent.agent}
-    return [path for path in (os.path.dirname(git_directory), *worktrees) if path and path not in of_others]
+    return [path for path in (os.path.dirname(common), *worktrees) if path not in of_others]
 
 
 def _changed(task: Task, checkout: str, is_own: bool) -> list[tuple[str, float]]:

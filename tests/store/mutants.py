@@ -2,9 +2,9 @@
 
 python -m tests.store.mutants [--all] [NAME ...]
 
-This tries an eighth of the mutants, another eighth with each commit; with `--all` all of them; else those whose names
-contain one of the words. It exits with 1 if a mutant survives, or if the tests that should catch it fail without it.
-Each mutant is tried on a copy.
+This tries an eighth of the mutants, which the hash of the commit chooses; with `--all` all of them; else those whose
+names contain one of the words. It exits with 1 if a mutant survives, or if the tests that should catch it fail without
+it. Each mutant is tried on a copy.
 """
 
 from __future__ import annotations

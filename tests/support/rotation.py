@@ -1,4 +1,4 @@
-"""Costly cases in turns: each commit has a share of them, another one than the commit before."""
+"""Costly cases in turns: each commit has a share of them, which the hash of the commit chooses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ Case = TypeVar("Case")
 
 
 def share_of_commit(cases: Sequence[Case], shares: int) -> Sequence[Case]:
-    """Return one of so many *shares* of the *cases*: every n-th case. The commit decides with which it begins."""
+    """Return one of so many *shares* of the *cases*: every n-th case. The hash of the commit decides
+    with which case it begins.
+    """
     asked = ["git", "rev-parse", "HEAD"]
     head = subprocess.run(asked, cwd=_REPOSITORY, check=True, capture_output=True, text=True).stdout
     return cases[int(head, 16) % shares :: shares]
