@@ -25,7 +25,8 @@ _CHARACTERS_OF_SENT = 48
 _LIST = """List the members: role, activity, state, unread messages, last seen.
 
 `state` is active (the agent runs or has a task in progress), idle, stale (it was silent for `staleAfterSeconds`, or its
-process is gone) or stopped (it was shut down). `queueDepth` counts unread messages.
+process is gone) or stopped (it was shut down). An idle member with `mayHaveEnded` was notified that all work is done,
+and does not wait for more. `queueDepth` counts unread messages.
 """
 _ACK = """Mark messages as handled without an answer: those that you name, or else all that you have read. Marking a
 message twice changes nothing.

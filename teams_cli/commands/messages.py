@@ -12,6 +12,7 @@ from teams_cli.messages import messages
 from teams_cli.messages.messages import Message
 from teams_cli.names import HUMAN, each_name
 from teams_cli.teams import presence
+from teams_cli.views import standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,8 +151,8 @@ def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) ->
         names = [name for name in message.recipients or [message.to] if name not in (HUMAN, *expected)]
         if stopped := [name for name in names if _is_gone(call, name)]:
             document["notReadBy"] = stopped
-        if notified_of_end := [name for name in names if name not in stopped and was_notified_of_end(call, name)]:
-            document["mayNotRead"] = notified_of_end
+        if ended := [name for name in names if name not in stopped and _may_have_ended(call, name)]:
+            document["mayNotRead"] = ended
 
     call.try_to(add_readers)
     return document
@@ -168,18 +169,9 @@ def _is_gone(call: Call, name: str) -> bool:
     return presence.is_gone(presence.load(call.store, call.team, name))
 
 
-def was_notified_of_end(call: Call, name: str) -> bool:
-    """Return whether the agent may have ended its work: it was notified that nothing is left to do, it does not wait
-    for more, and nothing can wake it.
-    """
+def _may_have_ended(call: Call, name: str) -> bool:
     agent = presence.load(call.store, call.team, name)
-    was_notified = any(key.startswith("settled:") for key in agent.told)
-    if not was_notified or agent.waiting or name == call.load_team().leader:
-        return False
-    from teams_cli.agents import sessions
-    from teams_cli.agents.seats import terminals
-
-    return not any(find(call.store, call.team, name) for find in (sessions.find, terminals.find))
+    return standing.may_have_ended(call.store, call.load_team(), agent)
 
 
 def _announce(call: Call, status: str) -> Any:

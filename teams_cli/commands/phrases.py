@@ -61,8 +61,12 @@ def clock_time(at: str | None) -> str:
 
 
 def agent_state(agent: dict[str, Any]) -> str:
-    """Return the state of an agent in a list. If its provider limits it, add until when."""
+    """Return the state of an agent in a list. If its provider limits it, add until when. If it is idle and may have
+    ended its work, say so.
+    """
     state = str(agent.get("trouble") or agent["state"])
+    if state == "idle" and agent.get("mayHaveEnded"):
+        return "may have ended"
     return f"{state} until {clock_time(agent['limitedUntil'])}" if state == "limited" else state
 
 

@@ -335,7 +335,9 @@ def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Ta
 
 def _whom_to_ask(task: Task, edit: Edit) -> str:
     """Return advice for a leader, who may not make the change *edit*: who can make it instead."""
-    if edit.status in ("pending", "cancelled"):
+    if edit.status == "cancelled":
+        return "Ask a task-manager or the human. A team can be closed with open tasks, too: teams close-team"
+    if edit.status == "pending":
         return "Ask a task-manager or the human, or for more work: teams create-task TITLE"
     if task.owner:
         return f"Only its owner does: ask {task.owner}."

@@ -130,8 +130,10 @@ def refuse_unable(team: Team, name: str, caller: Caller, or_absent: bool = False
     if member is None:
         teams.get_recipient(team, name)
         raise errors.InvalidValue(f"{name} can't own a task", f"Members: {team.names_in_words()}.")
-    if roles.verdict(member.role, "claim-task", team, caller.config) == "deny":
-        raise errors.NotAllowed(f"{name} is a {member.role}, which may not claim-task", "Choose another member.")
+    if not may_claim(team, Caller(name, config=caller.config)):
+        able = [other for other in team.active_names() if may_claim(team, Caller(other, config=caller.config))]
+        hint = f"Choose one of {text.listed(able)}." if able else "Start a member: teams run-agent PROMPT --detach"
+        raise errors.NotAllowed(f"{name} is a {member.role}, which may not claim-task", hint)
 
 
 _MAX_SILENCE = 86400.0

@@ -1,7 +1,7 @@
 """Facts that concern only the leader or the person.
 
-All tasks are settled, a member is lost, silent or idle, ready tasks are assigned to absent members, a plan or a
-question waits, tasks are completed.
+All tasks are settled, a member is lost, silent or idle, ready tasks are assigned to absent members or wait for members
+that have ended, a plan or a question waits, tasks are completed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ some minutes.
 _TOGETHER = 0.5
 """The part of a reported silence after which other silent owners are reported with it, instead of a while later."""
 _ABSENT = 60.0
-"""Seconds after which the leader is notified that all ready tasks are assigned to members that have not joined."""
+"""Seconds after which the leader is notified that no member takes the ready tasks: they are assigned to members that
+have not joined, or the members have ended.
+"""
 _IDLE = 300.0
 """Seconds for which a member has had nothing to do when the leader is notified."""
 _IDLE_KEY = "idle:"
@@ -76,6 +78,7 @@ class Leading:
             facts |= settled | self._plans()
             if not settled:
                 facts |= self._lost(reported) | self._kept_for_absent(reported, overview)
+                facts |= self._waiting_in_vain(reported, overview)
                 facts |= self._silent(reported) or self._idle(reported, overview)
         if self.caller.is_human:
             facts |= self._questions() | self._plans()
@@ -207,6 +210,33 @@ class Leading:
         idle_names = listed([member.agent_id for member in idle], _NAMED)
         text = f"all ready tasks are assigned to {absent}, not in the team yet; idle: {idle_names}"
         return {key: fact("kept", assigned[0].id, text, f"teams update-task {ids} --unassign")}
+
+    def _waiting_in_vain(self, reported: set[str], overview: Overview) -> FactsByKey:
+        """Return the fact that perhaps nobody is left for the ready tasks: no task is in progress, and all members that
+        may claim the ready tasks may have ended their work.
+        """
+        counts = overview.counts
+        if counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW) or not overview.ready:
+            return {}
+        members = {name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)}
+        agents = [presence.load(self.store, self.team.name, name) for name in members]
+        ended = {agent.agent for agent in agents if standing.may_have_ended(self.store, self.team, agent)}
+        is_for_all = overview.free or any(task.assignee is None for task in overview.ready)
+        claimants = members if is_for_all else {task.assignee or "" for task in overview.ready}
+        if not ended or not claimants <= ended:
+            return {}
+        newest = max(task.created_at for task in overview.ready)
+        if (remaining := _ABSENT - seconds_since(newest, self.store.now())) > 0:
+            self.alarm.ring_after(remaining)
+            return {}
+        ids = [task.id for task in overview.ready]
+        key = f"in-vain:{','.join(ids)}"
+        if key in reported:
+            return {key: None}
+        names = listed(sorted(claimants), _NAMED)
+        were_notified = f"{names} was notified" if len(claimants) == 1 else f"{names} were notified"
+        text = f"nobody may be left for {listed(ids, _NAMED)}: {were_notified} that all work is done"
+        return {key: fact("unattended", ids[0], text, f"teams run-agent PROMPT --detach, or {steps.CLOSE}")}
 
     def _idle(self, reported: set[str], overview: Overview) -> FactsByKey:
         """Return the fact that members have had nothing to do for a while, because no task is ready.

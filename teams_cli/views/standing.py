@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from teams_cli.teams.permission import Caller
+    from teams_cli.teams.presence import Agent
 
 
 _MOST_NAMED = 3
@@ -100,6 +101,19 @@ def _blocker(store: Store, team: Team, blocker: dependencies.Blocker) -> str:
         return str(blocker)
     task = tasks.get(store, team.name, blocker.id)
     return _task_in_words(store, task, silence(store, team, task))
+
+
+def may_have_ended(store: Store, team: Team, agent: Agent) -> bool:
+    """Return whether the agent may have ended its work: it was notified that nothing is left to do, it does not wait
+    for more, and nothing can wake it.
+    """
+    was_notified = any(key.startswith("settled:") for key in agent.told)
+    if not was_notified or agent.waiting or agent.agent == team.leader:
+        return False
+    from teams_cli.agents import sessions
+    from teams_cli.agents.seats import terminals
+
+    return not any(find(store, team.name, agent.agent) for find in (sessions.find, terminals.find))
 
 
 def of_plan(store: Store, team_name: str, plan_id: str) -> str:

@@ -40,7 +40,8 @@ CLOSE = "teams close-team"
 LEADING = (
     "To lead, run `teams wait --needed`: it returns for plans to decide, questions, failures, stalls and when all is "
     "done (--completed N: also after N more tasks). Edit tasks with `teams update-task ID,ID --append TEXT` (or "
-    "--owner NAME, --blocked-by ID, --unblock ID); owners are notified."
+    "--owner NAME, --blocked-by ID, --after ID, --unblock ID); owners are notified. Say in the tasks where members "
+    "work and how their work gets to the main branch."
 )
 """The explanation for an agent that creates a team."""
 LOOK_AT_BLOCKED = "teams get-tasks --blocked"

@@ -117,6 +117,31 @@ def test_every_wait_ends_once_all_tasks_are_settled(cli: Cli) -> None:
     assert cli("create-task", "three", agent="lea").stdout == "task-3: pending: three\n"
     said = cli("create-task", "--from", "-", agent="lea", stdin=b"[{title: four, for: bob}]").stdout
     assert "\nnotified that all work is done, and may have ended: bob. To ask: " in said and "\nnotified: " not in said
+    rows = cli("list-agents", "--json", agent="lea").json["agents"]
+    assert [row["name"] for row in rows if row.get("mayHaveEnded")] == ["bob", "mia", "tom"]
+    assert cli("list-agents", agent="lea").stdout.count("may have ended") == 3
+    assert "mayHaveEnded" not in rows[0]
+
+
+def test_the_leader_is_told_that_nobody_may_be_left_for_a_late_task(cli: Cli) -> None:
+    in_progress(cli, "bob", "one")
+    complete(cli, "bob", "1")
+    for name in ("bob", "mia"):
+        assert DONE in cli("wait", "--timeout", "0", agent=name).stdout
+    cli.ok("create-task", "two", "--for", "bob", agent="lea")
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14  # bob may still claim it
+    then = rfc3339(later(cli.store().now(), -61))
+    update(cli.store(), ALPHA, tasks.TASK, "task-2", lambda task: task.having(created_at=then))
+    said = cli("wait", "--needed", "--timeout", "60", agent="lea").stdout
+    assert said.endswith(
+        "\nnobody may be left for task-2: bob was notified that all work is done\n"
+        "next: teams run-agent PROMPT --detach, or teams close-team\n"
+    )
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14  # it is said once
+    refused = cli("update-task", "2", "--owner", "lea", agent="lea")
+    assert refused.stderr.endswith("\n  Choose one of bob, mia.\n")
+    refused = cli("update-task", "2", "--status", "cancelled", agent="lea")
+    assert refused.stderr.endswith("A team can be closed with open tasks, too: teams close-team\n")
 
 
 def test_at_the_end_only_what_was_asked_needs_an_answer(cli: Cli) -> None:
