@@ -77,9 +77,7 @@ def _prepared_completion(store: Store, standing: Standing, task: Task, edit: Edi
     is_owner = task.owner == standing.name
     if is_owner and not place.as_it_is:
         changes.refuse_finishing(store, standing, task, edit)
-        editing.refuse_unseen(store, standing.team, task, standing.name, edit.options)
-        if not (task.check or task.step):
-            _refuse_unshared(store, standing, task, place.directory, edit.options)
+        _refuse_once(store, standing, task, edit, place)
     if task.check is not None:
         from teams_cli.agents import checking
 
@@ -87,12 +85,32 @@ def _prepared_completion(store: Store, standing: Standing, task: Task, edit: Edi
         checked = checking.check_or_refuse(store, standing, task, edit, place, worktree)
         edit = edit.having(checked=checked, claim=task.claim)
         if is_owner:  # somebody may have edited the task while the check ran
-            task_after_check = tasks.get(store, standing.team.name, task.id)
-            editing.refuse_unseen(store, standing.team, task_after_check, standing.name, edit.options)
+            _refuse_once(store, standing, tasks.get(store, standing.team.name, task.id), edit, place)
     if task.review_by:
         commit = edit.checked.commit if edit.checked else _current_commit(store, standing, place)
         edit = edit.having(submitted=commit)
     return edit
+
+
+def _refuse_once(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> None:
+    """Raise an error if the owner has not seen a change of the task, or nobody else can get the work. The result that
+    *edit* gives is kept, so that it need not be given again. Repeating the command completes the task.
+
+    Raises:
+        Conflict: As for `change_task`.
+    """
+    again = f"teams update-task {task.id} --status completed{edit.options}"
+    if edit.result is not None:
+        again += " (your result is kept)"
+    try:
+        editing.refuse_unseen(store, standing.team, task, standing.name, again)
+        if not (task.check or task.step):
+            _refuse_unshared(store, standing, task, place.directory, again)
+    except errors.Conflict:
+        if edit.result is not None:
+            only_result = changes.Edit(result=edit.result, claim=task.claim)
+            changes.change_task(store, standing.team.name, standing.caller, task.id, only_result)
+        raise
 
 
 def _worktree_of(store: Store, team: str, agent: str) -> str:
@@ -112,11 +130,11 @@ def _current_commit(store: Store, standing: Standing, place: Workplace) -> str |
     return checkout.head if checkout else None
 
 
-def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: str, options: str) -> None:
+def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: str, again: str) -> None:
     """Raise an error if nobody else can get the work of the task: it is in uncommitted files, or in commits that are
     neither on the main checkout's branch nor pushed.
 
-    This is a warning, after which the same command completes the task. Uncommitted files are refused once per claim,
+    This is a warning, after which the command *again* completes the task. Uncommitted files are refused once per claim,
     commits once per agent.
 
     Raises:
@@ -131,21 +149,20 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
     checkout = checkouts.at(top)
     if checkout is None or checkout.is_main:
         return
-    complete_again = f"then teams update-task {task.id} --status completed{options}"
     if names := work.uncommitted(checkout):
         # This records the refusal, so that a repeated command completes the task.
         if not presence.was_refused(store, team_name, name, f"{task.id}:{task.claim}"):
             raise errors.Conflict(
-                f"{top} has uncommitted files: {text.listed(names)}; {task.id} is unchanged",
-                f"git add -A && git commit -m '{task.id}'; {complete_again}",
+                f"{top} has uncommitted files: {text.listed(names)}; {task.id} is not completed",
+                f"git add -A && git commit -m '{task.id}'; then {again}",
             )
         return
     is_unshared = _has_unshared_commits(standing, task, checkout)
     if is_unshared and not presence.was_refused(store, team_name, name, "unshared"):
         share = f"teams land {task.id}" if extensions.provided("land a completed task") else "git push"
         raise errors.Conflict(
-            f"your commits are only on {checkout.branch or 'no branch'}; {task.id} is unchanged",
-            f"{share}; {complete_again}",
+            f"your commits are only on {checkout.branch or 'no branch'}; {task.id} is not completed",
+            f"{share}; then {again}",
         )
 
 

@@ -171,10 +171,9 @@ def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> t
     return mailbox, numbers.intersection(mailbox.unread(quiet=True))
 
 
-def refuse_unseen(store: Store, team: Team, task: Task, owner: str, options: str) -> None:
+def refuse_unseen(store: Store, team: Team, task: Task, owner: str, again: str) -> None:
     """Refuse to complete a task if another member changed its description and the *owner* has not seen the change. The
-    error shows the change, so a second attempt succeeds. The error's hint repeats the command for that attempt, with
-    its *options*.
+    error shows the change, so a second attempt succeeds. The error's hint has the command for that attempt, *again*.
 
     Raises:
         Conflict: There is a change that the owner has not seen.
@@ -183,7 +182,6 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str, options: str
     if not any("description" in (note.changed or ()) for note in edits):
         return
     if unseen := read_unseen(store, team.name, owner, _uid_prefix("edited", task)):
-        again = f"teams update-task {task.id} --status completed --result TEXT{options}"
         hint = f"If your work lacks it, add it first; then: {again}"
         raise errors.Conflict(f"you have not seen this change: {unseen}", _to_wait_for(store, task, unseen) + hint)
 

@@ -184,7 +184,7 @@ def test_what_is_not_committed_or_not_shared_is_refused_once(shop: Shop) -> None
     shop.cli.ok("claim-task", "1", agent="bob")
     (shop.trees["bob"] / "new").write_text("1")
     done = shop.at("bob", *END, "--next")
-    assert (done.returncode, "uncommitted files: new; task-1 is unchanged" in done.stderr) == (11, True)
+    assert (done.returncode, "uncommitted files: new; task-1 is not completed" in done.stderr) == (11, True)
     assert (
         "  git add -A && git commit -m 'task-1'; then teams update-task task-1 --status completed --next\n"
         in done.stderr

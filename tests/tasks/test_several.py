@@ -54,13 +54,14 @@ def test_a_completion_with_an_unseen_edit_is_refused_once(cli: Cli) -> None:
     for task in ("1", "2"):
         cli.ok("claim-task", task, agent="bob")
     cli.ok("update-task", "1,2", "--append", "With separators", agent="lea")
-    end = ("update-task", "1", "--status", "completed", "--result", "r")
-    refused = cli(*end, agent="bob")
+    end = ("update-task", "1", "--status", "completed")
+    refused = cli(*end, "--result", "r", agent="bob")
     assert refused.status == 11 and refused.stderr.startswith(
         "teams: you have not seen this change: lea edited task-1 (a): added: With separators\n"
-        "  If your work lacks it, add it first; then: teams update-task task-1 --status completed --result TEXT\n"
+        "  If your work lacks it, add it first; then: teams update-task task-1 --status completed "
+        "(your result is kept)\n"
     )
-    assert cli(*end, agent="bob").stdout.startswith("task-1: completed by bob: a\n")
+    assert cli.ok(*end, agent="bob")["result"] == "r"
     cli.ok("show-task", "2", agent="bob")
     assert cli("update-task", "2", "--status", "completed", agent="bob").status == 0
 
