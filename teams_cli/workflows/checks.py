@@ -94,9 +94,6 @@ def dependencies(
 
 
 def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
-    """Yield a problem for each role that has a reserved name or extends neither members nor managers, directly or
-    through other roles. Yield a problem also for each operation in a role that does not exist.
-    """
     for name, definition in workflow.roles.items():
         if name in (*BUILT_IN, *ALIASES, *RESERVED):
             yield ("roles", name), "is reserved; choose another name"
@@ -109,9 +106,7 @@ def _roles(workflow: Workflow, roles: Roles) -> Iterator[Problem]:
 
 
 def _lineage(role: str, roles: Roles) -> list[str]:
-    """Return the role and the roles that it extends, directly and through other roles, in this order. If the roles form
-    a cycle, the last element is "".
-    """
+    """Return the role and the roles that it extends, nearest first. If they form a cycle, the last element is ""."""
     lineage = [ALIASES.get(role, role)]
     while lineage[-1] in roles:
         parent = roles[lineage[-1]]["extends"]
@@ -170,24 +165,15 @@ def required(task: TaskTemplate) -> list[list[str]]:
 
 
 def _commands(workflow: Workflow) -> Iterator[Problem]:
+    scripts: dict[KeyPath, str | None] = {("check",): workflow.check, ("synthesize", "run"): workflow.synthesize.run}
     for index, task in enumerate(workflow.tasks):
         if not task.run and not task.prompt:
             yield ("tasks", index), "has neither `run` nor `prompt`, so no agent can do it"
-    for key_path, script in _scripts(workflow):
-        if "{{" in script:
+        scripts["tasks", index, "run"] = task.run
+        scripts["tasks", index, "each", "run"] = task.each.run if task.each else None
+    for key_path, script in scripts.items():
+        if script and "{{" in script:
             yield key_path, 'holds `{{`: in a script, variables are environment variables, write "$name" instead'
-
-
-def _scripts(workflow: Workflow) -> Iterator[tuple[KeyPath, str]]:
-    for index, task in enumerate(workflow.tasks):
-        if task.run:
-            yield ("tasks", index, "run"), task.run
-        if task.each and task.each.run:
-            yield ("tasks", index, "each", "run"), task.each.run
-    if workflow.check:
-        yield ("check",), workflow.check
-    if workflow.synthesize.run:
-        yield ("synthesize", "run"), workflow.synthesize.run
 
 
 def _placeholders(workflow: Workflow) -> Iterator[Problem]:
@@ -200,9 +186,7 @@ def _placeholders(workflow: Workflow) -> Iterator[Problem]:
 
 
 def _texts(workflow: Workflow) -> Iterator[tuple[KeyPath, str, set[str]]]:
-    """Yield three values for each text that may have placeholders: the keys that lead to it, the text, and the names
-    that its placeholders may use besides variables and results.
-    """
+    """Yield the keys of each text that may have placeholders, the text, and what they may name besides variables."""
     for index, task in enumerate(workflow.tasks):
         names_of_item = {"item"} if task.each else set()
         for key in ("title", "description", "prompt"):

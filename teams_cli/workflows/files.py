@@ -128,9 +128,7 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
 
 
 def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Return the number of values in the node. A value that an alias repeats counts once for each repetition. *sizes*
-    remembers the results for nodes that were counted before.
-    """
+    """Return the number of values in the node; what an alias repeats counts each time. *sizes* remembers results."""
     size = sizes.get(id(node))
     if size is None:
         sizes[id(node)] = MAX_NODES  # a node that is met again on the way down contains itself
@@ -210,9 +208,12 @@ def read(path: str, roles: Roles | None = None) -> Workflow:
         hint = f"A workflow starts with a line {FENCE}, YAML, and another line {FENCE}."
         raise errors.InvalidValue(f"{path} has no front matter", hint)
     document, lines, repeated_keys = _parse_front_matter(text, path)
-    workflow, wrong = _validate(document, roles or {})
+    rows = document.get("tasks") if isinstance(document, dict) else None
+    ids = {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
+    workflow, wrong = validated(document, Workflow)
     problems = [*((key_path, "is given twice") for key_path in repeated_keys), *wrong]
     if workflow:
+        problems += checks.problems(workflow, ids, roles or {})
         problems += _unknown_workflows(workflow, os.path.dirname(path))
     refuse(problems, path, lines, "Then check it again: teams check-workflow FILE")
     assert workflow is not None
@@ -236,9 +237,7 @@ def lines_of(text: str) -> dict[KeyPath, int]:
 
 
 def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
-    """Yield a problem for each role that names a workflow which does not exist. The workflow is looked up by name, and
-    as a file beside *workflow*.
-    """
+    """Yield a problem for each role whose workflow is neither known by name nor a file beside *workflow*."""
     for role, definition in workflow.roles.items():
         if name := definition.get("workflow"):
             try:
@@ -256,19 +255,13 @@ def refuse_massgen(path: str, text: str) -> None:
         lines, _ = _located(node)
     except (yaml.YAMLError, ValueError, RecursionError):
         return
-    if _is_of_massgen(document):
+    if not isinstance(document, dict):
+        return
+    has_backend = any(isinstance(row, dict) and "backend" in row for row in _agents_of_massgen(document))
+    if has_backend or "orchestrator" in document:
         keys = _list_of(_problems_of_massgen(document), path, lines)
         hint = "Write it as a workflow, with tasks that say what is to be done: see docs/workflow-files.md."
         raise errors.InvalidValue(f"{path} is a configuration of MassGen:\n{keys}", hint)
-
-
-def _is_of_massgen(document: Any) -> bool:
-    """Return whether the document is a configuration of MassGen."""
-    if not isinstance(document, dict):
-        return False
-    return "orchestrator" in document or any(
-        isinstance(row, dict) and "backend" in row for row in _agents_of_massgen(document)
-    )
 
 
 def _problems_of_massgen(document: dict[str, Any]) -> Iterator[Problem]:
@@ -294,9 +287,7 @@ def _agents_of_massgen(document: dict[str, Any]) -> list[Any]:
 
 
 def _leaves(part: Any, key_path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield the values inside *part* that contain no other values, each with the keys that lead to it. *key_path* has
-    the keys that lead to *part* itself.
-    """
+    """Yield the values inside *part* that contain no other values. *key_path* has the keys that lead to *part*."""
     if isinstance(part, dict):
         for key, value in part.items():
             yield from _leaves(value, (*key_path, str(key)))
@@ -316,9 +307,7 @@ def _list_of(problems: Iterable[Problem], path: str, lines: dict[KeyPath, int]) 
 
 
 def _parse_front_matter(text: str, path: str) -> tuple[Any, dict[KeyPath, int], list[KeyPath]]:
-    """Return the front matter of the workflow file at *path*, which has this *text*, as a document. Return also the
-    line of each key and value in the file, and the keys that occur twice in one mapping.
-    """
+    """Return the front matter *text* as a document, the line of each key in the file, and the repeated keys."""
     lines_before = 1  # the fence
     try:
         node, document = loaded(text)
@@ -333,16 +322,6 @@ def _parse_front_matter(text: str, path: str) -> tuple[Any, dict[KeyPath, int], 
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problem = f"{path}: is not valid YAML: {type(error).__name__}"
     raise errors.InvalidValue(problem, "Correct the file; text with `: ` or `{` needs quotes.")
-
-
-def _validate(document: Any, roles: Roles) -> tuple[Workflow | None, list[Problem]]:
-    """Return the workflow and its problems. Parts with a wrong form are left out, so that the remaining parts can be
-    checked. The workflow is None if too little remains.
-    """
-    rows = document.get("tasks") if isinstance(document, dict) else None
-    ids = {row["id"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
-    workflow, problems = validated(document, Workflow)
-    return workflow, [*problems, *checks.problems(workflow, ids, roles)] if workflow else problems
 
 
 def validated(document: Any, form: type[F]) -> tuple[F | None, list[Problem]]:

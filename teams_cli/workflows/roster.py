@@ -113,9 +113,7 @@ def _as_lines(value: object) -> object:
 
 
 def _with_ids_of_titles(rows: object) -> object:
-    """Return the tasks, each with an id. If a task has no id, its id is made from its title, so that every reading of
-    the file gives the task the same id.
-    """
+    """Give each task without an id one that is made from its title, so that every reading gives it the same id."""
     if not isinstance(rows, list):
         return rows
     taken_ids = {task.get("id") for task in rows if isinstance(task, dict)}
@@ -158,13 +156,10 @@ class Roster(Form):
     ] = Field(default=[])
     workflow: Text | None = None
 
-    def _leaders(self) -> list[MemberTemplate]:
-        return [member for member in self.members if member.role in LEADERS]
-
     @property
     def leader(self) -> str:
         """The name of the leader; "" if the roster names none."""
-        return self._leaders()[0].name if self._leaders() else ""
+        return next((member.name for member in self.members if member.role in LEADERS), "")
 
 
 def nearest(directory: str) -> str:
@@ -265,16 +260,13 @@ def descriptions(path: str) -> dict[str, str]:
     directory = f"{os.path.dirname(path)}/{_DESCRIPTIONS}"
     for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
         if name.endswith(".md"):
-            fields = _front_matter(f"{directory}/{name}")
-            if isinstance(fields.get("description"), str) and fields["description"].strip():
-                by_name[str(fields.get("name") or name.removesuffix(".md"))] = " ".join(fields["description"].split())
+            path_of_agent = f"{directory}/{name}"
+            try:
+                text = files.front_matter(files.content_of(path_of_agent))
+                fields = (files.parsed(text, path_of_agent, "") if text else None) or {}
+            except errors.InvalidValue:  # the file belongs to another program
+                continue
+            description = fields.get("description") if isinstance(fields, dict) else None
+            if isinstance(description, str) and description.strip():
+                by_name[str(fields.get("name") or name.removesuffix(".md"))] = " ".join(description.split())
     return by_name
-
-
-def _front_matter(path: str) -> dict[str, Any]:
-    try:
-        text = files.front_matter(files.content_of(path))
-        fields = files.parsed(text, path, "") if text else None
-    except errors.InvalidValue:  # the file belongs to another program
-        return {}
-    return fields if isinstance(fields, dict) else {}
