@@ -129,7 +129,7 @@ def _request(call: Call, to: list[str], reason: str | None) -> Any:
             raise errors.WrongState(
                 f"{name} was stopped already, so no request was sent", "To end the team: teams close-team"
             )
-    requests = shutdowns.request_each(call.store, call.team, call.caller, names, reason)
+    requests = shutdowns.request(call.store, call.team, call.caller, names, reason)
     _set_next_step(call)
     documents = [request.to_document() for request in requests]
     return documents[0] if len(documents) == 1 else documents

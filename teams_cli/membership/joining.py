@@ -85,9 +85,8 @@ def join(
 def _role_and_specialty(
     team: Team, caller: Caller | None, role: str | None, specialty: str | None
 ) -> tuple[str, str | None]:
-    """Return the role and the specialty of a caller that joins. The role is *role*, or else the role that the caller's
-    type names, or else the role that the caller has as a member already. A type that names no role becomes the
-    specialty.
+    """Return the role and the specialty of a caller that joins. The role is *role*, or else the one that its type
+    names, or else the one that it has already. A type that names no role becomes the specialty.
     """
     config = caller.config if caller else None
     type_ = caller.type if caller else ""
@@ -101,9 +100,7 @@ def _role_and_specialty(
 
 
 def _admitted(team: Team, caller: Caller | None, draft: Member, token: str) -> Team:
-    """Return the team with the new member *draft*. If *draft* is an active member already, the team is returned
-    unchanged. In a secure team the new member gets the *token*.
-    """
+    """Return the team with the new member *draft*; unchanged if it is an active member already."""
     requester = caller or Caller(draft.agent_id)
     decision = roles.verdict(draft.role, "join-team", team, requester.config)
     permission.judge(draft.role, "join-team", decision, requester, team.name, team)
@@ -210,7 +207,11 @@ def spawn_team(
         display = text.one_line(caller.display, "name") if caller.display else None
         leader = Member(agent_id=caller.name, agent_name=display, role=LEADER, joined_at=team.created_at)
         team = team.having(members=[leader])
-    team, tokens = _secured(team) if secure else (team, {})
+    tokens: dict[str, str] = {}
+    if secure:
+        tokens = {"token": new_token(), "humanToken": new_token()}
+        members = [member.having(token_hash=hash_token(tokens["token"])) for member in team.members]
+        team = team.having(members=members, human_token_hash=hash_token(tokens["humanToken"]))
     if name not in store.teams() and (store.last(name, MESSAGE) or any(tasks.all_of(store, name, []))):
         raise errors.DamagedRecord(
             f"team {name} lost its own record, but not its tasks or messages",
@@ -222,9 +223,8 @@ def spawn_team(
 
 
 def _refuse_founder(store: Store, caller: Caller, team_name: str) -> None:
-    """Raise an error if the caller may not create teams. The caller's role as a member decides. If it is a member of
-    several teams, its role with the most rights decides. The caller's type may name another role, which can only take
-    rights away.
+    """Raise an error if the caller may not create teams. Of its roles as a member, the one with the most rights
+    decides. Its type may name another role, which can only take rights away.
     """
 
     def decision(role: str, team: Team | None) -> str:
@@ -249,13 +249,6 @@ def _refuse_founder(store: Store, caller: Caller, team_name: str) -> None:
             roles_to_judge.append((LEADER, None))
     role, in_team = max(roles_to_judge, key=strictness)
     permission.judge(role, "spawn-team", decision(role, in_team), caller, team_name, in_team)
-
-
-def _secured(team: Team) -> tuple[Team, dict[str, str]]:
-    """Return the new team with the hashes of a new token for its leader and one for the human, and these tokens."""
-    tokens = {"token": new_token(), "humanToken": new_token()}
-    members = [member.having(token_hash=hash_token(tokens["token"])) for member in team.members]
-    return team.having(members=members, human_token_hash=hash_token(tokens["humanToken"])), tokens
 
 
 def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[Kind[Any]] = ()) -> dict[str, str]:
@@ -285,9 +278,6 @@ def set_up(store: Store, team_name: str, caller: Caller | None, kinds: Sequence[
 
 
 def _login_class(team: Team, member: Member, caller: Caller) -> str:
-    """Return what the member's database login may do: `leads`, or `manages` if the member may manage or add tasks, or
-    "" for any other member.
-    """
     base = lineage(member.role, team, caller.config)[-1]
     if base == LEADER:
         return "leads"
@@ -321,9 +311,7 @@ def leave(
 
 
 def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
-    """Return whether the caller has left the team already. It then repeats its command, for example because the answer
-    was lost.
-    """
+    """Return whether the caller has left already and repeats its command, for example because the answer was lost."""
     team = teams.get(store, team_name)
     member = team.find(caller.name)
     if member is None or member.active or member.stopped_by:
@@ -333,9 +321,7 @@ def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
 
 
 def _release_tasks(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:
-    """Release the tasks of a member that has left, and return their ids. An error is added to *problems* and not
-    raised, because the member has left already.
-    """
+    """Release the tasks of a member that has left, and return their ids. *problems* gets the error, if any."""
     try:
         released = claims.release_tasks_of(store, team, name, name, "its owner left the team")
         assigning.free_all(store, team, name, f"{name} left the team")

@@ -145,15 +145,17 @@ def _answer_notice(shutdown: Shutdown) -> Owed:
     )
 
 
-def request_each(
+def request(
     store: Store, team_name: str, caller: Caller | None, agents: list[str], reason: str | None = None
 ) -> list[Shutdown]:
-    """Ask each of the *agents* to end its work, in one commit. If one of them can't be asked, nobody is asked.
+    """Ask members to end their work. Each of them approves the request, or rejects it with a reason.
 
     Raises:
-        AgentNotFound: One of the agents is no active member.
-        Conflict: A request to one of the agents is open already; the error names it.
+        AgentNotFound: There is no such active member.
+        Conflict: A member already has an open request; the error names the request.
+        WrongState: A member was stopped already.
     """
+    # One commit: if one of them can't be asked, nobody is.
     drafts = [_draft(store, team_name, caller, agent, reason) for agent in dict.fromkeys(agents)]
     repeated = [_repeated(store, team, draft) for team, draft in drafts]  # None for a new request
     new_drafts = [draft for (_, draft), earlier in zip(drafts, repeated, strict=True) if earlier is None]
@@ -169,17 +171,6 @@ def request_each(
         store.confirm(team_name, SHUTDOWN, shutdown.id)
         deliver(store, team_name, SHUTDOWN, shutdown)
     return requests
-
-
-def request(store: Store, team_name: str, caller: Caller | None, agent: str, reason: str | None = None) -> Shutdown:
-    """Ask members to end their work. Each of them approves the request, or rejects it with a reason.
-
-    Raises:
-        AgentNotFound: There is no such active member.
-        Conflict: A member already has an open request; the error names the request.
-        WrongState: A member was stopped already.
-    """
-    return request_each(store, team_name, caller, [agent], reason)[0]
 
 
 def _draft(
@@ -199,9 +190,7 @@ def _draft(
 
 
 def _repeated(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
-    """Return the open request to the agent if it has the requester and the reason of *draft*, because the command is
-    repeated then. Return None if no request is open. An open request that differs from *draft* is an error.
-    """
+    """Return the open request to the agent if *draft* repeats it, and None if none is open. Else refuse *draft*."""
     for earlier in open_requests(store, team, draft.agent):
         if (earlier.requested_by, earlier.reason) == (draft.requested_by, draft.reason):
             return earlier
@@ -210,12 +199,10 @@ def _repeated(store: Store, team: Team, draft: Shutdown) -> Shutdown | None:
 
 
 def _withdraw_if_second(store: Store, team: Team, new: Shutdown) -> None:
-    """Withdraw the request *new*, and raise an error, if another process made a request to the same agent just before
-    it. If the requests can't be read, both stand.
-    """
+    """Withdraw and refuse the request *new* if another process asked the same agent just before."""
     try:
         first = next(open_requests(store, team, new.agent), new)
-    except errors.TeamsError:
+    except errors.TeamsError:  # both requests stand
         return
     if first.id != new.id:
         answer = f"{first.id} came first"
@@ -256,9 +243,7 @@ def approve(store: Store, team_name: str, caller: Caller | None, ref: str | None
 
 
 def _approved_before(store: Store, team_name: str, caller: Caller | None, ref: str | None) -> Shutdown | None:
-    """Return the request by which the caller was stopped, for a caller that repeats its approval. Return None if the
-    caller was not stopped, or was stopped by a request other than *ref*.
-    """
+    """Return the request by which a caller was stopped that repeats its approval; None unless *ref* stopped it."""
     team = teams.get(store, team_name)
     member = team.find(caller.name) if caller else None
     if caller is None or member is None or not member.stopped_by:
@@ -271,8 +256,8 @@ def _approved_before(store: Store, team_name: str, caller: Caller | None, ref: s
 
 
 def _finish_approval(store: Store, team: Team, shutdown: Shutdown) -> tuple[Shutdown, list[str]]:
-    """Store the approval in the request, release the tasks of the stopped agent, and deliver the notices. Return the
-    request, and the ids of the released tasks. If a step fails, the agent stays stopped.
+    """Store the approval, release the tasks, and deliver the notices. Return the request and the released tasks' ids.
+    If a step fails, the agent stays stopped.
     """
     from teams_cli.tasks import assigning, claims
 
@@ -319,8 +304,8 @@ def reject(store: Store, team_name: str, caller: Caller | None, ref: str | None,
 def _answerable(
     store: Store, team_name: str, caller: Caller | None, ref: str | None, operation: str, rejection: str | None = None
 ) -> Shutdown:
-    """Return the request that the caller wants to answer, or raise an error if the caller may not answer it. If the
-    caller rejected the request before with the reason *rejection*, it only repeats its command, which is allowed.
+    """Return the request that the caller wants to answer, or raise an error if it may not. A caller that rejected it
+    before with the reason *rejection* only repeats its command, which is allowed.
     """
     standing = require(store, team_name, caller, operation, ref or "")
     shutdown = get(store, standing.team, ref, standing.name, rejection)

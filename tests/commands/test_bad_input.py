@@ -33,7 +33,7 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     plans.propose(store, ALPHA, Caller("bob"), "a plan")
     plans.propose(store, ALPHA, Caller("mia"), "another")
     plans.approve(store, ALPHA, Caller("lea"), "2")
-    shutdowns.request(store, ALPHA, Caller("lea"), "mia")
+    shutdowns.request(store, ALPHA, Caller("lea"), ["mia"])
     return cli
 
 

@@ -86,7 +86,7 @@ def mail(store: Store) -> None:
 
 def asked_to_leave(store: Store) -> None:
     claimed(store)
-    shutdowns.request(store, ALPHA, LEA, "bob", None)
+    shutdowns.request(store, ALPHA, LEA, ["bob"], None)
 
 
 def asked(store: Store) -> None:

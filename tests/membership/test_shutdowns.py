@@ -38,7 +38,7 @@ def read(store: Store, caller: Caller) -> list[str]:
 
 
 def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> None:
-    shutdowns.request(team, ALPHA, LEA, "bob", "done")
+    shutdowns.request(team, ALPHA, LEA, ["bob"], "done")
     [asked] = read(team, BOB)
     assert "shutdown-1" in asked and "done" in asked
     answer, freed = shutdowns.approve(team, ALPHA, BOB)
@@ -49,7 +49,7 @@ def test_an_approved_shutdown_ends_the_member_and_nobody_else(team: Store) -> No
 
 
 def test_a_member_that_was_shut_down_changes_nothing(team: Store) -> None:
-    shutdowns.request(team, ALPHA, HUMAN, "bob")
+    shutdowns.request(team, ALPHA, HUMAN, ["bob"])
     shutdowns.approve(team, ALPHA, BOB, "1")
     for do in (
         lambda: messages.send(team, ALPHA, BOB, "lea", "hi"),
@@ -67,7 +67,7 @@ def test_a_member_that_was_shut_down_changes_nothing(team: Store) -> None:
 
 
 def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
-    shutdowns.request(team, ALPHA, LEA, "bob")
+    shutdowns.request(team, ALPHA, LEA, ["bob"])
     assert shutdowns.reject(team, ALPHA, BOB, None, "busy").answer == "busy"
     assert tasks.get(team, ALPHA, "1").owner == "bob"
     assert "busy" in read(team, LEA)[0]
@@ -76,7 +76,7 @@ def test_a_rejection_says_why_and_changes_nothing_else(team: Store) -> None:
             do()
     with pytest.raises(ShutdownNotFound):
         shutdowns.approve(team, ALPHA, BOB)
-    assert shutdowns.request(team, ALPHA, LEA, "bob").id == "shutdown-2"
+    assert shutdowns.request(team, ALPHA, LEA, ["bob"])[0].id == "shutdown-2"
 
 
 def test_several_are_asked_to_shut_down_at_once_or_none(cli: Cli) -> None:

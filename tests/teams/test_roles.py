@@ -48,8 +48,8 @@ def workplace() -> FileStore:
     for n, owner in ((5, "cal"), (6, "bob")):
         task_changes.change_task(store, ALPHA, Caller(owner), str(n), Edit(status="completed"))
     plans.propose(store, ALPHA, Caller("cal"), "a plan")
-    shutdowns.request(store, ALPHA, Caller("lea"), "bob")
-    shutdowns.request(store, ALPHA, Caller("human"), "mia")
+    shutdowns.request(store, ALPHA, Caller("lea"), ["bob"])
+    shutdowns.request(store, ALPHA, Caller("human"), ["mia"])
     for name in NAMES.values():
         messages.send(store, ALPHA, Caller("cal"), name, "hello")
     return store
@@ -102,7 +102,7 @@ TABLE: list[tuple[str, Callable[[FileStore, Caller], object], str]] = [
     ("propose-plan", lambda s, c: plans.propose(s, ALPHA, c, "p"), "member task-manager"),
     ("approve-plan", lambda s, c: plans.approve(s, ALPHA, c, "1"), "leader human"),
     ("reject-plan", lambda s, c: plans.reject(s, ALPHA, c, "1", "no"), "leader human"),
-    ("request-shutdown", lambda s, c: shutdowns.request(s, ALPHA, c, "cal"), "leader human"),
+    ("request-shutdown", lambda s, c: shutdowns.request(s, ALPHA, c, ["cal"]), "leader human"),
     ("approve-shutdown: bob's", lambda s, c: shutdowns.approve(s, ALPHA, c, "1"), "member"),
     ("approve-shutdown: mia's", lambda s, c: shutdowns.approve(s, ALPHA, c, "2"), "task-manager"),
     ("reject-shutdown: bob's", lambda s, c: shutdowns.reject(s, ALPHA, c, "1", "no"), "member"),
