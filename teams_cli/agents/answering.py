@@ -288,7 +288,7 @@ def _ask_itself(store: Store, question: Question, member: Member) -> None:
     """Put the question into the inbox of the member itself. This message resumes an idle agent."""
     blocked = "" if question.asker_pid is None else f"{question.from_} is BLOCKED waiting for your answer. "
     hint = f"({blocked}Answer within {length(question.timeout)}: teams answer {question.id} TEXT)"
-    body = f"{question.question}\n{hint}\n{asking.how_deep(question.depth)}"
+    body = f"{question.question}\n{hint}\n{asking.DEPTHS[question.depth]}"
     uid = f"{question.id}-asked~{member.agent_id}"
     messages.notify(
         store, question.team_name, member.agent_id, body, uid, "question", question.from_, about=question.id

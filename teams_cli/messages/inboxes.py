@@ -171,8 +171,8 @@ def with_new_messages(
 
 
 def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError]) -> Inbox:
-    """Try again to read the messages that are listed as damaged, and return the changed inbox. A message that can be
-    read now becomes open. A message that no longer exists is no longer listed.
+    """Try again to read the messages that are listed as damaged: those that can be read now become open, and those that
+    no longer exist are no longer listed.
     """
     new_problems: list[errors.TeamsError] = []
     messages = store.fetch(team, MESSAGE, inbox.damaged or (), new_problems)
@@ -295,9 +295,7 @@ def is_handled(inbox: Inbox, number: int) -> bool:
 
 
 def _is_behind(inbox: Inbox, number: int) -> bool:
-    """Return whether the position of the inbox is at or after the message with that *number*, and the message is not
-    damaged. Then it is handled, unless it is open.
-    """
+    """Return whether the message is handled unless it is open: the inbox has passed it, and it is not damaged."""
     return number <= inbox.up_to and number not in (inbox.damaged or ())
 
 
@@ -347,7 +345,7 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
     positions: dict[str, int] = {}
     for agent in agents:
         inbox = inboxes.get(agent) or Inbox(agent=agent)
-        if _knows_later_messages(inbox):
+        if inbox.damaged or inbox.furthest() > inbox.up_to:  # then the recipients of later messages do not suffice
             counts[agent] = len(unread(store, team, agent))
         else:
             counts[agent] = len(inbox.unread())
@@ -368,14 +366,6 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
             for agent in recipients_of_notices[notice.number]:
                 counts[agent] += 1
     return counts
-
-
-def _knows_later_messages(inbox: Inbox) -> bool:
-    """Return whether the inbox lists damaged messages, or messages after its position. If it lists none, its unread
-    messages can be counted quickly, by the recipients of the messages after its position.
-    """
-    numbers = [entry.number for entry in inbox.open] + [entry.number for entry in inbox.handled]
-    return bool(inbox.damaged) or max(numbers, default=0) > inbox.up_to
 
 
 _MAX_REMOVED = 1_000_000
@@ -407,8 +397,8 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
 
 
 def _held_to(inbox: Inbox, last: int, believed: bool) -> Inbox:
-    """Return the inbox with a position that fits a log whose last message is *last*. *believed* says whether the
-    numbers in the inbox are plausible. If not, all messages after *last* are removed from it.
+    """Return the inbox with a position that fits a log whose last message is *last*. Unless its numbers are *believed*,
+    all messages after *last* are removed from it.
     """
     if inbox.furthest() <= last:  # another process corrected it
         return inbox

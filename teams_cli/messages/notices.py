@@ -87,8 +87,7 @@ def close_requests(store: Store, team: str, agent: str, about: str) -> None:
 
 
 def _remove_sent(store: Store, team: str, kind: Kind[R], record: R, numbers: dict[str, int]) -> None:
-    """Remove the notices that were sent as messages from the record. *numbers* has the number of each message, by the
-    uid of its notice; some kinds of records store this number.
+    """Remove the notices that were sent from the record. *numbers* has the numbers of the messages by uid.
 
     The messages are on the disk by now. If a power cut brings notices back into the record, they are sent again, which
     adds no second message.

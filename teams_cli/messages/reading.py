@@ -113,9 +113,7 @@ def read(
 
 
 def _mend_position(store: Store, team: str, agent: str) -> list[errors.TeamsError]:
-    """Correct the agent's inbox if it is ahead of the end of the log, for example because the log was restored from a
-    backup. Return a list with the error to report; it is empty if nothing was wrong.
-    """
+    """Correct an inbox that is ahead of its log, such as one restored from a backup. Return the errors to report."""
     inbox, last = load(store, team, agent), store.last(team, MESSAGE)
     if inbox.furthest() <= last:
         return []
@@ -128,9 +126,7 @@ def _mend_position(store: Store, team: str, agent: str) -> list[errors.TeamsErro
 
 
 def _reading(selection: Selection, messages: list[Message], before: Inbox, after: Inbox) -> Reading:
-    """Return the *messages* that the *selection* shows. The inbox *before* says which of the messages are unread, and
-    the inbox *after* has the time at which each was read.
-    """
+    """Return the *messages* that the *selection* shows. *before* says which are unread, *after* when they were read."""
     picked = selection.pick(messages, before)
     reading = Reading(inboxes.documents(picked, after))
     unread = set(before.unread(quiet=True))

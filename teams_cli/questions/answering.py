@@ -111,7 +111,11 @@ def record(store: Store, team: str, key: str, response: Answer) -> Question:
         if responder not in question.to:
             only = f"Only {', '.join(question.to)} may answer."
             raise errors.NotAllowed(f"{responder} was not asked {question.id}", only)
-        if _is_recorded(question, response):
+        is_repeated = any(  # an answer, not a skip
+            earlier.responder == responder and earlier.content == response.content and earlier.skipped is None
+            for earlier in question.answers
+        )
+        if is_repeated and not response.skipped:
             return stored
         if response.skipped and not question.open:
             raise errors.WrongState(f"{question.id} has ended ({question.status})", "It can't be skipped.")
@@ -155,18 +159,6 @@ def _answer_notice(question: Question, response: Answer) -> Owed:
         uid=f"answered-{question.id}~{responder}",
         by=responder,
         event="question-answered",
-    )
-
-
-def _is_recorded(question: Question, response: Answer) -> bool:
-    """Return whether the answer *response* is recorded already. This happens if a command is repeated. For a skip, the
-    result is always False.
-    """
-    if response.skipped:
-        return False
-    return any(
-        earlier.responder == response.responder and earlier.content == response.content and earlier.skipped is None
-        for earlier in question.answers
     )
 
 
@@ -242,9 +234,8 @@ def withdraw_for_tools(store: Store, team: str, agent: str) -> None:
 
 
 def _ask_permission(store: Store, team_name: str, agent: str, operation: str, wish: str, kind: str) -> Question:
-    """Ask the human for permission, wait for the answer, and return the closed question. *wish* is a sentence about
-    what the agent wants to do. *kind* is "command" or "tool". It is shown with the choice `always`, which allows the
-    operation for good.
+    """Ask the human for permission, wait for the answer, and return the closed question. *wish* says what the agent
+    wants to do. *kind* is what `always` allows for good: "command" or "tool".
     """
     seconds = asking.seconds_of(teams.get(store, team_name))
     draft = Question(

@@ -34,7 +34,7 @@ _WHEN = {
     "high": "often: whenever you weigh options, assume something, or are about to change what others work on",
 }
 _WHOM = {"agents": "the other agents", HUMAN: "the human"}
-_DEPTHS = {
+DEPTHS = {
     "low": """Response depth: LOW. Give a quick, simple answer:
 - prefer basic technologies (plain HTML/CSS/JS, the standard library, simple libraries)
 - avoid complex frameworks and architectures
@@ -51,6 +51,7 @@ _DEPTHS = {
 - suggest professional tools and patterns
 - go into detail, with examples""",
 }
+"""What the responder is told about the depth of its answer."""
 
 
 def invitation(team: Team) -> str:
@@ -71,11 +72,6 @@ def how_readily(team: Team) -> str:
     if str(settings.value(team, "broadcast")) == OFF:
         return ""
     return f"Ask {_WHEN[str(settings.value(team, 'broadcast_sensitivity'))]}."
-
-
-def how_deep(depth: Depth) -> str:
-    """Return the sentence that asks the responder for an answer of this *depth*."""
-    return _DEPTHS[depth]
 
 
 def ask(
@@ -149,9 +145,7 @@ def _refuse_too_many(store: Store, team: Team, asker: str) -> None:
 
 
 def _responders(team: Team, asker: str, mode: str, to: list[str]) -> list[str]:
-    """Return the names of those who are asked. If *mode* is `human`, only the human is asked. Otherwise these are the
-    members in *to*, or all other members if *to* is empty.
-    """
+    """Return the names of those who are asked: the human if *mode* says so, else *to*, or all others if it is empty."""
     if mode == HUMAN:
         _refuse_others_than_human(to)
         to = [HUMAN]
@@ -182,9 +176,8 @@ def seconds_of(team: Team, timeout: float | None = None) -> float:
 
 
 def _begun(store: Store, draft: Question) -> Question:
-    """Return the new question with its first status. If nobody is there to be asked, it is `complete` at once. If the
-    asker should first read earlier answers of the human, it is `deferred`: it is closed, and notes to which questions
-    these answers belong.
+    """Return the new question with its first status: `complete` if nobody is there to be asked, and `deferred` if the
+    asker should first read earlier answers of the human.
     """
     if not draft.to:
         return draft.having(status="complete", closed_at=draft.created_at)

@@ -104,8 +104,8 @@ def move_up(store: Store, team: str) -> None:
 
 
 def _deferred(store: Store, question: Question) -> Question | None:
-    """Close the question as deferred and return it, so that the agent that asked gets the human's earlier answers.
-    Return None if that agent need not read any, or no longer waits.
+    """Close the question as deferred and return it. Return None if its asker need not read earlier answers of the
+    human, or no longer waits.
     """
     if question.asker_pid is None or question.is_abandoned or not (answered := deferred_to(store, question)):
         return None
@@ -121,9 +121,7 @@ def _deferred(store: Store, question: Question) -> Question | None:
 
 
 def _reschedule_queue(store: Store, team: str, begin: datetime) -> None:
-    """Set the times of the waiting questions that were not shown yet. The time of the first question begins at *begin*.
-    The time of each later question begins when the time of the one before it ends.
-    """
+    """Set the times of the waiting questions that were not shown yet: one after the other, the first from *begin*."""
     for question in in_line(store, team):
         if question.is_abandoned or question.shown_at:
             continue

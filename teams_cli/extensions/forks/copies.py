@@ -98,7 +98,7 @@ def instruction(question: Question, member: Member, about: str = "", unfinished:
         f"You are {name}, and {question.from_} asks you something while you work. "
         f"{role}This is a copy of you, made to answer. Keep "
         "your identity and your view, and use what you know from your work so far. Use no tools, answer in one "
-        f"message, and do not go on with your task.\n\n{last_words}{asking.how_deep(question.depth)}\n\n"
+        f"message, and do not go on with your task.\n\n{last_words}{asking.DEPTHS[question.depth]}\n\n"
         f"Question from {question.from_}:\n\n{question.question}\n\nYour answer:"
     )
 
