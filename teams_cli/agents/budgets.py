@@ -174,7 +174,7 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens:
         InvalidValue: There is no such agent or run, or the limit is not a valid number of tokens.
     """
     by = require(store, team_name, caller, "set", SETTING).caller.name
-    limit = 0 if settings.is_default(tokens) else int(settings.known(SETTING).parse(SETTING, tokens))
+    limit = int(settings.known(SETTING).parse(SETTING, tokens)) if tokens else 0
     team = teams.get(store, team_name)
     if team.find(of) is None:
         is_run = any(session.run == of for session, _ in store.scan(team_name, sessions.SESSION, []))

@@ -103,7 +103,7 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
     if of is not None:
         raise errors.WrongUsage(f"{key} applies to the whole team", "Leave out --for.")
     value_is_client = key == "harness" or (key == resuming.ON_LIMIT and value not in resuming.LIMIT_CHOICES)
-    if value_is_client and not settings.is_default(value):
+    if value_is_client and value:
         profiles.get(value, call.config)  # refuses an unknown client
     if user:
         return {"key": key, "value": _set_of_user(call, key, value), "source": _source(value, "user")}
@@ -117,10 +117,8 @@ def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
 
 
 def _source(value: str, changed: str) -> str:
-    """Return where the value of a setting comes from after *value* was set: from *changed*, which is `team` or `user`.
-    If *value* only resets the setting, return `default`.
-    """
-    return "default" if settings.is_default(value) else changed
+    """Return where a setting has its value from now: from *changed*, unless an empty *value* restored the default."""
+    return changed if value else "default"
 
 
 def words_of_set(done: dict[str, Any]) -> list[str]:
@@ -149,7 +147,7 @@ def _set_of_user(call: Call, key: str, value: str) -> Any:
         raise errors.NotAllowed("only the human may set defaults", f"Run it with --as {HUMAN}.")
     user_config = config.own_of(call.store.root)
     if key == _STORE:
-        address = FILES if settings.is_default(value) else opening.check_address(value)
+        address = opening.check_address(value) if value else FILES
         value_now: Any = opening.without_secrets(address)
         changed = user_config.having(store=value or None)
     else:

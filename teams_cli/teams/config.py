@@ -80,7 +80,11 @@ def own_of(root: str) -> Config:
     # Checking the file takes longer than the rest of a command, so the digest of a valid file is kept beside it.
     digest = b"%d %08x\n" % (len(data), crc32(data))
     digest_path = f"{root}/tmp/config.checked"
-    if _has_content(digest_path, digest):
+    try:
+        is_checked = disk.read_file(digest_path) == digest
+    except Exception:
+        is_checked = False
+    if is_checked:
         document = loads(data.decode())
         document.pop("checksum", None)  # as `decode` does: it is a checksum of these bytes, and no field
         return Config.from_json(document)
@@ -88,15 +92,8 @@ def own_of(root: str) -> Config:
     try:
         disk.commit(disk.write_temp(f"{root}/tmp", digest), digest_path)
     except Exception:  # then the file is checked again the next time
-        return config
+        pass
     return config
-
-
-def _has_content(path: str, content: bytes) -> bool:
-    try:
-        return disk.read_file(path) == content
-    except Exception:
-        return False
 
 
 def save(root: str, config: Config) -> None:

@@ -20,27 +20,20 @@ if TYPE_CHECKING:
 def note(store: Store, team: str, actor: str, what: str, **details: Any) -> None:
     """Note a change in the history after it was made, and call the functions of extensions that act after such a
     change. *what* is the operation in the past tense, such as "task created". Errors are ignored, because the change is
-    made already.
+    made already. The failure of an extension is noted.
     """
     details = {key: value for key, value in details.items() if value not in (None, "", [])}
     try:
         entry = {"at": teams.now(store), "actor": actor, "what": what, **details}
         store.journal(team, entry)
         for extension, act in extensions.after(what):
-            _call(store, team, entry, extension, act)
+            try:
+                act(store, team, entry)
+            except Exception as failure:  # whatever it is: the change was acknowledged
+                details = {"extension": extension, "after": what, "error": f"{type(failure).__name__}: {failure}"}
+                store.journal(team, {"at": teams.now(store), "actor": SYSTEM, "what": "extension failed", **details})
     except errors.TeamsError:  # the time is that of a server, which went away
         return
-
-
-def _call(store: Store, team: str, entry: dict[str, Any], extension: str, act: Callable[..., object]) -> None:
-    """Call the function *act* of an *extension*, after the change that *entry* notes. If *act* fails, the change
-    stands, and the failure is noted in the history.
-    """
-    try:
-        act(store, team, entry)
-    except Exception as failure:  # whatever it is: the change was acknowledged
-        details = {"extension": extension, "after": entry["what"], "error": f"{type(failure).__name__}: {failure}"}
-        store.journal(team, {"at": teams.now(store), "actor": SYSTEM, "what": "extension failed", **details})
 
 
 _MANY_OLDER, _FEW_OLDER = 100, 10
@@ -90,9 +83,7 @@ def newest(store: Store, team: str, moment: datetime | None, limit: int | None) 
 def _newest_first(
     store: Store, team: str, is_wanted: Callable[[dict[str, Any]], bool], most_older: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the changes for which *is_wanted* returns True, with their positions, newest first. End after *most_older*
-    changes in a row for which it returns False.
-    """
+    """Yield the wanted changes with their positions, newest first, until *most_older* in a row are not wanted."""
     older_in_a_row = 0
     for position, entry in store.history(team, backwards=True):
         if is_wanted(entry):

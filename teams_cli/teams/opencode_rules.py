@@ -80,9 +80,7 @@ def refused_by_opencode(directory: str) -> Iterator[str]:
 
 
 def _document(path: str) -> dict[str, Any] | None:
-    """Return the document in the file. It is empty if the file can't be read or has nothing for `teams`. Return None if
-    the file is not valid JSON.
-    """
+    """Return the document in the file, empty if it can't be read or has nothing for `teams`; None for invalid JSON."""
     try:
         data = disk.read_named(path, _MAX_BYTES)
     except OSError:
@@ -114,9 +112,7 @@ def _is_valid(rule: Any) -> bool:
 
 
 def _roles(agents: Any) -> RoleTable:
-    """Return as roles those *agents* of OpenCode's configuration that name a role to extend. All other agents are meant
-    for OpenCode only.
-    """
+    """Return as roles those *agents* that name a role to extend. The others are meant for OpenCode only."""
     roles: RoleTable = {}
     for name, agent in agents.items() if isinstance(agents, dict) else ():
         if isinstance(agent, dict) and isinstance(agent.get("extends"), str) and is_name(name):

@@ -197,9 +197,7 @@ def share(
 
 def _highest_known(store: Store, team: str, key: str) -> int:
     """Return the highest version of the page that any agent knows; 0 if the page has a file, which shows its version.
-
-    Without a file, the page may be new, or a damaged file was removed. Then a new page needs a higher version than
-    agents know.
+    If a damaged file was removed, the new page needs a higher version than agents know.
     """
     if find(store, team, key) is not None:
         return 0
@@ -244,9 +242,7 @@ def refuse_new_page(store: Store, team: str, key: str) -> None:
 
 
 def _refuse_late(store: Store, team: str, new_page: Page) -> None:
-    """If the team now has too many pages, remove *new_page* again and raise an error. This happens when other pages
-    were stored at the same time.
-    """
+    """Remove *new_page* and raise an error if the team has too many now: others were stored at the same time."""
     try:
         if len(all_of(store, team, [])) <= MOST:
             return

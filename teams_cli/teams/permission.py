@@ -211,13 +211,11 @@ def _refusal_of_stranger(team: Team, caller: Caller, operation: str) -> errors.N
 
 
 def _hint_for_denied(role: str, operation: str, team: Team | None, config: Config | None) -> str:
-    """Return the hint for a refused operation: which roles may do it. A leader or the human gets advice what to do
-    instead, if there is any for this operation.
-    """
+    """Return which roles may do a refused operation, or advice to a leader or the human what to do instead."""
     allowed = _allowed_roles(operation, team, config)
     hint = f"Allowed to: {', '.join(allowed)}." if allowed else "The rules allow nobody to do this."
     if role in (HUMAN, LEADER):
-        advice = "" if role in roles.may(operation) else roles.instead(operation)
+        advice = "" if role in roles.may(operation) else roles.INSTEAD.get(operation, "")
         return advice or hint
     if team is None or not allowed or operation == "send-message":
         return hint

@@ -36,7 +36,10 @@ def define(
     """
     standing = require(store, team_name, caller, "define-role", name)
     refuse_name(name, standing.team)
-    parent = _parent(name, extends, standing.team, standing.caller)
+    parent = roles.known_role(extends, standing.team, standing.caller.config)
+    ancestry = roles.lineage(parent, standing.team, standing.caller.config)
+    if ancestry[-1] in (LEADER, roles.LOST) or name in ancestry:
+        raise errors.InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or one of their roles.")
     for operation in (*(allow or ()), *(deny or ())):
         if operation not in roles.operations():
             raise errors.InvalidValue(
@@ -71,14 +74,3 @@ def refuse_name(name: str, team: Team) -> None:
     for other in team.roles:
         if other.lower() == name.lower() and other != name:
             raise errors.AlreadyExists(f"{name} differs only in case from the role {other}", "Choose another name.")
-
-
-def _parent(name: str, extends: str, team: Team, caller: Caller) -> str:
-    """Return the role that *extends* means, which may be an alias. The role *name* is to extend it. Refuse a role that
-    is not defined, that extends the leader's role, or that extends *name* itself.
-    """
-    parent = roles.known_role(extends, team, caller.config)
-    ancestry = roles.lineage(parent, team, caller.config)
-    if ancestry[-1] in (LEADER, roles.LOST) or name in ancestry:
-        raise errors.InvalidValue(f"{name} can't extend {parent}", f"Extend {MEMBER}, {MANAGER} or one of their roles.")
-    return parent

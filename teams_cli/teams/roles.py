@@ -60,9 +60,7 @@ def by_role(rule: Mapping[str, str] | str) -> dict[str, str]:
 def _nearest_rule(
     ancestry: list[str], operation: str, definitions: Mapping[str, RoleDefinition], rules: Mapping[str, str]
 ) -> str:
-    """Return the decision on the operation for the first role in *ancestry* that has a decision, in its definition or
-    in *rules*. If no role has one, return the decision for `*`, or an empty text if there is none.
-    """
+    """Return the decision for the first role in *ancestry* that has one, or else for `*`; "" if there is none."""
     for role in [*ancestry, "*"]:
         decisions = [decision for name, decision in rules.items() if ALIASES.get(name, name) == role]
         if role in definitions:
@@ -214,13 +212,13 @@ _CHANGES = {
 _IN_CLOSED_TEAMS = frozenset(
     {"copy-team", "down", "export", "prune", "read-messages", "restore-team", "stop-agent", "worktree"}
 )
-_INSTEAD = {
+INSTEAD = {
     "claim-task": "Leaders coordinate: leave the task to a member, or hand over the team first.",
     "join-team": "Leaders create teams: `teams spawn-team`.",
     "propose-plan": "Members propose plans; leaders decide them.",
     "spawn": "Use `teams run-agent`.",
 }
-"""By operation: what leaders can do instead, if they may not do the operation."""
+"""By operation: what a leader or the human can do instead, if they may not do the operation."""
 _READS = {
     "before-complete",
     "discover-teams",
@@ -270,13 +268,6 @@ def may(operation: str) -> tuple[str, ...]:
 def in_closed_teams(operation: str) -> bool:
     """Whether the operation is allowed in a closed team."""
     return operation in _IN_CLOSED_TEAMS or operation in _READS or extensions.rights().get(operation) == "reads"
-
-
-def instead(operation: str) -> str:
-    """Return advice for a leader or the human who may not do the *operation*: what to do instead. Empty if there is no
-    advice.
-    """
-    return _INSTEAD.get(operation, "")
 
 
 def is_change(name: str) -> bool:

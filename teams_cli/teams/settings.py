@@ -275,13 +275,6 @@ def refuse_persons(key: str, caller: Caller) -> None:
         )
 
 
-def is_default(word: str) -> bool:
-    """Whether *word*, the new value of a setting, means that the default is to count again. Only an empty text means
-    this.
-    """
-    return not word
-
-
 def changed_table(table: dict[str, Any], key: str, word: str) -> dict[str, Any]:
     """Return the *table* of settings with the value that *word* means for *key*. If *word* is empty, return the table
     without *key*, so that the default counts.
@@ -290,7 +283,7 @@ def changed_table(table: dict[str, Any], key: str, word: str) -> dict[str, Any]:
         InvalidValue: There is no such setting, or it can't have this value.
     """
     setting = known(key)
-    if is_default(word):
+    if not word:
         return {other: value for other, value in table.items() if other != key}
     return {**table, key: setting.parse(key, word)}
 
@@ -304,7 +297,7 @@ def change(store: Store, team_name: str, caller: Caller | None, key: str, word: 
     """
     caller = require(store, team_name, caller, "set", key).caller
     setting = known(key)
-    value = setting.default if is_default(word) else setting.parse(key, word)
+    value = setting.parse(key, word) if word else setting.default
     refuse_persons(key, caller)
 
     def edit(team: Team) -> Team:
