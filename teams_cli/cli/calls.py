@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from teams_cli.agents.seats.bindings import Binding
     from teams_cli.cli.person import PersonTerminal
 
     AtTerminal = Callable[[str, str], bool | None]
@@ -45,7 +44,10 @@ def make_call(
     """
     root, root_source = root_directory(flags.get("root"), environ)
     agent, team, token = _caller_and_team(flags, root, environ, for_person)
-    directory = _directory()
+    try:
+        directory = os.getcwd()
+    except OSError:
+        directory = ""
     if not team[0]:
         from teams_cli.agents.seats import bindings
 
@@ -81,33 +83,27 @@ def _caller_and_team(
 ) -> tuple[Setting, Setting, str]:
     """Return the name of the caller, the name of the team, and the caller's token; "" for each that is not known.
 
-    A flag comes first. Then comes the member to whom this terminal belongs, unless another team is named; then the
-    environment; and then the human, if the command is *for_person* and a person types it.
+    A flag comes first; then the member to whom this terminal belongs, unless another team is named; then the
+    environment; then the human, if the command is *for_person* and a person types it at a terminal.
     """
     agent = look_up("agent", flags.get("agent"), environ)
     team = look_up("team", flags.get("team"), environ)
     token = look_up("token", None, environ)[0]
     name, source = agent
-    member = None if source == "flag" else _member_of_terminal(root, environ, is_named=bool(name))
-    if member and team[0] in ("", member.team):
-        source_of_team = "terminal" if team[1] == "unset" else team[1]
-        return (member.agent, "terminal"), (member.team, source_of_team), member.token or token
-    if not name and for_person and _is_typed_by_person(environ):
-        return (HUMAN, "person"), team, token
+    if source != "flag" and os.path.isdir(terminals_directory(root)):  # on most machines, no terminal is a member's
+        from teams_cli.agents.seats import bindings
+
+        member = bindings.of_this_process(root, environ, is_named=bool(name))
+        if member and team[0] in ("", member.team):
+            source_of_team = "terminal" if team[1] == "unset" else team[1]
+            return (member.agent, "terminal"), (member.team, source_of_team), member.token or token
+    if not name and for_person:
+        from teams_cli.cli.person import is_person_there
+        from teams_cli.processes import TAG
+
+        if is_person_there() and not environ.get(TAG):  # no agent that `teams` started
+            return (HUMAN, "person"), team, token
     return agent, team, token
-
-
-def _member_of_terminal(root: str, environ: Mapping[str, str], is_named: bool) -> Binding | None:
-    """Return the member to whom this terminal belongs; None if it belongs to nobody. *is_named* says that the
-    environment names an agent.
-
-    On most machines no terminal belongs to a member. Then the module that finds the member is not loaded.
-    """
-    if not os.path.isdir(terminals_directory(root)):
-        return None
-    from teams_cli.agents.seats import bindings
-
-    return bindings.of_this_process(root, environ, is_named)
 
 
 def _caller(name: str, token: str, environ: Mapping[str, str], settings: config.Config) -> Caller:
@@ -123,18 +119,3 @@ def _terminal() -> PersonTerminal:
     from teams_cli.cli.person import PersonTerminal
 
     return PersonTerminal()
-
-
-def _is_typed_by_person(environ: Mapping[str, str]) -> bool:
-    """Return whether a person types the command at a terminal. False if an agent that `teams` started runs it."""
-    from teams_cli.cli.person import is_person_there
-    from teams_cli.processes import TAG
-
-    return is_person_there() and not environ.get(TAG)
-
-
-def _directory() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""

@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from teams_cli.commands.call import Call
     from teams_cli.commands.declaration import Command, Parameter
 
     Offers = list[tuple[str, str]]
@@ -92,9 +91,7 @@ def offers(before: list[str], begun: str, environ: Mapping[str, str]) -> Offers:
 
 
 def _parameter_to_complete(command: Command, words: list[str], begun: str) -> Parameter | None:
-    """Return the parameter whose value comes next. *words* are the words between the command and the word *begun*,
-    which is completed. Return None if no value comes next; then the names of options are offered.
-    """
+    """Return the parameter whose value comes next, after the *words* behind the command; None for an option's name."""
     by_flag = command.options
     if words and (option := by_flag.get(words[-1])) and not option.flag:
         return option
@@ -113,9 +110,7 @@ def _parameter_to_complete(command: Command, words: list[str], begun: str) -> Pa
 
 
 def _values(command: Command, parameter: Parameter, before: list[str], environ: Mapping[str, str]) -> Offers:
-    """Return the values that exist for the parameter, such as the names of all teams. The result is empty if the values
-    are not known.
-    """
+    """Return the values that exist for the parameter, such as the names of all teams; empty if they are not known."""
     if parameter.choices:
         return [(choice, "") for choice in parameter.choices]
     if command.name == "set":
@@ -140,7 +135,11 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
         if is_team:
             return [(name, "") for name in call.store.teams()]
         if is_task:
-            return _open_tasks(call)
+            from teams_cli.tasks import tasks
+
+            every = tasks.all_of(call.store, call.team, [])
+            open_tasks = [task for task in every if task.status not in ("completed", "cancelled")][-_MOST_OFFERS:]
+            return [(task.id, " ".join(task.title.split())[:_LONGEST_TITLE]) for task in open_tasks]
         if is_agent:
             return [(member.agent_id, member.role) for member in call.load_team().roster() if member.active]
     except errors.TeamsError:
@@ -148,12 +147,3 @@ def _values(command: Command, parameter: Parameter, before: list[str], environ: 
     from teams_cli.workflows import places
 
     return [(os.path.basename(path).removesuffix(".md"), "") for path in places.paths(call.current_directory or ".")]
-
-
-def _open_tasks(call: Call) -> Offers:
-    from teams_cli.tasks import tasks
-
-    open_tasks = [
-        task for task in tasks.all_of(call.store, call.team, []) if task.status not in ("completed", "cancelled")
-    ]
-    return [(task.id, " ".join(task.title.split())[:_LONGEST_TITLE]) for task in open_tasks[-_MOST_OFFERS:]]

@@ -122,16 +122,12 @@ def parts_of_help(command: Command) -> tuple[list[str], list[str]]:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text, each on one line. A list item, which begins with a star, is a paragraph of its
-    own.
-    """
+    """Return the paragraphs and the list items, which begin with a star, of a text, each on one line."""
     return [" ".join(part.split()) for part in re.split(r"\n\n|\n(?=\* )", text.strip())]
 
 
 def _refusals(raises: str) -> list[str]:
-    """Return a line for each exit status in *raises*, the `Raises` section of a docstring. The line has all reasons for
-    which the command ends with this status.
-    """
+    """Return a line for each exit status in the `Raises` section of a docstring, with all reasons for this status."""
     entries: list[tuple[int, str]] = []
     for line in textwrap.dedent(raises).strip().splitlines():
         name, colon, why = line.strip().partition(": ")
@@ -188,7 +184,11 @@ def page() -> str:
         if command.group != group:
             group = command.group
             lines += [f'.SH "{_escaped(group).upper()}"']
-        lines += _command(command)
+        paragraphs, refusals = parts_of_help(command)
+        lines += [f'.SS "{_escaped(f"teams {command.whole_usage}")}"', *_in_roff(paragraphs), *_parameters(command.own)]
+        for refusal in refusals:
+            lines += [".PP", _escaped(refusal)]
+        lines += [".PP", "Example:", rf"\fBteams {_escaped(command.example)}\fR"]
     lines += _section("ENVIRONMENT", _items(_VARIABLES.items()))
     kinds = reversed(errors.kinds().values())  # the first kind that declares a status describes it
     statuses = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in kinds} | _STATUSES
@@ -198,14 +198,6 @@ def page() -> str:
 
 def _section(name: str, lines: list[str]) -> list[str]:
     return [f'.SH "{name}"', *lines]
-
-
-def _command(command: Command) -> list[str]:
-    paragraphs, refusals = parts_of_help(command)
-    lines = [f'.SS "{_escaped(f"teams {command.whole_usage}")}"', *_in_roff(paragraphs), *_parameters(command.own)]
-    for refusal in refusals:
-        lines += [".PP", _escaped(refusal)]
-    return [*lines, ".PP", "Example:", rf"\fBteams {_escaped(command.example)}\fR"]
 
 
 def _parameters(parameters: Iterable[Parameter]) -> list[str]:

@@ -82,7 +82,12 @@ class LiveScreen:
         elif key in ("\r", "\n") and self.chosen:
             self.opened, self.offset, self.follows = self.chosen, 0, True
         else:
-            self._scroll(key, height)
+            page = max(1, height - 6)
+            far = 1_000_000  # more lines than there are: `lines` keeps the offset within them
+            steps = {"j": 1, "k": -1, " ": page, "page down": page, "page up": -page, "g": -far, "G": far}
+            if key in steps:
+                self.offset += steps[key]
+                self.follows = key == "G"  # the end of the output stays in view while it grows
         return True
 
     def _type(self, key: str) -> None:
@@ -107,17 +112,6 @@ class LiveScreen:
         else:
             self.chosen = names[0] if step > 0 else names[-1]
 
-    def _scroll(self, key: str, height: int) -> None:
-        """Handle a key that scrolls. After `G`, the end of the output stays in view while it grows. The other keys stop
-        this.
-        """
-        page = max(1, height - 6)
-        far = 1_000_000  # more lines than there are: `lines` keeps the offset within them
-        steps = {"j": 1, "k": -1, " ": page, "page down": page, "page up": -page, "g": -far, "G": far}
-        if key in steps:
-            self.offset += steps[key]
-            self.follows = key == "G"
-
     def lines(self, width: int, height: int) -> list[Text]:
         """Return the lines that fill the whole terminal."""
         if self.frame is None:
@@ -134,9 +128,7 @@ class LiveScreen:
         return [*head, *shown, *[Text()] * (room - len(shown)), self._foot(_fitting(help, width), width)]
 
     def _foot(self, help: str, width: int) -> Text:
-        """Return the last line: what the last key did, or else the *help* for the keys. While the person types an
-        answer, it shows this answer, or its end if it is long.
-        """
+        """Return the last line: what the person types, or the outcome of the last key, or the *help* for the keys."""
         if not self.asked:
             foot = Text(safe(self.outcome) or help, style="bold" if self.outcome else "dim")
             foot.truncate(width, overflow="ellipsis")
@@ -146,21 +138,20 @@ class LiveScreen:
         return Text(f"{label}{safe(self.typed)[-room:]}█", style="bold magenta")
 
     def _output(self, width: int) -> list[Text]:
-        """Return the output of the opened agent as lines of at most *width* characters. If `teams` did not start the
-        agent, return what the history says of it instead.
-        """
+        """Return the output of the opened agent in lines; its history if `teams` did not start it."""
         output = self._output_of(self.opened)
         is_history = output and not isinstance(output[0], str)
         title = "What {} did; teams did not start it, and has no output" if is_history else "Output of {}"
         lines = [Text(title.format(safe(self.opened)), style="bold")]
         for part in output or ["Nothing was printed yet."]:
-            text = safe(part if isinstance(part, str) else _entry_text(part)).expandtabs()
+            if not isinstance(part, str):  # a change, whose actor is the agent
+                part = f"{_local_time(part['at'])}  {history.line(part).partition(': ')[2]}"
+            text = safe(part).expandtabs()
             lines += [Text(text[start : start + width]) for start in range(0, max(1, len(text)), width)]
         return lines
 
 
 def _fitting(parts: tuple[str, ...], width: int) -> str:
-    """Return the first *parts*, joined to one text: as many as fit into the *width*."""
     fitting = ""
     for part in parts:
         longer = f"{fitting} · {part}" if fitting else part
@@ -201,7 +192,8 @@ def show(
             if lines != shown:
                 shown = lines
                 view.update(Text("\n", no_wrap=True, overflow="crop").join(lines), refresh=True)
-    reader.check()
+    if reader.error is not None:
+        raise reader.error
 
 
 class _FrameReader:
@@ -211,17 +203,17 @@ class _FrameReader:
         self.pipe, self._bell = os.pipe()
         self.has_ended = False
         self._newest: Frame | None = None
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
+        """The error with which the frames ended."""
         threading.Thread(target=self._run, args=(frames,), daemon=True).start()
 
     def _run(self, frames: Iterator[Frame]) -> None:
-        """Read the frames until they end. After each, write to the pipe for which the function `show` waits."""
         try:
             for frame in frames:
                 self._newest = frame
                 os.write(self._bell, b".")  # wakes `show`, which waits for this pipe and for keys
-        except BaseException as error:  # raised again by `check`, where it is caught as in any command
-            self._error = error
+        except BaseException as error:  # raised again by `show`, where it is caught as in any command
+            self.error = error
         self.has_ended = True
         with suppress(OSError):
             os.write(self._bell, b".")
@@ -231,16 +223,11 @@ class _FrameReader:
         os.read(self.pipe, 4096)
         return self._newest
 
-    def check(self) -> None:
-        """If the frames ended with an error, raise this error."""
-        if self._error is not None:
-            raise self._error
-
 
 @contextmanager
 def _keyboard() -> Iterator[list[int]]:
     """In a `with` block, let keys be read at once, without waiting for the end of a line. The value is a list with the
-    file descriptor of the keyboard. It is empty if there is no keyboard.
+    file descriptor of the keyboard, or empty.
     """
     try:
         keyboard = sys.stdin.fileno()
@@ -297,14 +284,18 @@ _STATES = {
 
 def _head(frame: Frame, width: int) -> list[Text]:
     """Return three lines: the team, the progress of its work, and an estimate of the end. The number of failed tasks is
-    at the end of the second line. If this has no room, it is at the beginning of the third.
+    in the second line or, if this has no room, in the third.
     """
     course = frame["course"]
     title = Text(f"{safe(frame['team'])} ", style="bold")
     title.append(f"led by {safe(frame['leader'] or 'nobody')}", style="dim")
     if frame["state"] != "active":
         title.append(f", {frame['state']}", style="yellow")
-    progress, end = _progress(course, width), Text(_outlook(course), style="dim")
+    speed = ""
+    if pace := course["pace"]:
+        hourly = pace["perHour"]
+        speed = f"{hourly / 60:.1f} a minute lately · " if hourly >= 60 else f"{hourly:.1f} an hour lately · "
+    progress, end = _progress(course, width), Text(speed + estimate_in_words(course), style="dim")
     if course["failed"] or course["heldUp"]:
         held_up = f", holding up {course['heldUp']}" if course["heldUp"] else ""
         failures = Text(f"{course['failed']} failed{held_up}", style="bold red")
@@ -326,16 +317,6 @@ def _progress(course: dict[str, Any], width: int) -> Text:
     if course["inReview"]:
         line.append(f" · {course['inReview']} in review", style="default")
     return line.append(f" · {course['ready']} ready · {course['blocked']} blocked", style="default")
-
-
-def _outlook(course: dict[str, Any]) -> str:
-    """Return in words how fast tasks are completed, if this is known, and an estimate of the end."""
-    pace = course["pace"]
-    parts = []
-    if pace:
-        hourly = pace["perHour"]
-        parts.append(f"{hourly / 60:.1f} a minute lately" if hourly >= 60 else f"{hourly:.1f} an hour lately")
-    return " · ".join([*parts, estimate_in_words(course)])
 
 
 def _body(frame: Frame, width: int, chosen: str = "") -> list[Text]:
@@ -365,9 +346,7 @@ def _body(frame: Frame, width: int, chosen: str = "") -> list[Text]:
 
 
 def _waiting(frame: Frame, width: int, most_lines: int) -> list[Text]:
-    """Return the lines about the questions, plans, reviews and messages that wait for the person. Each takes at most
-    *most_lines* lines. The result is empty if nothing waits.
-    """
+    """Return the lines about what waits for the person, each with at most *most_lines*; empty if nothing waits."""
     rows = frame["waiting"]
     if not rows:
         return []
@@ -381,9 +360,7 @@ def _waiting(frame: Frame, width: int, most_lines: int) -> list[Text]:
 
 
 def _failed(frame: Frame, width: int, most_lines: int) -> list[Text]:
-    """Return the lines about tasks that failed, and about cancelled tasks for which others wait. Each takes at most
-    *most_lines* lines. The result is empty if there are none.
-    """
+    """Return the lines about failed tasks, and about cancelled tasks for which others wait; empty if there are none."""
     rows = frame["failed"]
     if not rows:
         return []
@@ -465,8 +442,8 @@ def _messages(frame: Frame, width: int) -> list[Text]:
 
 
 def _indented(head: Text, text: str, width: int, most_lines: int, style: str = "default") -> list[Text]:
-    """Return the lines of the *text*: the first one follows *head*, and the others are indented by as much. They are at
-    most *most_lines* lines, and the last one is cut if it is too long.
+    """Return at most *most_lines* lines with the *text*, the last one cut: the first follows *head*, and the others are
+    indented by as much.
     """
     room = max(20, width - head.cell_len)
     parts = textwrap.wrap(safe(text), room, break_on_hyphens=False) if most_lines > 1 else [safe(text)]
@@ -475,11 +452,6 @@ def _indented(head: Text, text: str, width: int, most_lines: int, style: str = "
     first, *others = parts or [""]
     lines = [head.append(first, style=style), *(Text(" " * (width - room) + part, style=style) for part in others)]
     return [_cut(line, width) for line in lines]
-
-
-def _entry_text(entry: dict[str, Any]) -> str:
-    _actor, _, change = history.line(entry).partition(": ")
-    return f"{_local_time(entry['at'])}  {change}"
 
 
 def _local_time(timestamp: str) -> str:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call, Service, Words
     from teams_cli.commands.declaration import Command
-    from teams_cli.store.retrying import Ended
-
 
 BUG = 3
 _HELP = {"--help", "-h"}
@@ -59,9 +57,7 @@ def run(words: list[str]) -> int:
 
 
 def _refuse_unexpected(error: Exception, words: list[str]) -> int:
-    """Report an error that no command expects. Return the exit status. It says that there is a bug in the program,
-    unless the cause of the error is known.
-    """
+    """Report an error that no command expects: a bug in the program, unless its cause is known. Return the status."""
     from teams_cli.bugs import directory_is_gone, report
 
     if isinstance(error, OverflowError):
@@ -74,16 +70,13 @@ def _refuse_unexpected(error: Exception, words: list[str]) -> int:
 
 
 def _command_first(words: list[str]) -> list[str]:
-    """Return the words of a command line in another order: the command comes first, and global options that stood
-    before it follow.
-    """
+    """Return the words with the command first; global options that stood before it follow."""
     index = 0
     while index < len(words) and words[index].startswith("-"):
         flag, equals, _ = words[index].partition("=")
         if flag != "--json" and flag not in _WITH_VALUE:  # no global option, such as --help
             return words
-        has_value_behind_it = flag != "--json" and not equals
-        index += 2 if has_value_behind_it else 1
+        index += 1 if equals or flag == "--json" else 2  # its value is the next word
     return [*words[index : index + 1], *words[:index], *words[index + 1 :]]
 
 
@@ -184,8 +177,7 @@ def _help(words: list[str]) -> int:
 
 
 def _command_to_explain(words: list[str]) -> Command | None:
-    """Return the command whose help is wanted. The command line names it, or a synonym of it. Return None if the
-    command line asks for help in general.
+    """Return the command whose help is wanted, named or by a synonym; None for help in general.
 
     Raises:
         WrongUsage: There is no such command.
@@ -223,9 +215,12 @@ def execute(command: Command, values: dict[str, Any]) -> int:
     try:
         meanwhile.around_sleep = _around_sleep if command.sleeps else None
         status = _answer(command, call, values, as_json)
-    except Ended as ended:
-        ended.hint = call.in_team(ended.hint)
-        return _report_interrupted_wait(ended, as_json)
+    except Ended as ended:  # say how to continue the wait, and end as if SIGTERM had killed the process
+        from teams_cli.cli import output
+
+        error = errors.WaitRanOut("the wait was interrupted", call.in_team(ended.hint))
+        _write_stderr(output.refusal(error, as_json, error.code).removesuffix("\n"))
+        return _die()
     except errors.TeamsError as error:
         error.hint = call.in_team(error.hint or "")
         raise
@@ -234,9 +229,7 @@ def execute(command: Command, values: dict[str, Any]) -> int:
 
 
 def _print_ending(command: Command, call: Call, as_json: bool) -> None:
-    """Print what follows an answer: the next command, and a reminder of news. Record that the caller was shown the news
-    in the answer and in the reminder.
-    """
+    """Print the next command and a reminder of news. Record which news the caller was shown."""
     problems = call.record_shown()  # before the reminder, which is about news that this answer has not shown
     notes_of_reminder: list[Callable[[], object]] = []
     reminder = ""
@@ -258,8 +251,8 @@ def _print_ending(command: Command, call: Call, as_json: bool) -> None:
 
 
 def _around_sleep(asleep: bool) -> None:
-    """While the command is *asleep*, SIGTERM only wakes it, so that it can say how to continue. While it is at work,
-    SIGTERM ends it at once, because what it does may be half done.
+    """While the command is *asleep*, SIGTERM only wakes it, so that it can say how to continue. At work, SIGTERM ends
+    it at once, because what it does may be half done.
     """
     import signal  # slow to import; few commands sleep
 
@@ -283,19 +276,8 @@ def _wake(number: int, _frame: FrameType | None) -> None:
     raise Ended
 
 
-def _report_interrupted_wait(ended: Ended, as_json: bool) -> int:
-    """Report how to continue the wait, and end the process as if SIGTERM had killed it."""
-    from teams_cli.cli import output
-
-    error = errors.WaitRanOut("the wait was interrupted", ended.hint)
-    _write_stderr(output.refusal(error, as_json, error.code).removesuffix("\n"))
-    return _die()
-
-
 def _die() -> int:
-    """End the process by SIGTERM, so that its parent sees the exit status of a process that was killed by it. Return
-    this status in case the process goes on for a moment.
-    """
+    """End the process by SIGTERM, so that its parent sees this. Return the status if it goes on for a moment."""
     import signal
 
     os.kill(os.getpid(), signal.SIGTERM)
@@ -303,9 +285,7 @@ def _die() -> int:
 
 
 def _answer(command: Command, call: Call, values: dict[str, Any], as_json: bool) -> int:
-    """Let the command answer, print the answer, and return the exit status. If the answer is a server, run it until it
-    ends.
-    """
+    """Let the command answer, print the answer or run the server that it is, and return the exit status."""
     from teams_cli.commands.call import Outcome, Service, Stream
 
     def begin(document: Any) -> bool:  # shows the first part of an answer before a wait
@@ -352,7 +332,7 @@ def _print(command: Command, document: Any, as_json: bool, words: Words | None) 
 
 
 def _standard_input() -> str:
-    """Return the text from standard input. It replaces an argument `-`."""
+    """Return the text that replaces an argument `-`."""
     from teams_cli.text import MAX_RESULT
 
     if sys.stdin is None:
@@ -372,9 +352,7 @@ def _standard_input() -> str:
 
 
 def _ask_person(operation: str, about: str) -> bool | None:
-    """Ask the person at the terminal to allow an operation. Return whether the person allows it; None if nobody is
-    there.
-    """
+    """Return whether the person at the terminal allows an operation; None if nobody is there."""
     from teams_cli.cli.person import is_person_there
 
     if not is_person_there():
@@ -385,8 +363,8 @@ def _ask_person(operation: str, about: str) -> bool | None:
 
 
 def _line_break_between_streams() -> str:
-    """Return a line break if standard output and standard error go to different places, else "". It is written between
-    the two texts: tools that join them afterwards drop the last line break of standard output.
+    """Return a line break if the two streams go to different places, else "". Tools that join them afterwards drop
+    the last line break of standard output.
     """
     try:
         is_same_stream = os.path.samestat(os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno()))
@@ -406,9 +384,7 @@ def _write_stderr(line: str) -> bool:
 
 
 def _refuse(error: errors.TeamsError, words: list[str], status: int = 0) -> int:
-    """Print why the command line *words* is refused. Return *status*. If *status* is 0, return the exit status of the
-    error instead.
-    """
+    """Print why the command line *words* is refused. Return *status*, or that of the error if it is 0."""
     from teams_cli.cli import output
 
     text = output.refusal(error, output.is_json_wanted(words), "bug" if status == BUG else error.code)

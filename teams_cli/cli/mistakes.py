@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from difflib import get_close_matches
+from itertools import pairwise
 
 from teams_cli import commands, errors
 from teams_cli.names import is_id, is_name, is_number
@@ -21,7 +22,7 @@ _ASSIGNING_OPTION_OF = {"create-task": "--for", "update-task": "--owner"}
 _TEXTS = {"TEXT", "TITLE", "QUESTION", "PROMPT", "STATUS", "WHY"}
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from teams_cli.commands.declaration import Command, Parameter
@@ -39,8 +40,11 @@ def unknown(name: str, arguments: Sequence[str] = ()) -> errors.WrongUsage:
         return errors.WrongUsage(f"no such command {name!r}", f"Write: teams {command_line}")
     of_synonyms = {synonym: usage for known, usage in usages.items() for synonym in commands.meaning_the_same(known)}
     usages = of_synonyms | usages
-    similar = _most_similar(name.lower().replace("_", "-"), usages)
-    hint = f"Did you mean: teams {_filled_in(usages[similar], arguments)}? " if similar else ""
+    word = name.lower().replace("_", "-")
+    similar = get_close_matches(word, [known for known in usages if "/" not in known], 1, _SYNONYM_ALIKE)
+    similar = similar or get_close_matches(word, every, 1, _ALIKE)
+    similar = similar or [known for known in every if known.startswith(f"{word}-")]
+    hint = f"Did you mean: teams {_filled_in(usages[similar[0]], arguments)}? " if similar else ""
     return errors.WrongUsage(f"no such command {name!r}", f"{hint}See: teams help --all")
 
 
@@ -54,9 +58,7 @@ def command_called(synonym: str) -> Command | None:
 
 
 def _in_two_words(word: str, arguments: Sequence[str], usages: Mapping[str, str]) -> str:
-    """Return the command line that was meant by two words, a noun and a verb in either order, such as `task list` or
-    `claim task 3`. Return "" if there is none.
-    """
+    """Return the command line for a noun and a verb, such as `task list` or `claim task 3`; "" if there is none."""
     if not arguments:
         return ""
     second, *others = arguments
@@ -67,11 +69,8 @@ def _in_two_words(word: str, arguments: Sequence[str], usages: Mapping[str, str]
 
 
 def _by_name(name: str, arguments: Sequence[str], usages: Mapping[str, str]) -> str:
-    """Return the command line for *name*, the name or a synonym of a command, with the *arguments* in their places.
-    Return "" if no command has the name.
-
-    The meaning of some synonyms depends on the first argument: if it is a task or an agent, they stand for another
-    command.
+    """Return the command line for a name or a synonym of a command, with the *arguments* in their places; "" if no
+    command has it. If the first argument is a task or an agent, some synonyms stand for another command.
     """
     narrower = name
     if arguments and _is_task(arguments[0]):
@@ -87,12 +86,16 @@ def _is_task(word: str) -> bool:
 
 
 def _filled_in(usage: str, arguments: Sequence[str]) -> str:
-    """Return the command line *usage* in which the *arguments* replace the words in capitals. If a word stands for a
-    text, all remaining arguments replace it. Options come last.
+    """Return the command line *usage* in which the *arguments* replace the words in capitals; all that remain replace
+    a word that stands for a text.
     """
     first_option = next((index for index, word in enumerate(arguments) if word.startswith("-")), len(arguments))
     values, options = list(arguments[:first_option]), list(arguments[first_option:])
-    words = _without_options(usage.split(), options)
+    words = [
+        word
+        for before, word in pairwise(["", *usage.split()])
+        if word not in options and not (before in options and word.isupper())
+    ]
     places = [index for index, word in enumerate(words) if word.strip("[].").isupper()]
     is_whole_text = len(values) == 1 and not (_is_task(values[0]) or is_name(values[0]))
     if is_whole_text:  # a text, which belongs into the last place: the name or the id before it is missing
@@ -107,25 +110,6 @@ def _filled_in(usage: str, arguments: Sequence[str]) -> str:
         values = []
     optional_left_out = [word for word in words if not word.startswith("[")]
     return " ".join([*optional_left_out, *map(shlex.quote, [*values, *options])])
-
-
-def _without_options(words: list[str], options: Sequence[str]) -> list[str]:
-    return [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if word not in options and not (before in options and word.isupper())
-    ]
-
-
-def _most_similar(word: str, names: Iterable[str]) -> str:
-    """Return the name in *names*, or of a command, that is spelt almost like *word*. If there is none, return a command
-    whose name begins with *word* and a dash, or else "".
-    """
-    every = commands.every()
-    similar = get_close_matches(word, [name for name in names if "/" not in name], 1, _SYNONYM_ALIKE)
-    similar = similar or get_close_matches(word, every, 1, _ALIKE)
-    similar = similar or [name for name in every if name.startswith(f"{word}-")]
-    return similar[0] if similar else ""
 
 
 def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsage:
@@ -159,9 +143,7 @@ def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsag
 
 
 def _dashed_text(command: Command, word: str) -> errors.WrongUsage:
-    """Return the error for a word that begins with a dash. The user may have meant an option, or a text that the
-    command takes.
-    """
+    """Return the error for a word with a dash that may be meant as an option, or as a text."""
     shown = f'"{word}"' if " " in word else word
     options = _options_beginning_with(f"-{word}", command) if len(word) == 2 else []
     meant = f"Did you mean {options[0]}? " if options else ""
@@ -172,9 +154,7 @@ def _dashed_text(command: Command, word: str) -> errors.WrongUsage:
 
 
 def _options_beginning_with(word: str, command: Command) -> list[str]:
-    """If exactly one of the command's own options begins with *word*, return a list with this option, else an empty
-    list.
-    """
+    """Return the command's own option that begins with *word*, in a list; empty unless there is exactly one."""
     options = [parameter.flags[0] for parameter in command.own if parameter.flags[0].startswith(word)]
     return options if len(options) == 1 else []
 
@@ -241,9 +221,7 @@ def too_many(command: Command, values: Mapping[str, Any], surplus: str) -> error
 
 
 def _unquoted(command: Command, values: Mapping[str, Any], surplus: str) -> errors.WrongUsage:
-    """Return the error for a text that was written without quotes. The words of the text after the first one are in
-    *surplus*.
-    """
+    """Return the error for a text that was written without quotes. *surplus* has its words after the first."""
     *before, text = command.places
     first_word = values[text.name]
     refused = f"{command.name} takes one {text.metavar}, but got more words: {surplus}"
@@ -255,9 +233,7 @@ def _unquoted(command: Command, values: Mapping[str, Any], surplus: str) -> erro
 
 
 def _option_for(command: Command, word: str) -> str:
-    """Return the option that users probably mean if they only write its value, *word*. It is returned with the value;
-    "" if there is no such option.
-    """
+    """Return the option, with its value, that users probably mean by the value *word* alone; "" if there is none."""
     if option := command.options.get(f"--{word}"):
         return f" {option.flags[0]}{option.placeholder}"
     for option in command.own:
@@ -284,9 +260,7 @@ _NAMES_OF_CHOICES = {
 
 
 def _choices_meant(parameter: Parameter, value: str) -> list[str]:
-    """Return the choices of the parameter that *value* means. *value* may be the choice itself, or the name that
-    another tool has for it.
-    """
+    """Return the choices of the parameter that *value* means, which may be another tool's name for it."""
     word = value.lower()
     return [
         choice

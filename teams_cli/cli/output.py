@@ -11,7 +11,7 @@ from teams_cli.text import MOST_LETTER, clipped, one_part, safe, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any, TextIO
 
     from teams_cli.commands.call import Words
@@ -49,8 +49,8 @@ _TEXT_LENGTHS = [2 * MOST_LETTER, MOST_LETTER, 2_000, 500]
 
 
 def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
-    """Return the lines of the answer. If it is longer than the client of an agent would keep, long texts are cut and
-    rows are left out. Then a line at the end or at the beginning says how to get the rest.
+    """Return the lines of the answer. If they are more than the client of an agent would keep, texts are cut and rows
+    left out, and a line at the end or the beginning says how to get the rest.
     """
     lines, is_table = _lines(command, document, words)
     if size(lines) <= _MOST or command.whole:
@@ -88,15 +88,20 @@ def _rest_line(command: Command, count: int, how_to_get_rest: str) -> str:
 
 
 def _lines(command: Command, document: Any, words: Words | None) -> tuple[list[str], bool]:
-    """Return the answer as plain lines, and whether it has a table."""
+    """Return the answer as plain lines, tables with aligned columns, and whether it has a table."""
     lines: list[str] = []
     has_table = False
     for part in _parts(command, document, words):
         if isinstance(part, str):
             lines.append(part)
         else:
-            lines += _aligned(part)
             has_table = True
+            if not part.rows:
+                lines += [part.empty] if part.empty else []
+                continue
+            rows = [[column.upper() for column in part.columns], *(_narrowed(_cells(row)) for row in part.rows)]
+            row_format = "  ".join(f"%-{max(map(len, column))}s" for column in zip(*rows, strict=True))
+            lines += [(row_format % tuple(row)).rstrip() for row in rows]
     return lines, has_table
 
 
@@ -152,8 +157,8 @@ def rest_of(command: Command, document: Any) -> str:
 
 
 def _how_to_show(document: dict[str, Any]) -> str:
-    """Return where all of a *document* can be read that was cut in the answer: a command, or the path of a file that
-    has it; "" if there is neither. The command writes to a file, unless the document is a message, which is short.
+    """Return the command or the path with all of a *document*; "" if there is neither. The command writes to a file,
+    unless the document is a message, which is short.
     """
     key = str(document.get("id") or document.get("requestId") or "")
     command = _SHOWN_BY.get(key.partition("-")[0]) if key.partition("-")[2].isdigit() else None
@@ -170,20 +175,8 @@ def _how_to_show(document: dict[str, Any]) -> str:
     return ""
 
 
-def _aligned(table: Table) -> Iterable[str]:
-    """Return the table as plain lines with aligned columns under headings."""
-    if not table.rows:
-        return [table.empty] if table.empty else []
-    rows = [[column.upper() for column in table.columns], *(_narrowed(_cells(row)) for row in table.rows)]
-    columns = zip(*rows, strict=True)
-    row_format = "  ".join(f"%-{max(map(len, column))}s" for column in columns)
-    return [(row_format % tuple(row)).rstrip() for row in rows]
-
-
 def _narrowed(row: list[str]) -> list[str]:
-    """Return the row with very long cells cut, because the widest cell of a column widens every row. The last cell is
-    not cut.
-    """
+    """Cut all very long cells but the last, because the widest cell of a column widens every row."""
     *cells, last = row
     if max(map(len, cells), default=0) <= _WIDEST:
         return row
@@ -191,9 +184,7 @@ def _narrowed(row: list[str]) -> list[str]:
 
 
 def _cells(row: list[str]) -> list[str]:
-    """Return the cells of a row, with each run of whitespace replaced by a blank. Nearly all rows need no change, so
-    the whole row is checked first.
-    """
+    """Replace each run of whitespace by a blank. Nearly all rows need no change, so the whole row is checked first."""
     whole = f" {' | '.join(row)} "
     if whole.isprintable() and "  " not in whole and "" not in row:
         return row
@@ -205,7 +196,6 @@ def _line(cell: str) -> str:
 
 
 def _draw(table: Table, out: TextIO) -> None:
-    """Draw the table on a terminal."""
     if not table.rows:
         out.write(table.empty + "\n" if table.empty else "")
         return
@@ -216,8 +206,8 @@ def _draw(table: Table, out: TextIO) -> None:
 
 
 def _drawn(table: Table, width: int) -> Any:
-    """Return the table in the form in which the library rich draws it. If it is wider than *width*, its empty columns
-    are left out. If it is still too wide, each row becomes a paragraph.
+    """Return the table for rich. If it is wider than *width*, empty columns are left out. If it is still too wide,
+    each row becomes a paragraph.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
@@ -241,9 +231,7 @@ def _drawn(table: Table, width: int) -> Any:
 
 
 def _fits(columns: list[str], rows: list[list[str]], width: int) -> bool:
-    """Return whether a table fits into *width*. The last column may be narrowed until it is just readable, and all
-    other columns must keep their widths.
-    """
+    """Return whether a table fits into *width*, with the last column narrowed until it is just readable."""
     from rich.cells import cell_len
 
     widths = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]

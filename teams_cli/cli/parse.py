@@ -72,9 +72,7 @@ def _options(command: Command, words: list[str], values: dict[str, Any]) -> list
 
 
 def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> None:
-    """Store the *words* in *values* as the values of the positional parameters, in their order. There are no options
-    among the words.
-    """
+    """Store the *words*, which are no options, in *values* as the values of the positional parameters."""
     positional = command.places
     unused = list(words)
     if len(positional) == 1 and positional[0].is_id and not positional[0].many and all(map(is_like_id, words)):
@@ -90,8 +88,8 @@ def _arguments(command: Command, words: list[str], values: dict[str, Any]) -> No
 
 
 def _put(values: dict[str, Any], parameter: Parameter, word: str) -> None:
-    """Convert *word* to the parameter's type, and store it in *values*. If the parameter takes several values, it is
-    added to the earlier ones. If an option takes ids, several ids are joined with commas.
+    """Convert *word* and store it in *values*, together with earlier values if the parameter takes several. Several
+    ids of an option are joined with commas.
     """
     try:
         value = parameter.convert(word)

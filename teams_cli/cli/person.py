@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import contextmanager
 
-from teams_cli.cli.output import is_json_wanted
+from teams_cli.cli.output import is_fancy, is_json_wanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,9 +61,15 @@ class PersonTerminal:
             self._progress.pause()
         try:
             self._lines.forget()
-            self._show_question(asker, question, seconds_left())
+            title = f"📢 BROADCAST FROM {asker.upper()}"
+            self.tell("\n".join(["", "=" * _WIDTH, title, "=" * _WIDTH, "", question, "", "─" * _WIDTH]))
+            self.tell("Options:\n  • Type your response and press Enter\n  • Press Enter alone to skip")
+            self.tell(f"{_SECONDS.format(seconds_left())}\n{'=' * _WIDTH}")
+            self._write("Your response (or Enter to skip): ")
             while is_open():
-                self._show_seconds(seconds_left())
+                if self._out.isatty():
+                    # Save the place of the cursor, go up to the seconds, clear and write them anew, and return.
+                    self._write(f"\x1b7\x1b[2A\r\x1b[2K{_SECONDS.format(max(seconds_left(), 0))}\x1b8")
                 line = self._lines.next(1.0)
                 if line is not None:
                     return line.strip()
@@ -97,26 +103,16 @@ class PersonTerminal:
         self._out.flush()
 
     def progress(self) -> Progress:
-        """Return the display for the progress of a run, to be used in a `with` statement. It pauses while a question is
-        shown.
+        """Return the display for the progress of a run, to be used in a `with` statement: a bar on a terminal, lines
+        elsewhere, nothing if the answer is JSON. It pauses while a question is shown.
         """
-        from teams_cli.cli.progress import for_this_process
+        from teams_cli.cli.progress import Progress, Screen
 
-        self._progress = for_this_process()
+        if is_json_wanted(sys.argv):
+            self._progress = Progress(quiet=True)
+        else:
+            self._progress = Screen() if is_fancy(sys.stderr) else Progress()
         return self._progress
-
-    def _show_question(self, asker: str, question: str, seconds_left: float) -> None:
-        title = f"📢 BROADCAST FROM {asker.upper()}"
-        self.tell("\n".join(["", "=" * _WIDTH, title, "=" * _WIDTH, "", question, "", "─" * _WIDTH]))
-        self.tell("Options:\n  • Type your response and press Enter\n  • Press Enter alone to skip")
-        self.tell(f"{_SECONDS.format(seconds_left)}\n{'=' * _WIDTH}")
-        self._write("Your response (or Enter to skip): ")
-
-    def _show_seconds(self, seconds_left: float) -> None:
-        """Write the line with the seconds left anew. The text that the person has typed stays there."""
-        if self._out.isatty():
-            # Save the place of the cursor, go up to the line, clear and write it, and return.
-            self._write(f"\x1b7\x1b[2A\r\x1b[2K{_SECONDS.format(max(seconds_left, 0))}\x1b8")
 
 
 def is_person_there() -> bool:
@@ -125,9 +121,7 @@ def is_person_there() -> bool:
 
 
 class _InputLines:
-    """Reads lines from standard input. It reads the file descriptor itself, because Python's buffer could hold lines
-    back.
-    """
+    """Reads lines from the file descriptor of standard input, because Python's buffer could hold lines back."""
 
     def __init__(self) -> None:
         self.data = b""

@@ -6,7 +6,6 @@ import signal
 import sys
 from contextlib import suppress
 
-from teams_cli.cli import output
 from teams_cli.runs.runs import key_of
 from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.text import one_part, safe
@@ -131,12 +130,3 @@ class Screen(Progress):
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
-
-
-def for_this_process() -> Progress:
-    """Return the object that shows the progress on standard error: a bar on a terminal, and lines elsewhere. If the
-    answer is JSON, it shows nothing.
-    """
-    if output.is_json_wanted(sys.argv):
-        return Progress(quiet=True)
-    return Screen() if output.is_fancy(sys.stderr) else Progress()

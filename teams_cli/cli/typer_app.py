@@ -76,9 +76,7 @@ def _main(
     version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
     man: Annotated[bool, typer.Option("--man", help="Print the manual page, for `man -l -`.")] = False,
 ) -> None:
-    """Declare the options that stand without a command, so that the help shows them. Nothing else is done here: these
-    options are handled before Typer is loaded.
-    """
+    """Show these options in the help. They are handled before Typer is loaded."""
 
 
 def _function(command: Command) -> Callable[..., None]:
@@ -93,7 +91,6 @@ def _function(command: Command) -> Callable[..., None]:
 
 
 def _parameter(parameter: Parameter) -> inspect.Parameter:
-    """Return the parameter in the form in which Typer reads it from the signature of a function."""
     annotation: Any = bool if parameter.flag else parameter.type
     if parameter.many:
         annotation = list[annotation]
