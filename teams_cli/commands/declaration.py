@@ -99,9 +99,7 @@ class Parameter:
 
     @property
     def key(self) -> str:
-        """The key of the parameter in requests: the one that is declared for it. If none is declared, it is
-        `older_key`.
-        """
+        """The key of the parameter in requests: the one that is declared for it, or else `older_key`."""
         return self.called or self.older_key
 
     @property
@@ -119,9 +117,7 @@ class Parameter:
 
     @property
     def usage(self) -> str:
-        """The word for a positional parameter in the usage of its command, in brackets if the parameter may be left
-        out.
-        """
+        """The word for a positional parameter in the usage of its command, in brackets if it may be left out."""
         word = self.metavar + ("..." if self.many else "")
         return word if self.required or self.needed else f"[{word}]"
 
@@ -132,9 +128,7 @@ class Parameter:
 
     @property
     def placeholder(self) -> str:
-        """The blank and the word for the value, as they follow the flag in the usage. It is "" for a parameter that has
-        no flag or takes no value.
-        """
+        """The blank and the word for the value, as they follow a flag in the usage; "" if there is no flag or value."""
         return "" if self.positional or self.flag else f" {self.metavar}"
 
     def check_bounds(self, value: Any) -> None:
@@ -166,9 +160,7 @@ class Parameter:
 
 
 def _take(declared: Parameter | Command, values: dict[str, Any]) -> None:
-    """Set the attributes of *declared* to the *values*, which have the names of the attributes as keys. Raise TypeError
-    for a name that the class of *declared* does not have.
-    """
+    """Set attributes of *declared* to the *values*. Raise TypeError for a name that its class does not have."""
     for name, value in values.items():
         if not hasattr(type(declared), name):
             raise TypeError(f"{type(declared).__name__} declares no {name}")
@@ -181,9 +173,8 @@ def argument(word: str, help: str, **options: Any) -> Parameter:
     return Parameter(word, help, **options)
 
 
-def option(flags: str, help: str, **options: Any) -> Parameter:
-    """Return a parameter that has flags and takes a value."""
-    return Parameter(flags, help, **options)
+option = Parameter
+"""A parameter that has flags and takes a value."""
 
 
 EVERY_ROW = 1_000_000
@@ -324,8 +315,8 @@ class Command:
         return " ".join([self.name, *(place.usage for place in self.places)])
 
     def goes_beyond_held(self, values: Mapping[str, Any]) -> bool:
-        """Return whether an agent with restricted permissions (a "held" one) may not simply run the command with these
-        *values*. The command is closed to such agents, or one of the parameters with a value is closed or limited.
+        """Return whether the command, or a parameter with one of the *values*, is closed or limited for agents with
+        restricted permissions ("held" ones).
         """
         if self.held is None:
             return True
@@ -378,8 +369,8 @@ class Command:
         return document
 
     def _read_ids(self, values: dict[str, Any]) -> Parameter | None:
-        """Check the bounds of the *values*, and split each value that has several ids in one word. Return the parameter
-        that takes one id, if a value was given for it.
+        """Check the bounds of the *values*, and split words with several ids. Return the parameter that takes one id,
+        if it has a value.
 
         Raises:
             WrongUsage, InvalidValue: A number is too small, too large or NaN; or an id is blank.
@@ -400,8 +391,8 @@ class Command:
         return id_parameter
 
     def _run_each(self, call: Call, values: dict[str, Any]) -> Any:
-        """Run the command and return its document. If several ids were given for the parameter that takes one id, run
-        the command for each id, and return a list of the documents.
+        """Run the command and return its document. If the parameter that takes one id got several, run the command for
+        each, and return a list of the documents.
         """
         id_parameter = self._read_ids(values)
         ids = each_name([values[id_parameter.name]]) if id_parameter else []
@@ -427,9 +418,7 @@ _OWN_FAULTS = (errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EBADF, errno.EPI
 
 
 def _after_a_change(failure: errors.TeamsError) -> errors.OutcomeUnknown:
-    """Return the error to report if something failed after a change was stored. It says that something was changed,
-    unlike the *failure* itself.
-    """
+    """Return the error to report for a *failure* after a change was stored: it says that something was changed."""
     hint = "Repeat the command: what is done stays done."
     if isinstance(failure, errors.StorageFailed) and failure.hint:  # a repeat alone would fail again
         hint = f"{failure.hint} What is done stays done: a repeat does the rest."

@@ -60,7 +60,8 @@ def allowed_values(command: Command, call: Call, values: dict[str, Any]) -> dict
         _refuse_other_identity(holder, call)
     if command.held is None:
         raise permissions.not_allowed(level, f"run `teams {command.name}`")
-    directory, own_directory = call.current_directory, _working_directory(session) if session else ""
+    directory = call.current_directory
+    own_directory = os.path.realpath(session.worktree or session.directory) if session else ""
     _act_as_started(call, holder, own_directory)
     limits = dict(_name_and_limit(opened) for opened in command.held.split())
     resolved: dict[str, Any] = {}
@@ -81,9 +82,9 @@ def allowed_values(command: Command, call: Call, values: dict[str, Any]) -> dict
 
 
 def _act_as_started(call: Call, holder: Holder | None, own_directory: str) -> None:
-    """Give the *call* the display name and the type with which its agent was started, so that an agent that leaves
-    comes back as the same. If the call is made in a repository inside *own_directory*, it acts in *own_directory*
-    instead, because git is to obey no configuration that the agent can write.
+    """Give the *call* the display name and the type with which its agent was started, so that it comes back as the same
+    after leaving. In a repository inside *own_directory*, the call acts in *own_directory* instead, because git is to
+    obey no configuration that the agent can write.
     """
     if call.caller:
         environ = holder.environ if holder else {}
@@ -96,11 +97,8 @@ def _act_as_started(call: Call, holder: Holder | None, own_directory: str) -> No
 def _refuse_value(
     level: str, command: Command, parameter: Parameter, limit: str | None, value: Any, own_team: str
 ) -> None:
-    """Refuse a value that the *limit* of the parameter does not allow. The limit None allows no value, and "" allows
-    every value. Other limits list the allowed values, or allow only the agent's *own_team*.
-
-    Raises:
-        NotAllowed: The value is not allowed.
+    """Refuse a value that the *limit* does not allow. None allows no value, "" every value, and `_OWN` the *own_team*;
+    other limits list the allowed values.
     """
     if limit is None:
         flag = parameter.flags[0]
@@ -124,9 +122,8 @@ def _name_and_limit(opened: str) -> tuple[str, str]:
 
 
 def _path_inside(level: str, allowed: str, start: str, path: str, parameter: Parameter) -> str:
-    """Return the *path* with all links resolved. Refuse a path outside the *allowed* directory, which is the agent's
-    working directory, or "" for no directory. Also refuse a path from which a program might take commands: a hidden
-    file, a file with a second name, or another repository.
+    """Return the *path* with all links resolved. Refuse a path outside the *allowed* directory, which may be "", and a
+    path from which a program might take commands: a hidden file, a file with a second name, or another repository.
     """
     whole_path = os.path.realpath(os.path.join(start, path))
     is_inside = bool(allowed) and (whole_path == allowed or whole_path.startswith(f"{allowed.rstrip('/')}/"))
@@ -140,13 +137,9 @@ def _path_inside(level: str, allowed: str, start: str, path: str, parameter: Par
     raise permissions.not_allowed(level, f"give {parameter.flags[0]} {path}, outside its working directory", hint)
 
 
-def _working_directory(session: Session) -> str:
-    return os.path.realpath(session.worktree or session.directory)
-
-
 def _is_in_inner_repository(working_directory: str, directory: str) -> bool:
-    """Return whether the directory is in a repository inside *working_directory*. The agent can write such a
-    repository's git configuration, which could make git run commands.
+    """Return whether the directory is in a repository inside *working_directory*, whose git configuration the agent can
+    write, and so make git run commands.
     """
     inner = environment.checkout_around(os.path.realpath(directory))
     outer = environment.checkout_around(working_directory)
@@ -158,9 +151,7 @@ def _is_in_inner_repository(working_directory: str, directory: str) -> bool:
 
 
 def _refuse_other_identity(holder: Holder, call: Call) -> None:
-    """Refuse a call under a name other than that of the restricted agent or of its child. Also refuse a call in a team
-    other than the agent's.
-    """
+    """Refuse a call under a name other than that of the restricted agent or its child, or in another team."""
     name = call.caller.name if call.caller else ""
     if holder.agent and name != holder.agent and not _is_child(call, name, holder.agent):
         action = f"act as {name}" if name else "act under no name"
@@ -180,9 +171,7 @@ def _is_child(call: Call, name: str, parent: str) -> bool:
 
 
 def _session(call: Call, holder: Holder | None) -> Session | None:
-    """Return the session of the calling agent. If it runs in the client of another agent, return that agent's session.
-    Return None if `teams` started neither of them.
-    """
+    """Return the session of the calling agent, or of the agent in whose client it runs; None if there is none."""
     if call.caller is None or call.caller.is_human:
         return None
     from teams_cli.agents import sessions

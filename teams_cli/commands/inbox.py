@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from teams_cli.commands.call import Call
     from teams_cli.commands.phrases import Parts
-    from teams_cli.questions.questions import Question
 
 
 _CHARACTERS_OF_OLD = 72
@@ -94,9 +93,7 @@ def _read(
 
 
 def _set_next_step(call: Call, messages: Reading) -> None:
-    """Set the next step of the answer to the command that the messages ask for. If they ask for nothing, it is the
-    command with which the caller continues its work.
-    """
+    """Set the next step to the command that the messages ask for, or else to the next one of the caller's work."""
     from teams_cli.views import mail, steps
 
     def subject_of(message: dict[str, Any]) -> dict[str, Any] | None:
@@ -109,9 +106,7 @@ def _set_next_step(call: Call, messages: Reading) -> None:
 
 
 def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
-    """Wait up to *wait* seconds for a message, and return the messages. The wait also ends when an agent that the
-    caller started ends, or the team is closed.
-    """
+    """Wait for a message. The wait also ends when an agent that the caller started ends, or the team is closed."""
     from teams_cli.agents import ending
     from teams_cli.store import pace
     from teams_cli.tasks import overviews
@@ -159,9 +154,6 @@ def _sent(call: Call, to: str | None, open: bool, limit: int) -> Any:
 
 
 def _list_agents(call: Call) -> Any:
-    """Return the members of the team. If the start of an agent was interrupted, this agent is removed from the team
-    first.
-    """
     from teams_cli.views import agents
 
     team = call.load_team()
@@ -186,11 +178,23 @@ def _attend(call: Call) -> Any:
 
 
 def _reply(call: Call, message: str, text: str) -> Any:
-    """Answer the message. If it asks a question, answer the question. If the caller has no task, set the next step."""
     from teams_cli.questions import answering
 
     if question := answering.asked_by(call.store, call.team, call.caller, message):
-        document = _answer_question(call, question, message, text)
+        original = reading.received(call.store, call.team, call.agent, message)
+        answered = answering.answer(call.store, call.team, call.caller, question.id, text)
+        document = {
+            "id": answered.id,
+            "from": call.agent,
+            "to": answered.from_,
+            "message": text,
+            "timestamp": next(answer.at for answer in answered.answers if answer.responder == call.agent),
+            "type": "answer",
+            "replyTo": original.id,
+            "question": answered.id,
+            "status": answered.status,
+            "repliedTo": original.to_json(),
+        }
     else:
         reply, original = reading.reply(call.store, call.team, call.caller, message, text, call.problems)
         document = {**reply.to_json(), "repliedTo": original.to_json()}
@@ -199,28 +203,6 @@ def _reply(call: Call, message: str, text: str) -> Any:
     if call.try_to(lambda: claims.may_claim_now(call.store, call.load_team(), call.known_caller)):
         call.try_to(call.set_next_step)
     return document
-
-
-def _answer_question(call: Call, question: Question, message: str, text: str) -> dict[str, Any]:
-    """Record *text* as the answer to the *question* that the *message* asks. Return the answer in the form of a
-    message.
-    """
-    from teams_cli.questions import answering
-
-    original = reading.received(call.store, call.team, call.agent, message)
-    answered = answering.answer(call.store, call.team, call.caller, question.id, text)
-    return {
-        "id": answered.id,
-        "from": call.agent,
-        "to": answered.from_,
-        "message": text,
-        "timestamp": next(answer.at for answer in answered.answers if answer.responder == call.agent),
-        "type": "answer",
-        "replyTo": original.id,
-        "question": answered.id,
-        "status": answered.status,
-        "repliedTo": original.to_json(),
-    }
 
 
 def words_of_read(messages: list[dict[str, Any]]) -> Parts:
@@ -238,7 +220,6 @@ def words_of_read(messages: list[dict[str, Any]]) -> Parts:
 
 
 def _message_lines(document: dict[str, Any], is_bounded: bool = False) -> list[str]:
-    """Return the lines of a message: a head and its text. With *is_bounded*, a long text is cut."""
     is_handled = document.get("handledAt", "") > document.get("readAt", "")
     is_for_reader = "reach" not in document  # else the states for all recipients are shown
     head = f"{document['id']}, {ago(document['timestamp'])}"

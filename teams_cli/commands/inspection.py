@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections import Counter
-from functools import partial
 
 from teams_cli import __version__, environment, errors, extensions, text
 from teams_cli.agents import budgets, logs, notifying, resuming, sessions, waking
@@ -75,9 +74,7 @@ def _history(call: Call, since: str | None, limit: int | None, follow: bool) -> 
 
 
 def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -> Iterator[dict[str, Any]]:
-    """Yield the newest entries of the history since *moment*, but at most *limit*. After that, yield new entries for
-    ever.
-    """
+    """Yield the newest entries of the history since *moment*, at most *limit*, and then new entries for ever."""
     shown_to = 0
     for position, entry in history.newest(call.store, team, moment, limit):
         shown_to = position
@@ -95,9 +92,7 @@ def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -
 
 
 def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
-    """Change a setting of the team. With *user*, change the user's default of the setting instead. *of* names an agent
-    or a run whose budget is set.
-    """
+    """Change a setting of the team or, with *user*, the user's default. *of* is the agent or run with the budget."""
     if key == budgets.SETTING and not user:
         return _set_budget(call, value, of)
     if of is not None:
@@ -127,9 +122,7 @@ def words_of_set(done: dict[str, Any]) -> list[str]:
 
 
 def _set_budget(call: Call, value: str, of: str | None) -> Any:
-    """Set the budget of the team. If *of* names an agent or a run, set its budget instead. Then wake all agents with
-    mail, because some may have been waiting for a higher budget.
-    """
+    """Set the budget of the team, or of an agent or a run. Wake all with mail: some may have waited for the budget."""
     if of is None:
         changed: Any = settings.change(call.store, call.team, call.caller, budgets.SETTING, value)
     else:
@@ -140,9 +133,7 @@ def _set_budget(call: Call, value: str, of: str | None) -> Any:
 
 
 def _set_of_user(call: Call, key: str, value: str) -> Any:
-    """Set the user's default of a setting for new teams. If *key* is `store`, set the store that the user's commands
-    use. Return the value now in effect.
-    """
+    """Set the user's default of a setting, or the store of the user's commands. Return the value now in effect."""
     if call.agent != HUMAN:
         raise errors.NotAllowed("only the human may set defaults", f"Run it with --as {HUMAN}.")
     user_config = config.own_of(call.store.root)
@@ -175,11 +166,8 @@ def _version(call: Call) -> Any:
 
 
 def _doctor(call: Call, fix: bool, only: str | None, client: str | None, turn: bool, wake: bool) -> Any:
-    """Examine all teams, and return the findings. With *only*, examine this team, and with *client*, examine this
-    client. The exit status is 1 if there is a problem.
-
-    *fix* repairs what can be repaired in teams. The client takes a turn if *turn* is set. With *wake*, see whether mail
-    wakes it; without *turn*, this is done anyway for a client that people use in a terminal.
+    """Examine all teams, or the team *only*, or the *client*. Without *turn*, a client that people use in a terminal is
+    also tested whether mail wakes it.
     """
     from teams_cli.doctor import clients
     from teams_cli.doctor import teams as of_teams
@@ -232,35 +220,26 @@ def _watch(call: Call, once: bool) -> Any:
     team = call.load_team().name
     if once:
         return board.frame(call.store, team, call.problems)
-    answer = partial(_answer, call, team) if has_person(call, team) else None
-    return Stream(_frames(call, team), live=True, output_of=partial(_output, call, team), answer=answer)
 
+    def answer(question: str, text: str) -> str:  # returns the outcome in words
+        try:
+            require_person(call, team)
+            return f"{question}: {settle(call.store, questions.get(call.store, team, question), text)}"
+        except errors.TeamsError as refused:
+            return f"{refused.message}. {refused.hint}"
 
-def _answer(call: Call, team: str, question: str, text: str) -> str:
-    """Store the person's answer to a question, which was typed in the live view. Return a line that says what came of
-    it, or why it was refused.
-    """
-    try:
-        require_person(call, team)
-        return f"{question}: {settle(call.store, questions.get(call.store, team, question), text)}"
-    except errors.TeamsError as refused:
-        return f"{refused.message}. {refused.hint}"
+    def output_of(agent: str) -> list[Any]:  # an agent that `teams` did not start has only its changes
+        session = sessions.find(call.store, team, agent)
+        if session:
+            return list(logs.tail(call.store, team, agent, session.turns, _MOST_LINES))
+        return [entry for _, entry in call.store.history(team) if entry.get("actor") == agent][-_MOST_LINES:]
 
-
-def _output(call: Call, team: str, agent: str) -> list[Any]:
-    """Return the newest output of an agent. If `teams` did not start the agent, return its newest entries of the
-    history instead.
-    """
-    session = sessions.find(call.store, team, agent)
-    if session:
-        return list(logs.tail(call.store, team, agent, session.turns, _MOST_LINES))
-    return [entry for _, entry in call.store.history(team) if entry.get("actor") == agent][-_MOST_LINES:]
+    answer_here = answer if has_person(call, team) else None
+    return Stream(_frames(call, team), live=True, output_of=output_of, answer=answer_here)
 
 
 def _frames(call: Call, team: str) -> Iterator[dict[str, Any]]:
-    """Yield the present view of the team. After each change, yield a new view. It has also the entries of the history
-    that came since the view before.
-    """
+    """Yield the present view of the team, and after each change a new view with the entries of the history since."""
     watch = call.store.watch(team)
     try:
         position = max((position for position, _ in call.store.history(team)), default=0)
@@ -286,9 +265,7 @@ def _lasting(frame: dict[str, Any]) -> dict[str, Any]:
 
 
 def _events(call: Call, kinds: tuple[str, ...], command: str | None, once: bool) -> Iterator[dict[str, Any]]:
-    """Yield the events of these *kinds* that happen from now on, in batches. If *command* is given, it is run for each
-    batch. With *once*, end after the first batch.
-    """
+    """Yield the events of these *kinds* that happen from now on, in batches, and run the *command* for each batch."""
 
     def current() -> dict[str, dict[str, Any]]:
         events = notifying.current_events(call.store, call.load_team())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_BRIEF = 1500
-"""The most characters of a brief."""
+"""The most characters of a brief. If there is more to show, the least important lines are left out."""
 _MARKED_READ, _NEEDED, _USEFUL, _EXTRA = range(4)
 """The ranks of lines. The subjects of `_MARKED_READ` lines count as read, so these stay longest."""
 _RESULT, _RESULT_IN_FULL = 120, 400
@@ -37,7 +37,6 @@ _MOST_STALE = 10
 
 
 def _whoami(call: Call) -> Any:
-    """Return the name, the role and the team of the caller, and the source of each value."""
     sources = call.name_sources()
     team_name = sources["team"][0]
     document: dict[str, Any] = {
@@ -177,9 +176,6 @@ def words_of_who(document: dict[str, Any]) -> Parts:
 
 
 def words_of_brief(document: dict[str, Any]) -> Parts:
-    """Show the situation of an agent in at most 1,500 characters. If there is more to show, the least important lines
-    are left out.
-    """
     if "members" not in document:
         return [*_outside(document), f"next: {document['next']}"]
     lines = [*_own_lines(document), *_waiting_lines(document), *_team_lines(document)]
@@ -208,9 +204,7 @@ def _outside(document: dict[str, Any]) -> list[str]:
 
 
 def _membership(document: dict[str, Any]) -> str:
-    """Return a phrase about the teams of an agent that named no team. If it is in several, the phrase lists them and
-    says how to choose one. If it is in none, the phrase says so.
-    """
+    """Return a phrase about the teams of an agent that named no team, and how to choose one of them."""
     if document.get("memberOf"):
         return f"a member of {', '.join(document['memberOf'][:20])}; choose with --team NAME or TEAMS_TEAM"
     return "in no team"
@@ -242,9 +236,7 @@ def _own_lines(document: dict[str, Any]) -> RankedLines:
 
 
 def _state(task: dict[str, Any]) -> str:
-    """Return, in brackets, what the reader has to know about its own task: the time left of its claim if this is short,
-    the blockers for which it waits, and the state of its plan.
-    """
+    """Return in brackets what an owner has to know about its task: the time left if it is short, blockers, its plan."""
     phrases = []
     if task["leaseEndsSoon"]:
         phrases.append(f"{length_of(task['leaseSeconds'])} left: any `teams` command renews it")
@@ -272,9 +264,7 @@ def _waiting_lines(document: dict[str, Any]) -> RankedLines:
 
 
 def _first(label: str, ids: list[str], count: int, command: str) -> str | None:
-    """Return a line about messages, questions or plans that wait. *ids* has the first of them. If *count* is higher,
-    the line says how many more there are, and names the *command* that lists them. None if nothing waits.
-    """
+    """Return a line about things that wait, of which *ids* has the first and the *command* lists all; None if none."""
     if not ids:
         return None
     more = f" and {count - len(ids)} more: {command}" if count > len(ids) else ""
@@ -282,9 +272,7 @@ def _first(label: str, ids: list[str], count: int, command: str) -> str | None:
 
 
 def _team_lines(document: dict[str, Any]) -> RankedLines:
-    """Return the lines about the work of the team: the tasks that ended, the blocked tasks, other changes, and the
-    number of tasks by status.
-    """
+    """Return the lines about the work of the team: ended and blocked tasks, other changes, and counts."""
     lines: RankedLines = []
     for status in ("completed", "failed"):
         ended_tasks = [_end(each, document["leads"]) for each in document["finished"] if each["status"] == status]
@@ -302,9 +290,7 @@ def _team_lines(document: dict[str, Any]) -> RankedLines:
 
 
 def _end(task: dict[str, Any], leads: bool) -> str:
-    """Return the id of a finished task with its owner. For a reader that *leads*, add whether it was checked, and who
-    accepted it.
-    """
+    """Return a finished task with its owner and, for a reader that *leads*, whether it was checked and by whom."""
     phrases = [task["by"]]
     if leads and task.get("checked"):
         phrases.append("checked")
@@ -314,9 +300,7 @@ def _end(task: dict[str, Any], leads: bool) -> str:
 
 
 def _named(ended: list[str]) -> str:
-    """Return the *ended* tasks as one text. If this is too long, only their numbers are given. If even these are too
-    long, only their count is given.
-    """
+    """Return the *ended* tasks as one text: if this is too long, their numbers, or even only their count."""
     in_full = ", ".join(ended)
     if len(in_full) <= _LONGEST_LIST:
         return in_full

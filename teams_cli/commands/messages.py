@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 def _send(
     call: Call, to: list[str], text: str, to_owners_of: str | None, fyi: bool, ack_required: bool, uid: str | None
 ) -> Any:
-    """Send a message. If the caller gives no *uid*, one is made, so that a command that is repeated because its answer
-    was lost sends no second message.
-    """
+    """Send a message. Without a *uid*, one is made, so that a repeat after a lost answer sends no second message."""
     names = each_name(to)
     team = call.load_team()
     if len(to) > 1:
@@ -71,9 +69,7 @@ def _send(
 
 
 def _refuse_reversed(team: Team, to: str, names: list[str], text: str) -> None:
-    """Refuse a message whose recipient and text were swapped: the *text* is the name of a member, and none of the
-    recipients' *names* is.
-    """
+    """Refuse a message whose recipient and text were swapped: only the *text* is the name of a member."""
     members = {*team.active_names(), HUMAN}
     if text in members and not members.intersection(names) and to != "leader":
         hint = f'Write the recipient first: teams send-message {text} "{to}"'
@@ -90,9 +86,7 @@ def _names_to_come(call: Call, team: Team, names: list[str]) -> list[str]:
 
 
 def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> None:
-    """Refuse a message whose text was written without quotes, because its first words would be taken for recipients.
-    *text* is the last argument, and *words* are the arguments before it.
-    """
+    """Refuse a message whose text was written without quotes: its first *words* would be taken for recipients."""
 
     def is_known(word: str) -> bool:
         names = each_name([word])
@@ -109,9 +103,7 @@ def _refuse_unquoted(call: Call, team: Team, words: list[str], text: str) -> Non
 
 
 def _other_owners(call: Call, task_refs: str) -> list[str]:
-    """Return the owners of the tasks, except for the caller. Refuse a task that has no owner. Also refuse the tasks if
-    the caller owns all of them.
-    """
+    """Return the owners of the tasks, except for the caller. Refuse if a task has no owner, or the caller owns all."""
     from teams_cli.tasks import tasks
 
     owners = []
@@ -127,9 +119,6 @@ def _other_owners(call: Call, task_refs: str) -> list[str]:
 
 
 def _broadcast(call: Call, text: str, uid: str | None) -> Any:
-    """Send a message to all other members. If the caller gives no *uid*, one is made, so that a command that is
-    repeated because its answer was lost sends no second message.
-    """
     if uid is None and call.caller:
         with Attempt(call, "broadcast-message", text) as attempt:
             return _broadcast(call, text, attempt)
@@ -140,8 +129,8 @@ def _broadcast(call: Call, text: str, uid: str | None) -> Any:
 
 
 def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the message as JSON, and add which recipients may read it late or never. These are the agents that have
-    yet to join (*expected*), that were stopped, and that were notified that all work is done.
+    """Return the message as JSON, with the recipients that may read it late or never: those that have yet to join
+    (*expected*), that were stopped, or that were notified that all work is done.
     """
     document: dict[str, Any] = message.to_json()
     if expected:
@@ -159,9 +148,7 @@ def _with_readers(call: Call, message: Message, expected: Sequence[str] = ()) ->
 
 
 def _is_gone(call: Call, name: str) -> bool:
-    """Return whether the agent will not read any more: it was stopped. For an agent that `teams` did not start, this is
-    the case if its process has ended.
-    """
+    """Return whether the agent was stopped or, if `teams` did not start it, its process has ended."""
     from teams_cli.agents import sessions
 
     if sessions.find(call.store, call.team, name):

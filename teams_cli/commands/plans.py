@@ -58,10 +58,7 @@ def _show(call: Call, plan: str) -> Any:
 
 
 def _approve(call: Call, plan: str, note: str | None, page: str | None) -> Any:
-    """Approve a plan. If *page* is given, also share the plan as a page with this key. If the page would be invalid,
-    the plan is not approved.
-    """
-    if page is not None:
+    if page is not None:  # if the page would be invalid, the plan is not approved
         pages.check(call.store, call.team, call.caller, page, plans.get(call.store, call.team, plan).plan)
     approved = plans.approve(call.store, call.team, call.caller, plan, note)
     if page is not None:  # the plan is approved, so a failure here is only reported
@@ -78,9 +75,6 @@ def _reject(call: Call, plan: str, feedback: str | None, feedback_option: str | 
 
 
 def _given_once(as_argument: str | None, as_option: str | None, usage: str) -> str:
-    """Return the reason. It must be given either as an argument or as an option; if it is given as both or not at all,
-    refuse the command.
-    """
     reasons = [reason for reason in (as_argument, as_option) if reason is not None]
     if len(reasons) != 1:
         raise errors.WrongUsage("give the reason once", usage)
@@ -93,9 +87,6 @@ def _set_next_step(call: Call) -> None:
 
 
 def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool, wait: float | None) -> Any:
-    """Accept or reject the work on a task. If the task is completed by this, and completed tasks land by themselves, it
-    is queued to land.
-    """
     if accept == (reject is not None):
         raise errors.WrongUsage(
             "give either --accept or --reject", "Write: teams review-task ID --accept, or with --reject WHY"

@@ -89,9 +89,6 @@ _TRIES = 3
 def _ask(
     call: Call, question: str, to: list[str], timeout: float | None, no_wait: bool, depth: Depth | None, human: bool
 ) -> Any:
-    """Ask a question, start the process that collects the answers if one is needed, and wait for the answers. With
-    *no_wait*, do not wait.
-    """
     store, team = call.store, call.team
     if call.environ.get(SANDBOX) and not human and settings.value(call.load_team(), "broadcast") == "agents":
         raise errors.NotAllowed(
@@ -109,9 +106,7 @@ def _ask(
 
 
 class _Collecting:
-    """The process that collects answers. It forks agents and lets the forks answer, and runs commands that answer for
-    agents. If it is killed, the command that waits for the answers starts it again.
-    """
+    """The process that collects the answers of forks and of commands. If it is killed, it is started again."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -145,9 +140,7 @@ class _Collecting:
 
 
 def _wait_for_answers(call: Call, asked: Question, collecting: _Collecting) -> Question:
-    """Wait until the question has all its answers, until its time ends, or until nobody is left who could answer.
-    Return the question as it is then.
-    """
+    """Wait until the question has all its answers, its time ends, or nobody is left who could answer."""
     alarm = pace.Alarm()
 
     def settled() -> bool:
@@ -222,8 +215,8 @@ def ask_person_each(
 
 
 def _ask_person(call: Call, question: Question, has_ended: Callable[[], bool]) -> dict[str, Any]:
-    """Show the question to the person until it is settled, and return its id and status. If an answer is invalid, the
-    person is told why and asked again. *has_ended* returns True when no answer is wanted any more.
+    """Show the question to the person until it is settled or *has_ended* says that no answer is wanted any more. Return
+    its id and status.
     """
     store, team = call.store, question.team_name
     assert call.person is not None
@@ -284,20 +277,20 @@ def asking_person_beside(call: Call, team: str) -> Iterator[None]:
         return
     assert call.person is not None
     ended = Event()
+
+    def ask_until_ended() -> None:
+        try:
+            for settled in ask_person_each(call, team, False, ended.is_set):
+                call.say(f"{settled['id']}: {settled['status']}")
+        except errors.TeamsError:  # the team was closed: nobody asks any more
+            return
+
     with call.person.beside():
-        Thread(target=_ask_until_ended, args=(call, team, ended), daemon=True).start()
+        Thread(target=ask_until_ended, daemon=True).start()
         try:
             yield
         finally:
             ended.set()
-
-
-def _ask_until_ended(call: Call, team: str, ended: Event) -> None:
-    try:
-        for settled in ask_person_each(call, team, False, ended.is_set):
-            call.say(f"{settled['id']}: {settled['status']}")
-    except errors.TeamsError:  # the team was closed: nobody asks any more
-        return
 
 
 def words_of_result(document: dict[str, Any]) -> Parts:

@@ -44,9 +44,7 @@ def to_document(call: Call, task: Task) -> dict[str, Any]:
 
 
 def _is_expected(call: Call, reviewer: str) -> bool:
-    """Return whether the *reviewer* is an agent that has yet to join the team. Return False if it is the name of a
-    role.
-    """
+    """Return whether the *reviewer* is an agent that has yet to join the team, and no role."""
     team = call.load_team()
     if reviewer == HUMAN or team.member(reviewer):
         return False
@@ -82,9 +80,7 @@ def _row_of(call: Call, task_id: str) -> dict[str, Any]:
 
 
 def _mentioned(call: Call, task: Task) -> dict[str, Any]:
-    """Return under `mentions` the tasks that the text of the *task* names, besides those on which it depends; empty if
-    there are none.
-    """
+    """Return under `mentions` the tasks that the text of the *task* names, besides those on which it depends."""
     known = {task.id, *task.blocked_by, *(task.after or ())}
     named = [key for key in tasks.mentioned(f"{task.title}\n{task.description or ''}") if key not in known]
     rows = [_row_of(call, key) for key in named[:_MOST_MENTIONED]]
@@ -150,8 +146,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
 
 
 def _missing_commits(call: Call) -> dict[str, Any]:
-    """Compare the caller's worktree with the branch on which its work will land. Return under `behind` how many commits
-    of the branch the worktree lacks, and the subjects of the newest of them. Empty if it lacks none.
+    """Return under `behind` how many commits of the branch on which its work will land the caller's worktree lacks, and
+    the newest subjects; empty if it lacks none.
     """
     worktree = environment.checkout_around(call.workplace) if call.workplace else ""
     if not worktree or not environment.is_worktree(worktree) or not settings.lands_by_itself(call.load_team()):
@@ -169,9 +165,8 @@ def _missing_commits(call: Call) -> dict[str, Any]:
 
 
 def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
-    """Put into the *document*, under `explain`, which of the rules `lease` and `check` have to be explained to the
-    owner of the task, because they were not yet. After the length of leases was changed, `lease` is explained again.
-    Blockers whose result the owner was shown with an earlier task are marked with `shown`.
+    """Put into the *document*, under `explain`, which of the rules `lease` and `check` were not explained to the owner
+    yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`.
     """
     rules = [f"lease:{leases.lease_seconds(call.load_team()):g}", *(["check"] if task.check else [])]
     completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]
@@ -193,8 +188,8 @@ def unshown_pages(call: Call) -> dict[str, Any]:
 
 
 def _last_signs_of_owner(call: Call, loss: Note) -> dict[str, str | None]:
-    """Return the last sign of life of the task's previous owner, and its status line. If its worktree is on this
-    machine, return that, too. *loss* is the note that the owner lost or released the task.
+    """Return the last sign of life of the previous owner in the note *loss*, its status line, and its worktree if this
+    is on this machine.
     """
     agent = presence.load(call.store, call.team, loss.owner or "")
     released_at = loss.at if loss.what == "released" and loss.by == loss.owner else ""
@@ -219,9 +214,7 @@ def refuse_stopped(call: Call, owner: str) -> None:
 
 
 def line(task: dict[str, Any], more: str = "") -> list[str]:
-    """Return one line, as a list, with the state of a task: its status, who has it or reviews it, what it waits for,
-    the text *more*, and its title.
-    """
+    """Return one line, as a list, with the state of a task: who has it or reviews it, what it waits for, *more*."""
     state = task["status"]
     if "owner" in task:
         state += f" by {task['owner']}"
@@ -258,9 +251,7 @@ def words_of_claimed_knowing(task: dict[str, Any]) -> Parts:
 
 
 def _claimed(task: dict[str, Any], content: Parts) -> Parts:
-    """Return lines with all that the owner of the task has to know. *content* has the text of the task; it is empty if
-    the text is not to be shown.
-    """
+    """Return lines with all that the owner of the task has to know. *content* has the text of the task, or nothing."""
     of_others = [blocker for blocker in task.get("blockers", ()) if blocker.get("owner") != task.get("owner")]
     return [
         *line(task),
@@ -273,7 +264,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *_check(task),
         *([f"review by: {reviewer_in_words(task)}"] if task.get("reviewBy") else []),
         *after_line(task),
-        *_mentions_line(task),
+        *([f"mentions: {_states(rows)} ({_to_read(rows)})"] if (rows := task.get("mentions")) else []),
         *(blocker_line(each) for each in of_others if each.get("result") or each["status"] == "completed"),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         *_lease(task),
@@ -281,9 +272,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
 
 
 def _lease(task: dict[str, Any]) -> list[str]:
-    """Return a line about the lease of the task. It is shown if the rule of leases was not explained to the owner yet,
-    or if the owner lost this task before. Otherwise the list is empty.
-    """
+    """Return a line about the lease, for an owner to whom it was not explained yet, or who lost this task before."""
     was_lost = task.get("takenOver", {}).get("from") == task.get("owner")
     if not (was_lost or "lease" in task.get("explain", ())):
         return []
@@ -301,11 +290,6 @@ def after_line(task: dict[str, Any]) -> list[str]:
     if not rows:
         return []
     return [f"completes after: {_states(rows)}; completing it with --next --wait waits for that ({_to_read(rows)})"]
-
-
-def _mentions_line(task: dict[str, Any]) -> list[str]:
-    rows = task.get("mentions")
-    return [f"mentions: {_states(rows)} ({_to_read(rows)})"] if rows else []
 
 
 def _states(rows: list[dict[str, Any]]) -> str:
@@ -328,9 +312,7 @@ def _check(task: dict[str, Any]) -> Parts:
 
 
 def _plan(approved: dict[str, Any] | None, owner: str | None) -> Parts:
-    """Return lines with the approved plan of the task. If the *owner* proposed it, its text is left out. If *approved*
-    is None, return a line that the task needs a plan.
-    """
+    """Return lines with the approved plan, without its text if the *owner* proposed it; or that a plan is needed."""
     if approved is None:
         return ["needs a plan that the leader approves: a few lines on what you will do, and how"]
     if approved["from"] == owner:
@@ -349,10 +331,8 @@ def _merge_line(behind: dict[str, Any] | None) -> Parts:
 
 
 def _taken_over(task: dict[str, Any]) -> Parts:
-    """Return lines about the previous owner of the task: its last sign of life, and the files that it left uncommitted.
-
-    If there is no previous owner, the lines are about the present owner: when it claimed the task, if that is long ago,
-    and its uncommitted files.
+    """Return lines about the previous owner of the task: its last sign of life, and its uncommitted files. Without a
+    previous owner, they are about the present one: when it claimed the task, if that is long ago, and its files.
     """
     loss = task.get("takenOver")
     uncommitted: Parts = [

@@ -76,7 +76,6 @@ Raises:
 
 
 def _prune(call: Call, older_than: float, yes: bool) -> Any:
-    """List closed teams and kept work that has expired. Delete them with *yes*, or if the person agrees."""
     rows = pruning.closed_teams(call.store, call.caller, older_than, call.problems)
     expired = pruning.expired(call.store, call.caller, call.config)
     names = [row["team"] for row in rows if not row["kept"]] + [kept.ref for kept in expired]
@@ -203,14 +202,14 @@ def _outcome(row: dict[str, Any]) -> str:
 def words_of_risen(done: dict[str, Any]) -> Parts:
     return present(
         f"{done['team']}: {'created' if done['created'] else 'exists'}; its leader is {done['leader']}",
-        *(f"{member['name']}: {member['state']}, {_role(member)}" for member in done["members"]),
+        *(
+            f"{member['name']}: {member['state']}, {member['role']}"
+            + (f" (not {member['said']}: members keep their role)" if "said" in member else "")
+            for member in done["members"]
+        ),
         f"pages: {', '.join(done['pages'])}" if done["pages"] else None,
         f"tasks: {', '.join(done['tasks'])}" if done["tasks"] else None,
     )
-
-
-def _role(member: dict[str, Any]) -> str:
-    return f"{member['role']} (not {member['said']}: members keep their role)" if "said" in member else member["role"]
 
 
 def words_of_ended(done: dict[str, Any]) -> Parts:

@@ -79,9 +79,6 @@ def _run(
     model: str | None,
     permissions: Permissions | None,
 ) -> Any:
-    """Run a workflow. With *resume*, finish a run that was interrupted. Meanwhile, the person is asked the questions of
-    the agents.
-    """
     from teams_cli.commands import questions
     from teams_cli.runs import conduct
     from teams_cli.runs.runs import key_of
@@ -135,9 +132,7 @@ def _request(
     report: str,
     client: tuple[str, str | None, Permissions | None],
 ) -> RunRequest:
-    """Return the request to run the workflow. *var* has texts of the form `NAME=VALUE`. *client* has the harness, the
-    model and the permissions of the agents.
-    """
+    """Return the request to run the workflow. *client* has the harness, the model and the permissions of the agents."""
     from teams_cli.runs import conduct
     from teams_cli.workflows import files
 
@@ -155,8 +150,8 @@ def _request(
 
 
 def _interrupted_team(call: Call, workflow: str | None) -> str:
-    """Return the team of the run to resume: the team that was named. If none was named, it is the team of the only run
-    that can be resumed. If *workflow* is given, only runs of this workflow count.
+    """Return the team of the run to resume: the team that was named, or that of the only run (of the *workflow*, if it
+    is given) that can be resumed.
     """
     from teams_cli.runs import runs
     from teams_cli.workflows import files
@@ -185,9 +180,6 @@ def _list(call: Call) -> Any:
 
 
 def _check(call: Call, workflow: str, harness: str) -> Any:
-    """Return the parts of a workflow that can be run. Refuse a workflow that has faults, or whose agents can't be
-    started with the *harness*.
-    """
     from teams_cli.runs import conduct, crew
     from teams_cli.workflows import files
     from teams_cli.workflows.model import REPO
