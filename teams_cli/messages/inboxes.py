@@ -121,18 +121,20 @@ class Mailbox:
         self.inbox = with_new_messages(store, team, self.before, self._problems, self._fresh)
 
     def unread(self, quiet: bool = False) -> list[int]:
-        """Return the numbers of the agent's unread messages. Messages that only inform are left out, unless *quiet* is
-        true.
-        """
+        """Return the numbers of the unread messages. Messages that only inform are left out, unless *quiet* is true."""
         return self.inbox.unread(quiet)
 
     def open_messages(self) -> list[Message]:
         """Return the messages that are not handled, oldest first."""
-        return open_messages(self.store, self.team, self.inbox, self._problems, self._fresh)
+        return self.messages([entry.number for entry in self.inbox.open])
 
     def messages(self, numbers: list[int]) -> list[Message]:
-        """Return the messages with these *numbers*, oldest first."""
-        return _fetch(self.store, self.team, numbers, self._problems, self._fresh)
+        """Return the messages with these *numbers*, oldest first. New messages are not read again."""
+        to_read = [number for number in numbers if number not in self._fresh]
+        messages = [self._fresh[number] for number in numbers if number in self._fresh]
+        if to_read:
+            messages += self.store.fetch(self.team, MESSAGE, to_read, self._problems)
+        return sorted(messages, key=lambda message: message.number)
 
     def mark_read(self, numbers: set[int], turn: int | None = None) -> None:
         """Mark messages that were shown to the agent as read. *turn* is None if the agent asked for them. Otherwise it
@@ -189,26 +191,6 @@ def _repaired(store: Store, team: str, inbox: Inbox, problems: list[errors.Teams
 
 def _opened(message: Message) -> Open:
     return Open(number=message.number, quiet=message.type == "info" or None, fyi=message.is_closed_by_reading or None)
-
-
-def open_messages(
-    store: Store, team: str, inbox: Inbox, problems: list[errors.TeamsError], fresh: dict[int, Message] | None = None
-) -> list[Message]:
-    """Return the messages that are open in the *inbox*, oldest first. *fresh* has messages that were read already, by
-    their numbers.
-    """
-    return _fetch(store, team, [entry.number for entry in inbox.open], problems, fresh or {})
-
-
-def _fetch(
-    store: Store, team: str, numbers: list[int], problems: list[errors.TeamsError], fresh: dict[int, Message]
-) -> list[Message]:
-    """Return the messages with these *numbers*, oldest first. Messages in *fresh* are not read again."""
-    to_read = [number for number in numbers if number not in fresh]
-    messages = [fresh[number] for number in numbers if number in fresh]
-    if to_read:
-        messages += store.fetch(team, MESSAGE, to_read, problems)
-    return sorted(messages, key=lambda message: message.number)
 
 
 def with_read(before: Inbox, current: Inbox, shown: set[int], now: str, turn: int | None = None) -> Inbox:
@@ -299,11 +281,9 @@ def _is_behind(inbox: Inbox, number: int) -> bool:
     return number <= inbox.up_to and number not in (inbox.damaged or ())
 
 
-def unread(store: Store, team: str, agent: str, quiet: bool = False) -> list[int]:
-    """Return the numbers of the agent's unread messages. Messages that only inform are left out, unless *quiet* is
-    true.
-    """
-    return load_with_new(store, team, agent).unread(quiet)
+def unread(store: Store, team: str, agent: str) -> list[int]:
+    """Return the numbers of the agent's unread messages, without those that only inform."""
+    return load_with_new(store, team, agent).unread()
 
 
 def documents(messages: list[Message], inbox: Inbox) -> list[dict[str, Any]]:

@@ -79,11 +79,17 @@ def send_owed_by(store: Store, team: str, kind: Kind[R], key: str) -> None:
 
 def close_requests(store: Store, team: str, agent: str, about: str) -> None:
     """Mark as handled all messages that ask the agent to deal with *about*, the id of a plan or a question, because the
-    agent has done so. Errors are ignored.
+    agent has done so. Errors are ignored: at worst, an outdated message stays open.
     """
-    from teams_cli.messages import reading  # a large module, which the most frequent commands do not need
+    from teams_cli.messages import inboxes, reading  # large modules, which the most frequent commands do not need
 
-    reading.close_requests(store, team, agent, about)
+    try:
+        mail = inboxes.Mailbox(store, team, agent).open_messages()
+        requests = {message.number for message in mail if message.about == about}
+        if requests:
+            reading.mark_handled(store, team, agent, requests)
+    except errors.TeamsError:
+        return
 
 
 def _remove_sent(store: Store, team: str, kind: Kind[R], record: R, numbers: dict[str, int]) -> None:

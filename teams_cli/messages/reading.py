@@ -233,19 +233,6 @@ def mark_handled(store: Store, team: str, agent: str, numbers: set[int], also_cl
     upsert(store, team, INBOX.also_closed if also_closed else INBOX, agent, Inbox(agent=agent), change)
 
 
-def close_requests(store: Store, team: str, agent: str, about: str) -> None:
-    """Mark as handled all messages that ask the agent to deal with *about*, the id of a plan or a question, because the
-    agent has done so. Errors are ignored: at worst, an outdated message stays open.
-    """
-    try:
-        mail = Mailbox(store, team, agent).open_messages()
-        requests = {message.number for message in mail if message.about == about}
-        if requests:
-            mark_handled(store, team, agent, requests)
-    except errors.TeamsError:
-        return
-
-
 def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message]:
     """Return the unhandled messages to the *agent* that have the output of the agent *sender*."""
     mail = Mailbox(store, team, agent).open_messages()

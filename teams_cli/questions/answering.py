@@ -9,7 +9,7 @@ import os
 from teams_cli import errors, text
 from teams_cli.clock import later, rfc3339
 from teams_cli.messages import reading
-from teams_cli.messages.notices import deliver
+from teams_cli.messages.notices import close_requests, deliver
 from teams_cli.names import HUMAN
 from teams_cli.questions import asking, questions
 from teams_cli.questions import human as human_queue
@@ -53,7 +53,7 @@ def answer(store: Store, team_name: str, caller: Caller | None, ref: str, conten
     key = questions.get(store, team_name, ref).id
     response = Answer(responder=caller.name, content=content, is_human=caller.is_human, at=teams.now(store))
     answered = record(store, team_name, key, response)
-    reading.close_requests(store, team_name, caller.name, key)
+    close_requests(store, team_name, caller.name, key)
     return answered
 
 

@@ -153,8 +153,7 @@ def known_role(name: str, team: Team, config: Config | None) -> str:
     return role
 
 
-MEMBERS = (LEADER, MEMBER, MANAGER)
-EVERYBODY = (*MEMBERS, HUMAN)
+EVERYBODY = (*BUILT_IN, HUMAN)
 WORKERS = (MEMBER, MANAGER)
 LEADERS = (LEADER, HUMAN)
 
@@ -180,7 +179,7 @@ _CHANGES = {
     "interject": EVERYBODY,
     "join-team": WORKERS,
     "land": EVERYBODY,
-    "leave-team": MEMBERS,
+    "leave-team": BUILT_IN,
     "note": EVERYBODY,
     "pause-agent": LEADERS,
     "propose-plan": WORKERS,
@@ -246,7 +245,7 @@ _READS = {
     "whoami",
 }
 """The commands that only read. Everybody may run them, members or not, and also in a closed team."""
-_BY_WORD = {"everybody": EVERYBODY, "members": MEMBERS, "workers": WORKERS, "leaders": LEADERS, "reads": EVERYBODY}
+_BY_WORD = {"everybody": EVERYBODY, "members": BUILT_IN, "workers": WORKERS, "leaders": LEADERS, "reads": EVERYBODY}
 """The roles that a word in an extension's table of rights stands for."""
 
 

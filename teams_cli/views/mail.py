@@ -403,10 +403,10 @@ def _close_read(store: Store, team: str, agent: str, is_done: Callable[[Message]
     from teams_cli.messages import inboxes
 
     inbox = inboxes.load(store, team, agent)
-    read = [entry for entry in inbox.open if entry.read_at]
+    read = [entry.number for entry in inbox.open if entry.read_at]
     if not read:
         return
-    messages = inboxes.open_messages(store, team, inbox.having(open=read), [])
+    messages = store.fetch(team, MESSAGE, read, [])
     if numbers := {message.number for message in messages if is_done(message)}:
         from teams_cli.messages import reading
 
