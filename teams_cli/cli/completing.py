@@ -29,9 +29,7 @@ _LONGEST_TITLE = 50
 
 
 def answer(environ: Mapping[str, str]) -> tuple[str, int] | None:
-    """Return the text and the exit status for a shell that asks for completions. Return None for a shell that only
-    Typer can answer.
-    """
+    """Return the text and the exit status for a shell that asks for completions; None if only Typer can answer."""
     shell = environ[VARIABLE]
     if shell == "complete_bash":
         words = _split(environ.get("COMP_WORDS", ""))

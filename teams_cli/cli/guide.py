@@ -30,9 +30,7 @@ def guide(call: Call | None) -> str:
 
 
 def of_every_day(call: Call | None) -> list[Command]:
-    """Return the everyday commands. Commands that are off in the caller's team are left out, and commands that the
-    caller's role forbids.
-    """
+    """Return the everyday commands, without those that are off in the team or forbidden to the caller's role."""
     from teams_cli.teams import permission, roles
 
     groups_off = off_in_team(call)
@@ -52,9 +50,7 @@ def of_every_day(call: Call | None) -> list[Command]:
 
 
 def all_commands(call: Call | None) -> str:
-    """Return the help with all commands, one per line, under the headings of their groups. If a group is off in the
-    team, its heading says so.
-    """
+    """Return the help with all commands, one per line, under the headings of their groups."""
     groups_off = off_in_team(call)
     lines = [_ABOUT]
     for group, members in commands.groups().items():
@@ -87,9 +83,7 @@ def off_in_team(call: Call | None) -> set[str]:
 
 
 def of_command(command: Command) -> str:
-    """Return the help of one command: its usage, its docstring, its own parameters, an example, and its exit
-    statuses.
-    """
+    """Return the help of one command: usage, docstring, own parameters, example, exit statuses."""
     paragraphs, refusals = parts_of_help(command)
     usage = f"Usage: teams {command.whole_usage}"
     return "\n".join(

@@ -49,9 +49,7 @@ def unknown(name: str, arguments: Sequence[str] = ()) -> errors.WrongUsage:
 
 
 def command_called(synonym: str) -> Command | None:
-    """Return the command for which users also type the word *synonym*, as the command declares it; None if no command
-    declares the word.
-    """
+    """Return the command that declares the word *synonym*; None if there is none."""
     usages = (command.also[synonym] for command in commands.every().values() if synonym in command.also)
     usage = next(usages, None)
     return commands.find(usage.split()[0]) if usage else None
@@ -207,9 +205,7 @@ def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
 
 
 def too_many(command: Command, values: Mapping[str, Any], surplus: str) -> errors.WrongUsage:
-    """Return the error for *surplus* words. It says what to write instead: a text in quotes, or the word after an
-    option. If the word may be the name of a team, the error shows the option for this.
-    """
+    """Return the error for *surplus* words: what to write instead, such as a text in quotes or `--team`."""
     if command.places and command.places[-1].text:
         return _unquoted(command, values, surplus)
     option = _option_for(command, surplus)

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 
 def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: Words | None = None) -> None:
-    """Write the *document* with which a command answers to *out*. The function *words* makes the text. If it is None,
-    the function that the command declares makes the text.
-    """
+    """Write the *document* of an answer to *out*. The text is made by *words*, or else by what the command declares."""
     if as_json:
         out.write(dumps(document) + "\n")
         return
@@ -147,9 +145,7 @@ def mark(owner: dict[str, Any], missing: int) -> str:
 
 
 def rest_of(command: Command, document: Any) -> str:
-    """Return a line with the command that shows all of a *document* that was cut. If there is no such command, the line
-    only says that the answer was cut.
-    """
+    """Return the line that follows a *document* that was cut: the command that shows all of it, if there is one."""
     source = _how_to_show(document) if isinstance(document, dict) else ""
     if not source and command.reads:
         source = f"teams {command.name} … --json >FILE"

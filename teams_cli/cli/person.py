@@ -39,9 +39,7 @@ class PersonTerminal:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """In a `with` block, show questions on standard error, so that standard output has only the answer of the
-        command.
-        """
+        """In a `with` block, show questions on standard error, beside the answer of the command."""
         self._out = sys.stderr
         try:
             yield

@@ -59,9 +59,7 @@ class Progress:
                 sys.stderr.flush()
 
     def update(self, tasks: list[Task], workers: list[str]) -> None:
-        """Show what changed since the last update. *tasks* are those of the run, and *workers* the names of the agents
-        that are running.
-        """
+        """Show what changed in the *tasks* of the run, and the names of the *workers* that are running."""
         for task in tasks:
             if self._shown.get(task.id, "pending") != task.status:
                 self._shown[task.id] = task.status

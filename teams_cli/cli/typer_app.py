@@ -38,9 +38,7 @@ def run(words: list[str]) -> int:
 
 
 def show_help(command: Command | None, call: Call | None, wants_all: bool) -> int:
-    """Draw the help of *command*. If *command* is None, draw the help of the caller's everyday commands or, with
-    *wants_all*, of all commands. Return the exit status.
-    """
+    """Draw the help of *command*, of the everyday commands or, with *wants_all*, of all. Return the exit status."""
     if command:
         app = _app()
         paragraphs, refusals = guide.parts_of_help(command)

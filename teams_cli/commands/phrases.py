@@ -47,9 +47,7 @@ def age(at: str, now: datetime | None = None) -> str:
 
 
 def clock_time(at: str | None) -> str:
-    """Return the time *at* by the clock of this machine, such as `14:05:09`. If it was not today, the date comes first.
-    Return a dash if *at* is None.
-    """
+    """Return the time *at* here, such as `14:05:09`, with its date unless it is today; a dash if *at* is None."""
     if at is None:
         return "-"
     try:
@@ -76,9 +74,7 @@ def time_left(moment: str) -> str:
 
 
 def length_of(seconds: float) -> str:
-    """Return a number of seconds as a whole number of the largest unit that fits, such as `5 min`. The units are days,
-    hours, minutes and seconds.
-    """
+    """Return seconds as a whole number of the largest unit that fits, from days to seconds, such as `5 min`."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"

@@ -255,9 +255,7 @@ def settle(store: Store, question: Question, answer: str) -> str:
 
 
 def has_person(call: Call, team: str) -> bool:
-    """Return whether a person sits at the terminal of this call and may answer questions. If an agent makes the call,
-    the result is False.
-    """
+    """Return whether a person, and no agent, sits at the terminal of this call and may answer questions."""
     from_agent = call.environ.get(processes.TAG) or call.sources.get("agent", ("", ""))[1] == "terminal"
     if from_agent or call.person is None or not call.person.is_here():
         return False

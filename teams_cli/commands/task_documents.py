@@ -31,9 +31,7 @@ _A_WHILE = 60.0
 
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
-    """Return the task as JSON, with its open blockers. The document also says whether the assignee and the reviewer
-    have yet to join the team.
-    """
+    """Return the task as JSON, with its open blockers, and whether assignee and reviewer have yet to join."""
     document = with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
     # The task may have been changed just now, so failures of what follows are only reported.
     if task.assignee and call.try_to(lambda: call.load_team().member(task.assignee or "") is None):
@@ -61,9 +59,7 @@ def with_lease(call: Call, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_blockers(call: Call, document: dict[str, Any]) -> dict[str, Any]:
-    """Add the task's blockers to the document, under `blockers`, and the open tasks of `after`, under `afterTasks`:
-    with their titles, owners, results and when they were completed.
-    """
+    """Add the blockers of the task under `blockers`, and the open tasks of `after` under `afterTasks`."""
     blockers = [_row_of(call, key) for key in document.get("blockedBy", ())]
     after = [_row_of(call, key) for key in document.get("openAfter", ())]
     return document | ({"blockers": blockers} if blockers else {}) | ({"afterTasks": after} if after else {})
@@ -368,9 +364,7 @@ def blocker_line(blocker: dict[str, Any]) -> str:
 
 
 def lines_of_pages(document: dict[str, Any]) -> Parts:
-    """Return a line for each page that the reader has not seen, with the command that shows it. If there are many
-    pages, only the first have a line each, and the last line says how many more there are.
-    """
+    """Return a line for each of the first pages that the reader has not seen, and how many more there are."""
     pages = document.get("pages", [])
     lines: Parts = [
         f"page {page['key']} (version {page['version']} by {page['author']}): {page['line']}: "

@@ -101,9 +101,7 @@ def load(store: Store, team: str, agent: str) -> Inbox:
 
 
 def load_with_new(store: Store, team: str, agent: str, problems: list[errors.TeamsError] | None = None) -> Inbox:
-    """Return the agent's inbox, with all messages that came since the inbox was stored. Errors of damaged messages are
-    appended to *problems*.
-    """
+    """Return the agent's inbox with the messages that came since. *problems* gets the errors of damaged messages."""
     return with_new_messages(store, team, load(store, team, agent), [] if problems is None else problems)
 
 
@@ -268,9 +266,7 @@ def mark_read(
 
 
 def is_handled(inbox: Inbox, number: int) -> bool:
-    """Return whether the message with that *number* is handled. The *inbox* must already include all messages that were
-    sent to its agent.
-    """
+    """Return whether the message with that *number* is handled. The *inbox* must include its agent's new messages."""
     if inbox.find_open(number):
         return False
     return any(entry.number == number for entry in inbox.handled) or _is_behind(inbox, number)

@@ -40,9 +40,7 @@ class Message(Record):
 
     @property
     def only_informs(self) -> bool:
-        """Whether the message needs only to be read: its sender marked it as mere information, or it is a notice of the
-        program.
-        """
+        """Whether the message needs only to be read: its sender said so, or it is a notice of the program."""
         return bool(self.fyi) or self.from_ == SYSTEM
 
     @property
@@ -159,9 +157,7 @@ def notify(
 
 
 def wake_up(store: Store, team_name: str, to: list[str], sent: Message, by: str) -> None:
-    """Wake the clients of the recipients *to*, because the message *sent* was stored for them. A notice of type `info`
-    wakes nobody.
-    """
+    """Wake the clients of the recipients *to* of the stored message *sent*. A notice of type `info` wakes nobody."""
     if store.on_append and sent.type != "info":
         store.on_append(team_name, to, sent, by)
 
@@ -207,9 +203,7 @@ def quote(message: Message) -> str:
 
 
 def how_to_answer(message: Message) -> str:
-    """Return the line that follows a delivered message and says how to answer it. The line is empty if the message only
-    informs.
-    """
+    """Return the line below a delivered message that says how to answer it; empty if the message only informs."""
     reply = f"teams reply {message.id} TEXT"
     if message.ack_by:
         return f"\n(its sender waits for: teams ack {message.id}, or {reply})"
@@ -219,16 +213,12 @@ def how_to_answer(message: Message) -> str:
 
 
 def quote_bounded(message: Message, room: int = text.MOST_LETTER) -> list[str]:
-    """Return the lines of a message as it is delivered. If they have more than *room* bytes, return only the first
-    lines, and then the command that shows the whole message.
-    """
+    """Return the lines of a message as it is delivered: at most *room* bytes, then the command that shows all of it."""
     return text.bounded(quote(message).split("\n"), room, _end_of_cut(message))
 
 
 def body_bounded(message: Message) -> str:
-    """Return the text of a message. If it is too long, return only its beginning, and then the command that shows the
-    whole text.
-    """
+    """Return the text of a message or, if it is too long, its beginning and the command that shows all of it."""
     return "\n".join(text.bounded(message.message.split("\n"), text.MOST_LETTER, _end_of_cut(message)))
 
 

@@ -59,9 +59,7 @@ class Selection:
         return [m for m in messages if m.number > self.since and self.sender in ("", m.from_)]
 
     def pick(self, messages: list[Message], inbox: Inbox) -> list[Message]:
-        """Return the messages to show, oldest first. If there is no room for all, unread messages are kept rather than
-        messages that were read before.
-        """
+        """Return the messages to show, oldest first. If there is no room for all, unread messages are kept first."""
         picked = self.wanted(messages)
         unread = set(inbox.unread(quiet=True))
         if not self.handled:
@@ -220,9 +218,7 @@ def received(store: Store, team: str, agent: str, message_ref: str) -> Message:
 
 
 def mark_handled(store: Store, team: str, agent: str, numbers: set[int], also_closed: bool = False) -> None:
-    """Mark the messages with these *numbers*, which were sent to the agent, as handled. With *also_closed*, they are
-    marked even in a closed team.
-    """
+    """Mark the messages with these *numbers* as handled; with *also_closed*, even in a closed team."""
     store.confirm(team, MESSAGE, f"msg-{max(numbers)}")
 
     def change(inbox: Inbox) -> Inbox:

@@ -39,9 +39,7 @@ def expect(store: Store, team: str, sent: Message) -> None:
 
 
 def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
-    """Return the sender's messages that were not acknowledged in time, as JSON. Each names the recipients that have not
-    handled it.
-    """
+    """Return the sender's messages that were not acknowledged in time, as JSON, and who has not handled each."""
     numbers = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     rows = []
     for message in store.fetch(team, MESSAGE, numbers, []) if numbers else ():

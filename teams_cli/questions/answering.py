@@ -225,9 +225,7 @@ def ask_for_tool(store: Store, team_name: str, caller: Caller | None, tool: str,
 
 
 def withdraw_for_tools(store: Store, team: str, agent: str) -> None:
-    """Close the agent's open questions about the use of tools. Its client cancelled the turn, so nobody waits for the
-    answers.
-    """
+    """Close the agent's open questions about tools: its client cancelled the turn, so nobody waits for answers."""
     for question in questions.all_of(store, team, []):
         if question.open and question.from_ == agent and (question.operation or "").startswith(_TO_USE):
             questions.close(store, team, question)

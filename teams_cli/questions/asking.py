@@ -55,9 +55,7 @@ DEPTHS = {
 
 
 def invitation(team: Team) -> str:
-    """Return a text for agents about whom they can ask, and in which cases they should. Both depend on the team's
-    settings. Return "" if questions are off.
-    """
+    """Return a text about whom agents can ask, and in which cases they should; "" if questions are off in the team."""
     readily = how_readily(team)
     if not readily:
         return ""
@@ -66,9 +64,7 @@ def invitation(team: Team) -> str:
 
 
 def how_readily(team: Team) -> str:
-    """Return a sentence about the cases in which an agent should ask. It depends on the setting
-    `broadcast_sensitivity`. Return "" if questions are off.
-    """
+    """Return when an agent should ask, by the setting `broadcast_sensitivity`; "" if questions are off."""
     if str(settings.value(team, "broadcast")) == OFF:
         return ""
     return f"Ask {_WHEN[str(settings.value(team, 'broadcast_sensitivity'))]}."

@@ -39,9 +39,7 @@ def deferred_to(store: Store, draft: Question) -> list[str]:
 
 
 def in_line(store: Store, team: str) -> list[Question]:
-    """Return the questions that wait for the human, oldest first. Questions for whose answer nobody waits any more come
-    last.
-    """
+    """Return the questions that wait for the human, oldest first; those for whose answer nobody waits come last."""
     waiting = [question for question in questions.all_of(store, team, []) if question.to == [HUMAN] and question.open]
     return sorted(waiting, key=lambda question: question.is_abandoned)
 
@@ -62,9 +60,7 @@ def gives_way(store: Store, question: Question) -> bool:
 
 
 def time_of_last(store: Store, team: str) -> datetime:
-    """Return the time at which a new question would become the first in the queue if the human answered none of the
-    questions before it.
-    """
+    """Return the time at which a new question becomes first in the queue if the human answers none of the others."""
     ends = [parse_rfc3339(question.expires_at) for question in in_line(store, team) if not question.is_abandoned]
     return max([store.now(), *ends])
 
@@ -143,9 +139,7 @@ def text_for_person(question: Question) -> str:
 
 
 def answers_so_far(store: Store, team: str) -> list[dict[str, str]]:
-    """Return the questions that the human has answered in this team, with the answers. Requests for permission are left
-    out.
-    """
+    """Return the questions that the human has answered in this team, without requests for permission."""
     return [
         {"question": question.question, "answer": answer.content}
         for question in questions.all_of(store, team, [])

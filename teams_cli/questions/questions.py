@@ -149,9 +149,7 @@ def get(store: Store, team: str, ref: str) -> Question:
 
 
 def all_of(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Question]:
-    """Return all questions, ordered by number. A question whose time has ended is returned as closed. Errors of damaged
-    questions are appended to *problems*.
-    """
+    """Return all questions by number, closed if their time has ended. *problems* gets the errors of damaged ones."""
     return [in_time(store, question) for question, _ in store.scan(team, QUESTION, problems)]
 
 

@@ -54,9 +54,7 @@ def laid_over(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> Rules:
 
 
 def passed_over(directory: str) -> Iterator[tuple[str, str]]:
-    """Yield the place of each rule that seems meant for `teams` but is not valid, and what is wrong with it. These
-    rules have no effect.
-    """
+    """Yield the place of each rule that seems meant for `teams` but is not valid, and what is wrong with it."""
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
         document = _document(path)
@@ -69,9 +67,7 @@ def passed_over(directory: str) -> Iterator[tuple[str, str]]:
 
 
 def refused_by_opencode(directory: str) -> Iterator[str]:
-    """Yield the places of rules that `teams` accepts but OpenCode does not: rules by role. OpenCode does not start if
-    it finds one.
-    """
+    """Yield the places of rules by role: `teams` accepts them, but OpenCode does not start if it finds one."""
     for name in OPENCODE_FILES:
         path = f"{directory}/{name}"
         for tool, rule in _tool_rules(_document(path) or {}).items():

@@ -44,9 +44,7 @@ class Status(Record):
 
 
 class Awaited(Record):
-    """A message that the agent sent and that must be acknowledged. *told* says that the agent was notified that the
-    acknowledgement is overdue.
-    """
+    """A sent message that must be acknowledged. *told* says that the sender was notified that this is overdue."""
 
     number: Number
     due: Time
@@ -116,9 +114,7 @@ class Agent(Record):
 
     @property
     def expected_at(self) -> str | None:
-        """The time of the agent's last sign of life. If the agent said that it may be silent until a later time, it is
-        this time.
-        """
+        """The last sign of life, or the later time until which the agent said that it may be silent."""
         return max(filter(None, (self.last_seen, self.silent_until)), default=None)
 
 
@@ -181,9 +177,7 @@ def was_refused(store: Store, team: str, name: str, reason: str) -> bool:
 
 
 def introduce(store: Store, team: str, name: str, message: str) -> None:
-    """Make the beginning of *message* the agent's status line. *message* is its first broadcast. If the agent has a
-    status line already, do nothing.
-    """
+    """Make the beginning of *message*, the agent's first broadcast, its status line, unless it has one already."""
     if load(store, team, name).status is not None:
         return
     line = " ".join(message.split())[: text.MAX_LINE]
@@ -236,9 +230,7 @@ def note_sign_of_life(
 
 
 def note_facts(store: Store, team: str, name: str, **facts: Any) -> None:
-    """Note *facts* about the agent, such as the files that it changes. The name of each fact is that of a field of the
-    record; the value None empties the field.
-    """
+    """Note *facts* about the agent, by the names of the record's fields; the value None empties a field."""
 
     def change(agent: Agent) -> Agent:
         is_noted = all(getattr(agent, key) == fact for key, fact in facts.items())
@@ -336,9 +328,7 @@ def is_silent(store: Store, team: Team, name: str, since: str | None = None) -> 
 
 
 def is_around(store: Store, team: Team, agent: Agent) -> bool:
-    """Whether the agent is an active member and not silent: it has joined or given a sign of life within the team's
-    `staleAfterSeconds`.
-    """
+    """Whether the agent is an active member and was not silent for the team's `staleAfterSeconds`."""
     member = team.member(agent.agent)
     return member is not None and not _is_long_ago(store, team, agent.expected_at or member.joined_at)
 

@@ -65,9 +65,7 @@ def define(
 
 
 def refuse_name(name: str, team: Team) -> None:
-    """Refuse a name for a role if it is not valid, if a built-in role has it, or if another role has it with other
-    capitals.
-    """
+    """Refuse an invalid name for a role, that of a built-in role, or one that differs only in case from another."""
     names.check_name(name, "role")
     if name.lower() in (*roles.BUILT_IN, *roles.ALIASES):
         raise errors.InvalidValue(f"{name} is a built-in role", "Choose another name.")

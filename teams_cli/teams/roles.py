@@ -51,9 +51,7 @@ def verdict(role: str, operation: str, team: Team | None, config: Config | None)
 
 
 def by_role(rule: Mapping[str, str] | str) -> dict[str, str]:
-    """Return a *rule* as a table of decisions by role. If the rule is a single decision, it becomes the decision for
-    `*`, which stands for all roles.
-    """
+    """Return a *rule* as a table of decisions by role. A single decision is one for `*`, all roles."""
     return {"*": rule} if isinstance(rule, str) else dict(rule)
 
 
@@ -88,9 +86,7 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
 
 
 def undefined_role(role: str, team: Team | None, config: Config | None) -> str:
-    """Return the role at which the lineage of *role* breaks off: it is not defined any more, or extends itself. Return
-    "" if there is none.
-    """
+    """Return the role at which the lineage breaks off, undefined or in a cycle; "" if there is none."""
     ancestry = lineage(role, team, config)
     return ancestry[-2] if ancestry[-1] == LOST else ""
 
@@ -132,9 +128,7 @@ def about(member: Member, team: Team, config: Config | None) -> str:
 
 
 def role_for(name: str, team: Team | None, config: Config | None) -> str | None:
-    """Return the role with that *name*. The name may also be an alias of a built-in role. Return None if there is no
-    such role.
-    """
+    """Return the role with that *name* or alias; None if there is no such role."""
     role = ALIASES.get(name, name)
     return role if role in BUILT_IN or definition_of(role, team, config) else None
 

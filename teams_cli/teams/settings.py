@@ -231,9 +231,7 @@ def every() -> dict[str, Setting]:
 
 
 def find(key: str) -> Setting | None:
-    """Return the setting with the name *key*; None if there is no such setting. Extensions, which have settings too,
-    are loaded only if the core has no such setting.
-    """
+    """Return the setting *key*; None if there is none. Extensions are loaded only for a setting that the core lacks."""
     return SETTINGS.get(key) or extensions.settings().get(key)
 
 
@@ -255,9 +253,7 @@ def known(key: str) -> Setting:
 
 
 def lands_by_itself(team: Team) -> bool:
-    """Whether each completed task is queued at once to be merged into the team's branch. The team's setting `landing`,
-    which belongs to an extension, says so.
-    """
+    """Whether each completed task is queued at once to be merged: an extension's setting `landing` says so."""
     return team.settings.get("landing") == "completed"
 
 

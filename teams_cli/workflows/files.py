@@ -384,9 +384,7 @@ def _existing(document: Any, key_path: KeyPath) -> KeyPath:
 
 
 def describe(path: str, problems: list[errors.TeamsError]) -> dict[str, Any] | None:
-    """Return a row of a list of workflows, for the workflow at *path*. If the file can't be read, return None, and add
-    the error to *problems*.
-    """
+    """Return a row for the workflow at *path*. If it can't be read, add the error to *problems* and return None."""
     try:
         workflow = read(path)
     except errors.TeamsError as problem:

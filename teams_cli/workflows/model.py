@@ -259,16 +259,12 @@ RESULT = "result."
 
 
 def instance(template: str, number: int) -> str:
-    """Return the key of a task that `each` creates from the *template*. *number* is the number of the task's item; the
-    first item has number 1.
-    """
+    """Return the key of the task that `each` creates from the *template* for the item with this *number*, from 1."""
     return f"{template}-{number}"
 
 
 def made_of(key: str) -> str:
-    """Return the id of the template from which `each` created the task with this key; "" if the task was not created
-    from a template.
-    """
+    """Return the id of the template from which `each` created the task with this key; "" if there is none."""
     template, _, number = key.rpartition("-")
     return template if number.isdigit() else ""
 

@@ -253,9 +253,7 @@ def tasks_of(roster: Roster, path: str) -> list[TaskTemplate]:
 
 
 def descriptions(path: str) -> dict[str, str]:
-    """Return the descriptions of agents, by the agents' names. They are taken from the files `.claude/agents/*.md`
-    beside the roster.
-    """
+    """Return the descriptions of agents by name, from the files `.claude/agents/*.md` beside the roster."""
     by_name: dict[str, str] = {}
     directory = f"{os.path.dirname(path)}/{_DESCRIPTIONS}"
     for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
