@@ -117,25 +117,22 @@ class LiveScreen:
         if self.frame is None:
             return [Text("…")]
         head = _head(self.frame, width)
-        help: tuple[str, ...] = _HELP_OUTPUT if self.opened else _HELP
+        parts_of_help: tuple[str, ...] = _HELP_OUTPUT if self.opened else _HELP
         lines = self._output(width) if self.opened else _body(self.frame, width, self.chosen)
         room = max(1, height - len(head) - 1)
         last_offset = max(0, len(lines) - room)
         self.offset = last_offset if self.opened and self.follows else max(0, min(self.offset, last_offset))
         shown = lines[self.offset : self.offset + room]
         if self.offset < last_offset:
-            help = (f"{last_offset - self.offset} more below", *help)
-        return [*head, *shown, *[Text()] * (room - len(shown)), self._foot(_fitting(help, width), width)]
-
-    def _foot(self, help: str, width: int) -> Text:
-        """Return the last line: what the person types, or the outcome of the last key, or the *help* for the keys."""
-        if not self.asked:
-            foot = Text(safe(self.outcome) or help, style="bold" if self.outcome else "dim")
-            foot.truncate(width, overflow="ellipsis")
-            return foot
-        label = f"{self.asked} (Enter sends, alone it skips; Esc leaves): "
-        room = max(10, width - len(label) - 1)
-        return Text(f"{label}{safe(self.typed)[-room:]}█", style="bold magenta")
+            parts_of_help = (f"{last_offset - self.offset} more below", *parts_of_help)
+        if self.asked:
+            label = f"{self.asked} (Enter sends, alone it skips; Esc leaves): "
+            room_for_answer = max(10, width - len(label) - 1)
+            foot = Text(f"{label}{safe(self.typed)[-room_for_answer:]}█", style="bold magenta")
+        else:
+            help = _fitting(parts_of_help, width)
+            foot = _cut(Text(safe(self.outcome) or help, style="bold" if self.outcome else "dim"), width)
+        return [*head, *shown, *[Text()] * (room - len(shown)), foot]
 
     def _output(self, width: int) -> list[Text]:
         """Return the output of the opened agent in lines; its history if `teams` did not start it."""

@@ -206,26 +206,21 @@ def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
 
 def too_many(command: Command, values: Mapping[str, Any], surplus: str) -> errors.WrongUsage:
     """Return the error for *surplus* words: what to write instead, such as a text in quotes or `--team`."""
-    if command.places and command.places[-1].text:
-        return _unquoted(command, values, surplus)
+    if command.places and command.places[-1].text:  # a text without quotes, of which *surplus* has the later words
+        *before, text = command.places
+        first_word = values[text.name]
+        refused = f"{command.name} takes one {text.metavar}, but got more words: {surplus}"
+        if not before and _is_task(first_word) and "--task" in command.options:
+            return errors.WrongUsage(refused, f'Write: teams {command.name} "{surplus}" --task {first_word}')
+        arguments = [str(values[parameter.name]) for parameter in before]
+        whole = " ".join([command.name, *arguments, f'"{first_word} {surplus}"'])
+        return errors.WrongUsage(refused, f"Put the {text.metavar} in quotes: teams {whole}")
     option = _option_for(command, surplus)
     is_team = not (command.places or option) and is_name(surplus) and not surplus.isdigit()
     team = f"; a team is named with --team {surplus}" if is_team and "--team" in command.options else ""
     return errors.WrongUsage(
         f"{command.name} got too many words: {surplus}", f"Write: teams {command.whole_usage}{option}{team}"
     )
-
-
-def _unquoted(command: Command, values: Mapping[str, Any], surplus: str) -> errors.WrongUsage:
-    """Return the error for a text that was written without quotes. *surplus* has its words after the first."""
-    *before, text = command.places
-    first_word = values[text.name]
-    refused = f"{command.name} takes one {text.metavar}, but got more words: {surplus}"
-    if not before and _is_task(first_word) and "--task" in command.options:
-        return errors.WrongUsage(refused, f'Write: teams {command.name} "{surplus}" --task {first_word}')
-    arguments = [str(values[parameter.name]) for parameter in before]
-    whole = " ".join([command.name, *arguments, f'"{first_word} {surplus}"'])
-    return errors.WrongUsage(refused, f"Put the {text.metavar} in quotes: teams {whole}")
 
 
 def _option_for(command: Command, word: str) -> str:

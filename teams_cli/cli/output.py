@@ -31,10 +31,15 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: W
     for part in _parts(command, document, words):
         if isinstance(part, str):
             lines.append(part)
-        else:
+        elif part.rows:
+            from rich.console import Console
+
             _write_lines(lines, out)
             lines = []
-            _draw(part, out)  # a table
+            console = Console(file=out, highlight=False)
+            console.print(_drawn(part, console.width))
+        elif part.empty:
+            lines.append(part.empty)
     _write_lines(lines, out)
 
 
@@ -55,7 +60,10 @@ def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
         return lines
     from teams_cli.text import shortened
 
-    how_to_get_rest = rest_of(command, document)
+    source = _how_to_show(document) if isinstance(document, dict) else ""
+    if not source and command.reads:
+        source = f"teams {command.name} … --json >FILE"
+    how_to_get_rest = f"all of it: {source}" if source else "[cut: the answer was too long]"
     if isinstance(document, dict):
 
         def fits(short: Any) -> bool:
@@ -144,14 +152,6 @@ def mark(owner: dict[str, Any], missing: int) -> str:
     return f"[cut; all of it: {command}]" if command else f"[cut: {missing} more characters]"
 
 
-def rest_of(command: Command, document: Any) -> str:
-    """Return the line that follows a *document* that was cut: the command that shows all of it, if there is one."""
-    source = _how_to_show(document) if isinstance(document, dict) else ""
-    if not source and command.reads:
-        source = f"teams {command.name} … --json >FILE"
-    return f"all of it: {source}" if source else "[cut: the answer was too long]"
-
-
 def _how_to_show(document: dict[str, Any]) -> str:
     """Return the command or the path with all of a *document*; "" if there is neither. The command writes to a file,
     unless the document is a message, which is short.
@@ -189,16 +189,6 @@ def _cells(row: list[str]) -> list[str]:
 
 def _line(cell: str) -> str:
     return " ".join(cell.split())
-
-
-def _draw(table: Table, out: TextIO) -> None:
-    if not table.rows:
-        out.write(table.empty + "\n" if table.empty else "")
-        return
-    from rich.console import Console
-
-    console = Console(file=out, highlight=False)
-    console.print(_drawn(table, console.width))
 
 
 def _drawn(table: Table, width: int) -> Any:

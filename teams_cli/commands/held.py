@@ -153,21 +153,17 @@ def _is_in_inner_repository(working_directory: str, directory: str) -> bool:
 def _refuse_other_identity(holder: Holder, call: Call) -> None:
     """Refuse a call under a name other than that of the restricted agent or its child, or in another team."""
     name = call.caller.name if call.caller else ""
-    if holder.agent and name != holder.agent and not _is_child(call, name, holder.agent):
-        action = f"act as {name}" if name else "act under no name"
-        raise permissions.not_allowed(holder.level, action, f"You are {holder.agent}: leave out --as.")
+    if holder.agent and name != holder.agent:
+        try:
+            member = call.load_team().member(name)
+        except errors.TeamsError:
+            member = None
+        if member is None or member.child_of != holder.agent:  # it runs in no client of the agent
+            action = f"act as {name}" if name else "act under no name"
+            raise permissions.not_allowed(holder.level, action, f"You are {holder.agent}: leave out --as.")
     if holder.team and call.given_team not in ("", holder.team):
         hint = f"Your team is {holder.team}: leave out --team."
         raise permissions.not_allowed(holder.level, f"act in team {call.given_team}", hint)
-
-
-def _is_child(call: Call, name: str, parent: str) -> bool:
-    """Return whether the agent *name* runs inside the client of the agent *parent*."""
-    try:
-        member = call.load_team().member(name)
-    except errors.TeamsError:
-        return False
-    return member is not None and member.child_of == parent
 
 
 def _session(call: Call, holder: Holder | None) -> Session | None:

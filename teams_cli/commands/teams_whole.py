@@ -149,18 +149,15 @@ def _roster(call: Call, file: str | None) -> str:
 
 def words_of_copied(done: dict[str, Any]) -> Parts:
     counts = ", ".join(f"{count} {name}" for name, count in done["copied"].items())
+    target = shlex.quote(done["to"])
+    if "://" in done["to"]:
+        options = f"--store {target}"
+    else:
+        options = f"--root {target}" + (f" --store {FILES}" if "://" in done["from"] else "")
     return present(
         f"{done['team']}: copied to {done['to']} ({counts or 'it was there already'})",
-        f"closed here; continue there: teams brief --team {done['team']} {_options_for(done['from'], done['to'])}",
+        f"closed here; continue there: teams brief --team {done['team']} {options}",
     )
-
-
-def _options_for(origin: str, target: str) -> str:
-    """Return the options to add to a command so that it uses the store *target*, if it would otherwise use *origin*."""
-    if "://" in target:
-        return f"--store {shlex.quote(target)}"
-    files = f" --store {FILES}" if "://" in origin else ""
-    return f"--root {shlex.quote(target)}{files}"
 
 
 def words_of_closed(team: dict[str, Any]) -> Parts:

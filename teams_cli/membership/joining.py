@@ -292,8 +292,12 @@ def leave(
     Raises:
         Conflict: The leader can't leave.
     """
-    if caller and _has_left(store, team_name, caller):
-        return _release_tasks(store, teams.get(store, team_name), caller.name, problems)
+    if caller:
+        team = teams.get(store, team_name)
+        member = team.find(caller.name)
+        if member and not member.active and not member.stopped_by:  # a repeat, for example because the answer was lost
+            verify(team, caller)
+            return _release_tasks(store, team, caller.name, problems)
     name = require(store, team_name, caller, "leave-team").name
 
     def without_member(team: Team) -> Team:
@@ -308,16 +312,6 @@ def leave(
     _, team = update(store, team_name, TEAM, team_name, without_member)
     history.note(store, team_name, name, "member left")
     return _release_tasks(store, team, name, problems)
-
-
-def _has_left(store: Store, team_name: str, caller: Caller) -> bool:
-    """Return whether the caller has left already and repeats its command, for example because the answer was lost."""
-    team = teams.get(store, team_name)
-    member = team.find(caller.name)
-    if member is None or member.active or member.stopped_by:
-        return False
-    verify(team, caller)
-    return True
 
 
 def _release_tasks(store: Store, team: Team, name: str, problems: list[errors.TeamsError] | None) -> list[str]:

@@ -54,10 +54,7 @@ def later(store: Store, team: str, time: str) -> Iterator[dict[str, Any]]:
     it, because a machine whose clock is slow may have written them among newer ones.
     """
 
-    def is_later(entry: dict[str, Any]) -> bool:
-        return str(entry.get("at", "")) > time
-
-    for _, entry in _newest_first(store, team, is_later, _FEW_OLDER):
+    for _, entry in _newest_first(store, team, lambda entry: str(entry.get("at", "")) > time, _FEW_OLDER):
         yield entry
 
 
