@@ -94,8 +94,7 @@ def parsed(text: str, what: str, hint: str) -> Any:
         InvalidValue: The text is not valid, or too large.
     """
     try:
-        node, document = loaded(text)
-        _, repeated_keys = _located(node)
+        document, _, repeated_keys = loaded(text)
     except TooManyValues:
         raise errors.InvalidValue(f"{what} {TOO_MANY}", hint) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -109,8 +108,10 @@ def parsed(text: str, what: str, hint: str) -> Any:
     return document
 
 
-def loaded(text: str) -> tuple[yaml.Node | None, Any]:
-    """Parse a YAML text. Return its syntax node, and the document as Python values. Both are None if the text is empty.
+def loaded(text: str) -> tuple[Any, dict[KeyPath, int], list[tuple[KeyPath, int]]]:
+    """Parse a YAML text. Return the document as Python values, None if the text is empty; the line of each key and
+    value, counted from 1; and each key that occurs again in the same mapping, with its line. YAML would silently take
+    the last value of a repeated key.
 
     Raises:
         YAMLError, ValueError, RecursionError: The text is not valid.
@@ -120,9 +121,9 @@ def loaded(text: str) -> tuple[yaml.Node | None, Any]:
     try:
         node = loader.get_single_node()
         if node is None:
-            return None, None
+            return None, {}, []
         _size(node, {})
-        return node, loader.construct_document(node)
+        return loader.construct_document(node), *_located(node)
     finally:
         loader.dispose()
 
@@ -141,10 +142,7 @@ def _size(node: yaml.Node, sizes: dict[int, int]) -> int:
     return size
 
 
-def _located(document: yaml.Node | None) -> tuple[dict[KeyPath, int], list[tuple[KeyPath, int]]]:
-    """Return two values: the line of each key and value in the text, counted from 1; and each key that occurs again in
-    the same mapping, with its line. YAML would silently take the last value of a repeated key.
-    """
+def _located(document: yaml.Node) -> tuple[dict[KeyPath, int], list[tuple[KeyPath, int]]]:
     lines: dict[KeyPath, int] = {}
     repeated_keys: list[tuple[KeyPath, int]] = []
 
@@ -161,8 +159,7 @@ def _located(document: yaml.Node | None) -> tuple[dict[KeyPath, int], list[tuple
                 visit(child, child_path)
                 lines[child_path] = line  # that of the key, not of the value
 
-    if document is not None:
-        visit(document, ())
+    visit(document, ())
     return lines, repeated_keys
 
 
@@ -231,11 +228,6 @@ def refuse(problems: list[Problem], path: str, lines: dict[KeyPath, int], hint: 
         raise errors.InvalidValue(f"{path} has {count}:\n{_list_of(problems, path, lines)}", hint)
 
 
-def lines_of(text: str) -> dict[KeyPath, int]:
-    """Return the line of each key and value in the valid YAML *text*, counted from 1."""
-    return _located(loaded(text)[0])[0]
-
-
 def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
     """Yield a problem for each role whose workflow is neither known by name nor a file beside *workflow*."""
     for role, definition in workflow.roles.items():
@@ -251,8 +243,7 @@ def refuse_massgen(path: str, text: str) -> None:
     write in a workflow instead.
     """
     try:
-        node, document = loaded(text)
-        lines, _ = _located(node)
+        document, lines, _ = loaded(text)
     except (yaml.YAMLError, ValueError, RecursionError):
         return
     if not isinstance(document, dict):
@@ -310,8 +301,7 @@ def _parse_front_matter(text: str, path: str) -> tuple[Any, dict[KeyPath, int], 
     """Return the front matter *text* as a document, the line of each key in the file, and the repeated keys."""
     lines_before = 1  # the fence
     try:
-        node, document = loaded(text)
-        lines, repeated_keys = _located(node)
+        document, lines, repeated_keys = loaded(text)
         in_file = {key_path: line + lines_before for key_path, line in lines.items()}
         return document, in_file, [key_path for key_path, _ in repeated_keys]
     except yaml.MarkedYAMLError as error:

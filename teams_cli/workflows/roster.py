@@ -212,7 +212,8 @@ def refuse(path: str, problems: list[Problem]) -> None:
         InvalidValue: There are problems; the message names all, each with its line and keys.
     """
     if problems:
-        files.refuse(problems, path, files.lines_of(files.content_of(path)), _HINT)
+        _, lines, _ = files.loaded(files.content_of(path))
+        files.refuse(problems, path, lines, _HINT)
 
 
 def problems_of(roster: Roster) -> Iterator[Problem]:
