@@ -107,10 +107,6 @@ def _review(call: Call, task: str, accept: bool, reject: str | None, next: bool,
     return document
 
 
-def words_of_reviewed(task: dict[str, Any]) -> Parts:
-    return [*landing_queue.landed_line(task), *words_of_claimed_too(task)]
-
-
 def _request(call: Call, to: list[str], reason: str | None) -> Any:
     names = each_name(to)
     if not names:
@@ -199,7 +195,7 @@ COMMANDS = table(
         switch("--next", "Then claim the next task.", seldom=True),
         option("--wait", "With --next: how long to wait for a task.", metavar="SECONDS", seldom=True),
         doc=reviews.review,
-        words=words_of_reviewed,
+        words=lambda task: [*landing_queue.landed_line(task), *words_of_claimed_too(task)],
         answers=Task,
         traits="long sleeps",
         held="task accept reject next wait",

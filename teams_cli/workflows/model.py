@@ -240,10 +240,6 @@ class Workflow(Form):
     tasks: Annotated[list[TaskTemplate], Field(min_length=1)]
     synthesize: Synthesis = Synthesis()
 
-    def template(self, task_id: str) -> TaskTemplate:
-        """Return the task with that id."""
-        return next(task for task in self.tasks if task.id == task_id)
-
     def ordered(self) -> list[TaskTemplate]:
         """Return the tasks, each after its blockers. The blockers must not form a cycle."""
         by_id = {task.id: task for task in self.tasks}
