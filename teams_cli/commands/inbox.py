@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from teams_cli import errors, text
+from teams_cli.clock import length
 from teams_cli.commands.declaration import Command, argument, option, row_limit, switch, table
 from teams_cli.commands.phrases import Table, agent_state, ago, present
 from teams_cli.messages import reading
@@ -73,11 +74,10 @@ def _read(
 
         # Messages about ended tasks need no answer. If they can't be closed now, they are only shown once more.
         call.try_to(lambda: mail.close_settled(call.store, call.team, call.agent))
-    if wait is None or all:
-        once_shown = None if peek else call.once_shown
-        messages = reading.read(call.store, call.team, call.caller, selection, call.problems, once_shown)
-    else:
-        messages = _wait_and_read(call, selection, peek, wait)
+    if wait is not None and not all:
+        _wait(call, selection, wait)
+    once_shown = None if peek else call.once_shown
+    messages = reading.read(call.store, call.team, call.caller, selection, call.problems, once_shown)
     if messages.more:
         if all:
             options = f" --all --since {messages[-1]['id']}"
@@ -105,28 +105,27 @@ def _set_next_step(call: Call, messages: Reading) -> None:
         call.try_to(call.set_next_step)
 
 
-def _wait_and_read(call: Call, selection: Selection, peek: bool, wait: float) -> Reading:
+def _wait(call: Call, selection: Selection, seconds: float) -> None:
     """Wait for a message. The wait also ends when an agent that the caller started ends, or the team is closed."""
     from teams_cli.agents import ending
     from teams_cli.store import pace
     from teams_cli.tasks import overviews
 
     alarm = pace.Alarm()
+    has_arrived = reading.arrival(call.store, call.team, call.caller, selection)
 
-    def sleep(is_ready: Any, timeout: float) -> bool:
-        def look() -> bool:
-            started = ending.children(call.store, call.team, call.agent)  # the end of a killed agent is news, too
-            ending.set_alarm(call.store, call.team, started, alarm)
-            if is_ready():
-                return True
-            overviews.refuse_closed(call.store, call.load_team())
-            return False
+    def look() -> bool:
+        started = ending.children(call.store, call.team, call.agent)  # the end of a killed agent is news, too
+        ending.set_alarm(call.store, call.team, started, alarm)
+        if has_arrived():
+            return True
+        overviews.refuse_closed(call.store, call.load_team())
+        return False
 
-        topics = ["team", f"message/{call.agent}"]
-        return pace.sleep_until(call.store, call.team, look, timeout, topics, alarm, call.say)
-
-    once_shown = None if peek else call.once_shown
-    return reading.wait_and_read(call.store, call.team, call.caller, selection, call.problems, wait, sleep, once_shown)
+    topics = ["team", f"message/{call.agent}"]
+    if not pace.sleep_until(call.store, call.team, look, seconds, topics, alarm, call.say):
+        why = f"no new message came within {length(seconds)}"
+        raise errors.WaitRanOut(why, "Wait longer, or go on with other work.")
 
 
 def _ack(call: Call, message: list[str]) -> Any:

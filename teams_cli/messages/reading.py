@@ -5,7 +5,6 @@ from __future__ import annotations
 from zlib import crc32
 
 from teams_cli import errors, text
-from teams_cli.clock import length
 from teams_cli.messages import inboxes
 from teams_cli.messages.inboxes import (
     INBOX,
@@ -235,26 +234,11 @@ def outputs_of(store: Store, team: str, agent: str, sender: str) -> list[Message
     return [message for message in mail if message.from_ == sender and message.type == "output"]
 
 
-def wait_and_read(
-    store: Store,
-    team: str,
-    caller: Caller | None,
-    selection: Selection,
-    problems: list[errors.TeamsError],
-    timeout: float,
-    sleep_until: Callable[[Callable[[], bool], float], bool],
-    once_shown: OnceShown | None = None,
-) -> Reading:
-    """Wait for an unread message that the *selection* shows, and then read as the function `read` does. A message that
-    comes during the wait ends it even if another process of the caller has marked the message as read. The function
-    *sleep_until* waits until the function that it is given returns True, and returns False after so many seconds
-    without this.
-
-    Raises:
-        WaitRanOut: No such message came within *timeout* seconds.
+def arrival(store: Store, team: str, caller: Caller | None, selection: Selection) -> Callable[[], bool]:
+    """Return a function that returns whether there is an unread message that the *selection* shows. A message that
+    comes later counts even if another process of the caller has marked it as read.
     """
     agent = require(store, team, caller, "read-messages").name
-    # A later message ends the wait even if another process of the agent has marked it as read.
     last_before = store.last(team, MESSAGE)
 
     def has_arrived() -> bool:
@@ -262,8 +246,4 @@ def wait_and_read(
         new_numbers = [entry.number for entry in inbox.open if entry.read_at is None or entry.number > last_before]
         return bool(new_numbers and selection.wanted(store.fetch(team, MESSAGE, new_numbers, [])))
 
-    if not sleep_until(has_arrived, timeout):
-        raise errors.WaitRanOut(
-            f"no new message came within {length(timeout)}", "Wait longer, or go on with other work."
-        )
-    return read(store, team, caller, selection, problems, once_shown)
+    return has_arrived
