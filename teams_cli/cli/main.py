@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 BUG = 3
 _HELP = {"--help", "-h"}
-_WITH_VALUE = ("--root", "--store", "--team", "-t", "--as")
-"""The options of every command that take a value."""
+_WITH_VALUE = {"--root": "root", "--store": "store", "--team": "team", "-t": "team", "--as": "agent"}
+"""The options of every command that take a value, and the names of the values."""
 _SECONDS_FOR_REPORT = 2
 """Seconds for the report of an interrupted wait. Then the process ends even without the report."""
 
@@ -125,23 +125,17 @@ def _call_after_sign_of_life(words: list[str]) -> Call | None:
     """
     from teams_cli.environment import look_up
 
-    options = dict.fromkeys(_WITH_VALUE, "")
+    flags = dict.fromkeys(_WITH_VALUE.values(), "")
     for word, following in zip(words, [*words[1:], ""], strict=False):
         flag, _, value = word.partition("=")
-        if flag in options:
-            options[flag] = value or following
-    is_named = bool(look_up("agent", options["--as"], os.environ)[0])
+        if flag in _WITH_VALUE:
+            flags[_WITH_VALUE[flag]] = value or following
+    is_named = bool(look_up("agent", flags["agent"], os.environ)[0])
     is_help = not words or bool(_HELP.intersection(words))
     if not (is_named or is_help):
         return None
     from teams_cli.cli import calls
 
-    flags = {
-        "agent": options["--as"],
-        "team": options["--team"] or options["-t"],
-        "root": options["--root"],
-        "store": options["--store"],
-    }
     try:
         call = calls.make_call(flags, os.environ, _ask_person, _write_stderr)
         call.given_team = call.given_team or call.only_team()

@@ -247,10 +247,9 @@ def settle(store: Store, question: Question, answer: str) -> str:
     """Record the person's *answer* to the question; if it is "", the person skips the question. Return the outcome in a
     word, such as `answered`.
     """
-    if not answer:
-        answering.skip_as_human(store, question.team_name, question.id)
-        return "skipped"
     answered = answering.answer_as_human(store, question.team_name, question.id, answer)
+    if not answer:
+        return "skipped"
     return "answered" if answered.answered_by_human else str(answered.status)
 
 

@@ -73,9 +73,11 @@ def asked_by(store: Store, team_name: str, caller: Caller | None, message_ref: s
 
 
 def answer_as_human(store: Store, team: str, key: str, content: str) -> Question:
-    """Record an answer that the human gave at the console."""
-    text.checked(content, "answer")
-    return record(store, team, key, Answer(responder=HUMAN, content=content, is_human=True, at=teams.now(store)))
+    """Record an answer that the human gave at the console; "" skips the question."""
+    if content:
+        text.checked(content, "answer")
+    response = Answer(responder=HUMAN, content=content, is_human=True, at=teams.now(store), skipped=not content or None)
+    return record(store, team, key, response)
 
 
 def skip(store: Store, team_name: str, caller: Caller | None, ref: str) -> Question:
@@ -87,13 +89,7 @@ def skip(store: Store, team_name: str, caller: Caller | None, ref: str) -> Quest
         WrongState: The human has answered the question, or its time limit has passed.
     """
     require(store, team_name, caller, "skip-question", ref)
-    return skip_as_human(store, team_name, questions.get(store, team_name, ref).id)
-
-
-def skip_as_human(store: Store, team: str, key: str) -> Question:
-    """Skip the question in the name of the human, who did so at the console."""
-    response = Answer(responder=HUMAN, content="", is_human=True, at=teams.now(store), skipped=True)
-    return record(store, team, key, response)
+    return answer_as_human(store, team_name, questions.get(store, team_name, ref).id, "")
 
 
 def record(store: Store, team: str, key: str, response: Answer) -> Question:
