@@ -12,9 +12,7 @@ from teams_cli.names import is_id, is_name, is_number
 _ALIKE = 0.75
 """The least similarity of a mistyped word to the word that was probably meant. Below this, guesses would mislead."""
 _SYNONYM_ALIKE = 0.85
-"""The least similarity of a mistyped word to a synonym of a command. It is higher than for names, because synonyms are
-many and short.
-"""
+"""The same for a synonym of a command. It is higher than for names, because synonyms are many and short."""
 _NOUNS = {"task", "tasks", "team", "teams", "agent", "agents", "message", "messages", "plan", "plans"}
 _ASSIGNING_OPTIONS = ("--assign", "--assignee", "--assigned-to", "--to")
 _ASSIGNING_OPTION_OF = {"create-task": "--for", "update-task": "--owner"}
@@ -173,9 +171,7 @@ _OPTIONS = {
     "--wait": "timeout seconds",
     "--next": "any best",
 }
-"""For each option, the names that other tools use for it. An option may be written with a value, as in `--status
-completed`.
-"""
+"""For each option, which may have a value as in `--status completed`, the names that other tools use for it."""
 
 
 def without_value(parameter: Parameter) -> errors.WrongUsage:

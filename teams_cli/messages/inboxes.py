@@ -345,9 +345,7 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
 
 
 _MAX_REMOVED = 1_000_000
-"""The most messages by which an inbox may be ahead of its log because messages were removed. If it is further ahead,
-its numbers must be wrong.
-"""
+"""If an inbox is ahead of its log by more than these messages, they were not removed: its numbers must be wrong."""
 
 
 def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:

@@ -11,6 +11,7 @@ from zlib import crc32
 from teams_cli.environment import OPENCODE_FILES, opencode_directory
 from teams_cli.records.json_text import loads
 from teams_cli.records.records import Record, field
+from teams_cli.store.contract import Kind
 from teams_cli.store.documents import decode, encode
 from teams_cli.store.files import disk
 
@@ -29,17 +30,6 @@ class Config(Record):
     settings: SettingTable = field(default_factory=dict)
     harness: HarnessTable = field(default_factory=dict)
     store: Text | None = None
-
-
-class _ConfigKind:
-    """Stands in for a `Kind` when `decode` reads the configuration, which belongs to no team."""
-
-    record = Config
-    key = ""
-
-    @staticmethod
-    def number_in(key: str) -> int:
-        return 0
 
 
 def path_in(root: str) -> str:
@@ -88,7 +78,7 @@ def own_of(root: str) -> Config:
         document = loads(data.decode())
         document.pop("checksum", None)  # as `decode` does: it is a checksum of these bytes, and no field
         return Config.from_json(document)
-    config: Config = decode(data, _ConfigKind, "", path)  # type: ignore[arg-type]
+    config = decode(data, Kind("config", Config), "", path)  # a kind for this only: it belongs to no team
     try:
         disk.commit(disk.write_temp(f"{root}/tmp", digest), digest_path)
     except Exception:  # then the file is checked again the next time

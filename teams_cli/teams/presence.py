@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 _MAX_REFUSED = 50
 _MAX_LINES = 50
 _NOTED_EVERY = 30.0
-"""The seconds between two notes of a sign of life, and between two comparisons of a worktree with other agents'
-worktrees.
-"""
+"""The seconds between two notes of a sign of life, and between two comparisons of a worktree with the others."""
 RENEWED_AFTER = 0.25
 """The part of a lease that must have passed before the lease is renewed."""
 

@@ -53,9 +53,7 @@ class Setting:
         self.files = files
         """Whether the value is patterns of files in the repository, with spaces between."""
         self.of_person = of_person
-        """Whether only the human may set it, because it is a command that runs for the human, or acts in the human's
-        name.
-        """
+        """Whether only the human may set it, because it runs a command for the human, or acts in the human's name."""
         self.least = least
         self.most = most
 

@@ -272,9 +272,4 @@ def placeholders(text: str) -> list[str]:
 
 def fill(text: str, values: Mapping[str, str]) -> str:
     """Return the text with placeholders replaced by *values*. A placeholder whose name has no value stays as it is."""
-
-    def replacement(match: re.Match[str]) -> str:
-        placeholder, name = match[0], match[1]
-        return values.get(name, placeholder)
-
-    return _PLACEHOLDER.sub(replacement, text)
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)

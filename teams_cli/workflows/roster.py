@@ -60,29 +60,19 @@ def read_task_list(content: str, form: type[T]) -> list[T]:
         InvalidValue: The text is no list of tasks; the error names the problems.
     """
     document = files.parsed(files.front_matter(content) or content, "the list of tasks", _LIST_HINT)
-    tasks = _validated(document.get("tasks") if isinstance(document, dict) else document, form)
-    for task in tasks:
-        if task.each:
-            raise errors.InvalidValue(
-                f"{task.id}: `each` works only in a run", "Write the tasks out, or use: teams run"
-            )
-    return tasks
-
-
-def _validated(rows: Any, form: type[T]) -> list[T]:
-    """Return the *rows* as tasks of the type *form*. A row that is only a text is the title of a task."""
+    rows = document.get("tasks") if isinstance(document, dict) else document
     if not isinstance(rows, list) or not rows:
         raise errors.InvalidValue("the list of tasks is missing", _LIST_HINT)
+    drafts = []
+    for number, row in enumerate(rows, 1):
+        draft = {"title": row} if isinstance(row, str) else row
+        if isinstance(draft, dict):  # anything else is refused by the check of its form
+            draft = {key: value for key, value in draft.items() if value is not None}
+            refs = {key: _numbers_as_text(draft[key]) for key in ("id", "blockedBy", "after") if key in draft}
+            draft = {"id": str(number), **draft, **refs}
+        drafts.append(draft)
     try:
-        tasks = []
-        for number, row in enumerate(rows, 1):
-            task = {"title": row} if isinstance(row, str) else row
-            if isinstance(task, dict):  # anything else is refused by the check of its form
-                task = {key: value for key, value in task.items() if value is not None}
-                refs = {key: _numbers_as_text(task[key]) for key in ("id", "blockedBy", "after") if key in task}
-                task = {"id": str(number), **task, **refs}
-            tasks.append(task)
-        return TypeAdapter(list[form]).validate_python(tasks)  # type: ignore[valid-type]  # a form is a value here
+        tasks: list[T] = TypeAdapter(list[form]).validate_python(drafts)  # type: ignore[valid-type]  # a form is a value
     except ValidationError as error:
         wrong = error.errors(include_url=False, include_context=False)
         problems = []
@@ -92,6 +82,12 @@ def _validated(rows: Any, form: type[T]) -> list[T]:
         if len(wrong) > _MOST_PROBLEMS_SHOWN:
             problems.append(f"and {len(wrong) - _MOST_PROBLEMS_SHOWN} more")
         raise errors.InvalidValue("; ".join(problems), _LIST_HINT) from None
+    for task in tasks:
+        if task.each:
+            raise errors.InvalidValue(
+                f"{task.id}: `each` works only in a run", "Write the tasks out, or use: teams run"
+            )
+    return tasks
 
 
 def _numbers_as_text(value: Any) -> Any:
