@@ -171,11 +171,7 @@ def _help(words: list[str]) -> int:
 
 
 def _command_to_explain(words: list[str]) -> Command | None:
-    """Return the command whose help is wanted, named or by a synonym; None for help in general.
-
-    Raises:
-        WrongUsage: There is no such command.
-    """
+    """Return the command whose help is wanted, by its name or a synonym; None for help in general."""
     if not words or words[0] in {*_HELP, "help"}:
         return None
     from teams_cli import commands

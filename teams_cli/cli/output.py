@@ -24,11 +24,13 @@ def answer(command: Command, document: Any, as_json: bool, out: TextIO, words: W
     if as_json:
         out.write(dumps(document) + "\n")
         return
+    words = words or command.words
+    assert words, f"{command.name} declares no words"
     if not is_fancy(out):  # a program reads it: plain lines, of limited length
         _write_lines(_bounded(command, document, words), out)
         return
     lines: list[str] = []
-    for part in _parts(command, document, words):
+    for part in words(document):
         if isinstance(part, str):
             lines.append(part)
         elif part.rows:
@@ -51,11 +53,11 @@ _TEXT_LENGTHS = [2 * MOST_LETTER, MOST_LETTER, 2_000, 500]
 """The lengths in characters to which texts are cut, tried in turn."""
 
 
-def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
+def _bounded(command: Command, document: Any, words: Words) -> list[str]:
     """Return the lines of the answer. If they are more than the client of an agent would keep, texts are cut and rows
     left out, and a line at the end or the beginning says how to get the rest.
     """
-    lines, is_table = _lines(command, document, words)
+    lines, is_table = _lines(words(document))
     if size(lines) <= _MOST or command.whole:
         return lines
     from teams_cli.text import shortened
@@ -67,55 +69,39 @@ def _bounded(command: Command, document: Any, words: Words | None) -> list[str]:
     if isinstance(document, dict):
 
         def fits(short: Any) -> bool:
-            return size(_lines(command, short, words)[0]) <= _MOST - _ROOM_FOR_REST
+            return size(_lines(words(short))[0]) <= _MOST - _ROOM_FOR_REST
 
-        lines, _ = _lines(command, shortened(document, fits, _TEXT_LENGTHS, mark), words)
+        lines, _ = _lines(words(shortened(document, fits, _TEXT_LENGTHS, mark)))
         return lines if any(how_to_get_rest in line for line in lines) else [*lines, how_to_get_rest]
-    lines, _ = _lines(command, shortened(document, lambda _: True, _TEXT_LENGTHS[-1:], mark), words)
-    if is_table:  # the first rows are the most important ones
-        kept = _first_that_fit(lines)
-        return [*kept, _rest_line(command, len(lines) - len(kept), how_to_get_rest)]
-    kept = _first_that_fit(lines[::-1])[::-1]  # the newest lines are the last
-    return [_rest_line(command, len(lines) - len(kept), how_to_get_rest), *kept]
-
-
-def _first_that_fit(lines: list[str]) -> list[str]:
-    """Return as many of the first lines as fit, with room left for the line that says how to get the rest."""
+    lines, _ = _lines(words(shortened(document, lambda _: True, _TEXT_LENGTHS[-1:], mark)))
+    kept: list[str] = []
     room = _MOST - _ROOM_FOR_REST
-    for position, line in enumerate(lines):
+    for line in lines if is_table else lines[::-1]:  # the first rows matter most; without a table, the newest lines
         room -= size([line])
         if room < 0:
-            return lines[:position]
-    return lines
+            break
+        kept.append(line)
+    missing = len(lines) - len(kept)
+    rest = f"{missing} more lines; a narrower list: teams help {command.name}; {how_to_get_rest}"
+    return [*kept, rest] if is_table else [rest, *kept[::-1]]
 
 
-def _rest_line(command: Command, count: int, how_to_get_rest: str) -> str:
-    return f"{count} more lines; a narrower list: teams help {command.name}; {how_to_get_rest}"
-
-
-def _lines(command: Command, document: Any, words: Words | None) -> tuple[list[str], bool]:
-    """Return the answer as plain lines, tables with aligned columns, and whether it has a table."""
+def _lines(parts: list[Any]) -> tuple[list[str], bool]:
+    """Return the lines and the tables as plain lines, with aligned columns, and whether there is a table."""
     lines: list[str] = []
     has_table = False
-    for part in _parts(command, document, words):
+    for part in parts:
         if isinstance(part, str):
             lines.append(part)
-        else:
-            has_table = True
-            if not part.rows:
-                lines += [part.empty] if part.empty else []
-                continue
+            continue
+        has_table = True
+        if part.rows:
             rows = [[column.upper() for column in part.columns], *(_narrowed(_cells(row)) for row in part.rows)]
             row_format = "  ".join(f"%-{max(map(len, column))}s" for column in zip(*rows, strict=True))
             lines += [(row_format % tuple(row)).rstrip() for row in rows]
+        elif part.empty:
+            lines.append(part.empty)
     return lines, has_table
-
-
-def _parts(command: Command, document: Any, words: Words | None) -> list[Any]:
-    """Return the lines and tables of the answer, in their order."""
-    words = words or command.words
-    assert words, f"{command.name} declares no words"
-    return words(document)
 
 
 def _write_lines(lines: list[str], out: TextIO) -> None:

@@ -371,9 +371,6 @@ class Command:
     def _read_ids(self, values: dict[str, Any]) -> Parameter | None:
         """Check the bounds of the *values*, and split words with several ids. Return the parameter that takes one id,
         if it has a value.
-
-        Raises:
-            WrongUsage, InvalidValue: A number is too small, too large or NaN; or an id is blank.
         """
         id_parameter: Parameter | None = None
         for parameter in self.own:
