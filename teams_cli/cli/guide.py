@@ -173,16 +173,15 @@ def page() -> str:
         *_section("DESCRIPTION", _in_roff(_paragraphs(_MANUAL_ABOUT))),
         *_section("OPTIONS OF EVERY COMMAND", _parameters((TEAM, AS, ROOT, STORE, JSON))),
     ]
-    group = ""
-    for command in commands.every().values():
-        if command.group != group:
-            group = command.group
-            lines += [f'.SH "{_escaped(group).upper()}"']
-        paragraphs, refusals = parts_of_help(command)
-        lines += [f'.SS "{_escaped(f"teams {command.whole_usage}")}"', *_in_roff(paragraphs), *_parameters(command.own)]
-        for refusal in refusals:
-            lines += [".PP", _escaped(refusal)]
-        lines += [".PP", "Example:", rf"\fBteams {_escaped(command.example)}\fR"]
+    for group, members in commands.groups().items():
+        lines.append(f'.SH "{_escaped(group).upper()}"')
+        for command in members:
+            paragraphs, refusals = parts_of_help(command)
+            lines.append(f'.SS "{_escaped(f"teams {command.whole_usage}")}"')
+            lines += [*_in_roff(paragraphs), *_parameters(command.own)]
+            for refusal in refusals:
+                lines += [".PP", _escaped(refusal)]
+            lines += [".PP", "Example:", rf"\fBteams {_escaped(command.example)}\fR"]
     lines += _section("ENVIRONMENT", _items(_VARIABLES.items()))
     kinds = reversed(errors.kinds().values())  # the first kind that declares a status describes it
     statuses = {kind.status: (kind.__doc__ or "").partition("\n")[0] for kind in kinds} | _STATUSES
