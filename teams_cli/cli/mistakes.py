@@ -115,7 +115,13 @@ def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsag
     """
     word = next(each for each in words if each.startswith(flag))
     if any(place.text for place in command.places) and (" " in word or not word.startswith("--")):
-        return _dashed_text(command, word)
+        shown = f'"{word}"' if " " in word else word
+        options = _options_beginning_with(f"-{word}", command) if len(word) == 2 else []
+        meant = f"Did you mean {options[0]}? " if options else ""
+        return errors.WrongUsage(
+            f"{shown} looks like an option, but {command.name} has no such option",
+            f"{meant}Put a text that starts with a dash last, after `--`: teams {command.name} … -- {shown}",
+        )
     refused = f"{command.name} has no option {flag}"
     if flag in _ASSIGNING_OPTIONS and command.name in _ASSIGNING_OPTION_OF:
         return errors.WrongUsage(refused, f"Write: teams {command.name} … {_ASSIGNING_OPTION_OF[command.name]} AGENT")
@@ -136,17 +142,6 @@ def no_option(command: Command, flag: str, words: list[str]) -> errors.WrongUsag
     for each in words:
         words_meant += option.split() if each.partition("=")[0] == flag else [each]
     return errors.WrongUsage(refused, f"Did you mean {option}? Write: teams {shlex.join([command.name, *words_meant])}")
-
-
-def _dashed_text(command: Command, word: str) -> errors.WrongUsage:
-    """Return the error for a word with a dash that may be meant as an option, or as a text."""
-    shown = f'"{word}"' if " " in word else word
-    options = _options_beginning_with(f"-{word}", command) if len(word) == 2 else []
-    meant = f"Did you mean {options[0]}? " if options else ""
-    return errors.WrongUsage(
-        f"{shown} looks like an option, but {command.name} has no such option",
-        f"{meant}Put a text that starts with a dash last, after `--`: teams {command.name} … -- {shown}",
-    )
 
 
 def _options_beginning_with(word: str, command: Command) -> list[str]:

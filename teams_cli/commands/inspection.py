@@ -94,7 +94,13 @@ def _follow(call: Call, team: str, moment: datetime | None, limit: int | None) -
 def _set(call: Call, key: str, value: str, user: bool, of: str | None) -> Any:
     """Change a setting of the team or, with *user*, the user's default. *of* is the agent or run with the budget."""
     if key == budgets.SETTING and not user:
-        return _set_budget(call, value, of)
+        if of is None:
+            changed: Any = settings.change(call.store, call.team, call.caller, key, value)
+        else:
+            changed = budgets.change(call.store, call.team, call.caller, of, value)
+        # Agents with mail may have waited for a higher budget.
+        call.try_to(lambda: waking.wake_all_with_mail(call.store, call.load_team(), call.config, call.environ))
+        return {"key": key, "value": changed, "source": _source(value, "team"), **({"for": of} if of else {})}
     if of is not None:
         raise errors.WrongUsage(f"{key} applies to the whole team", "Leave out --for.")
     value_is_client = key == "harness" or (key == resuming.ON_LIMIT and value not in resuming.LIMIT_CHOICES)
@@ -119,17 +125,6 @@ def _source(value: str, changed: str) -> str:
 def words_of_set(done: dict[str, Any]) -> list[str]:
     value = "none" if done["value"] == "" else done["value"]
     return [f"{done['key']}: {value} ({done.get('for') or done['source']})"]
-
-
-def _set_budget(call: Call, value: str, of: str | None) -> Any:
-    """Set the budget of the team, or of an agent or a run. Wake all with mail: some may have waited for the budget."""
-    if of is None:
-        changed: Any = settings.change(call.store, call.team, call.caller, budgets.SETTING, value)
-    else:
-        changed = budgets.change(call.store, call.team, call.caller, of, value)
-    call.try_to(lambda: waking.wake_all_with_mail(call.store, call.load_team(), call.config, call.environ))
-    source = _source(value, "team")
-    return {"key": budgets.SETTING, "value": changed, "source": source, **({"for": of} if of else {})}
 
 
 def _set_of_user(call: Call, key: str, value: str) -> Any:

@@ -176,8 +176,14 @@ def words_of_who(document: dict[str, Any]) -> Parts:
 
 
 def words_of_brief(document: dict[str, Any]) -> Parts:
-    if "members" not in document:
-        return [*_outside(document), f"next: {document['next']}"]
+    if "members" not in document:  # the reader is in no team
+        if document["team"]:
+            situation = f"team {document['team']} does not exist yet"
+        else:
+            is_open = document["teams"] and "memberOf" not in document
+            open_teams = f"; teams: {', '.join(document['teams'][:20])}" if is_open else ""
+            situation = _membership(document) + open_teams
+        return [f"{document['agent']}: {situation}", f"next: {document['next']}"]
     lines = [*_own_lines(document), *_waiting_lines(document), *_team_lines(document)]
     if document["next"]:
         ending = f"next: {document['next']}"
@@ -193,14 +199,6 @@ def words_of_brief(document: dict[str, Any]) -> Parts:
     while lines and sum(len(line) + 1 for line, _ in lines) > room:
         lines.remove(max(lines, key=lambda line_and_rank: (line_and_rank[1], len(line_and_rank[0]))))
     return [head, *(line for line, _ in lines), *ending.splitlines()]
-
-
-def _outside(document: dict[str, Any]) -> list[str]:
-    if document["team"]:
-        return [f"{document['agent']}: team {document['team']} does not exist yet"]
-    is_open = document["teams"] and "memberOf" not in document
-    open_teams = f"; teams: {', '.join(document['teams'][:20])}" if is_open else ""
-    return [f"{document['agent']}: {_membership(document)}{open_teams}"]
 
 
 def _membership(document: dict[str, Any]) -> str:
@@ -290,7 +288,7 @@ def _team_lines(document: dict[str, Any]) -> RankedLines:
 
 
 def _end(task: dict[str, Any], leads: bool) -> str:
-    """Return a finished task with its owner and, for a reader that *leads*, whether it was checked and by whom."""
+    """Return a finished task with its owner; for a reader that *leads*, also if it was checked and who accepted it."""
     phrases = [task["by"]]
     if leads and task.get("checked"):
         phrases.append("checked")
