@@ -179,9 +179,11 @@ def _line(cell: str) -> str:
 
 def _drawn(table: Table, width: int) -> Any:
     """Return the table for rich. If it is wider than *width*, empty columns are left out. If it is still too wide,
-    each row becomes a paragraph.
+    each row becomes a paragraph: its first cell, and below it the others with the names of their columns.
     """
     from rich.box import SIMPLE_HEAD
+    from rich.console import Group
+    from rich.padding import Padding
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -192,7 +194,12 @@ def _drawn(table: Table, width: int) -> Any:
         columns = list(compress(columns, filled))
         cells = [list(compress(row, filled)) for row in rows]
     if not _fits(columns, cells, width):
-        return _paragraphs(table.columns, rows)
+        paragraphs: list[Any] = []
+        for first, *others in rows:
+            names = zip(table.columns[1:], others, strict=True)
+            labelled = "; ".join(f"{name}: {cell}" for name, cell in names if cell not in ("", "-"))
+            paragraphs += [Text(first, style="bold"), Padding(Text(labelled), (0, 0, 0, 2))]
+        return Group(*paragraphs)
     drawn_table = RichTable(box=SIMPLE_HEAD, header_style="bold")
     for place, column in enumerate(columns):
         is_last = place == len(columns) - 1
@@ -210,19 +217,6 @@ def _fits(columns: list[str], rows: list[list[str]], width: int) -> bool:
     last_width = min(widths.pop(), _READABLE) if widths else 0
     separators = 3 * (len(widths) + 1) + 1
     return sum(widths) + last_width + separators <= width
-
-
-def _paragraphs(columns: list[str], rows: list[list[str]]) -> Any:
-    """Return a paragraph for each row: its first cell, and below it the other cells with their column names."""
-    from rich.console import Group
-    from rich.padding import Padding
-    from rich.text import Text
-
-    paragraphs: list[Any] = []
-    for first, *others in rows:
-        labelled = [f"{name}: {cell}" for name, cell in zip(columns[1:], others, strict=True) if cell not in ("", "-")]
-        paragraphs += [Text(first, style="bold"), Padding(Text("; ".join(labelled)), (0, 0, 0, 2))]
-    return Group(*paragraphs)
 
 
 _WIDEST = 80

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from teams_cli.commands.declaration import Command, Parameter
 
 _OWN, _BELOW, _WRITTEN = ".", "/", ">"
-_NAMES_OF_MEMBER = ("display", "type")
 
 
 def refuse_elsewhere(holder: Holder, root: str, store: str, environ: Mapping[str, str]) -> None:
@@ -88,7 +87,8 @@ def _act_as_started(call: Call, holder: Holder | None, own_directory: str) -> No
     """
     if call.caller:
         environ = holder.environ if holder else {}
-        call.caller.display, call.caller.type = (environment.look_up(key, None, environ)[0] for key in _NAMES_OF_MEMBER)
+        call.caller.display = environment.look_up("display", None, environ)[0]
+        call.caller.type = environment.look_up("type", None, environ)[0]
     directory = call.current_directory
     if own_directory and directory and _is_in_inner_repository(own_directory, directory):
         call.current_directory = own_directory

@@ -400,12 +400,6 @@ def reach_in_short(message: dict[str, Any]) -> str:
     return f" ({', '.join(states)})" if states else ""
 
 
-def words_of_watched(frame_or_changes: dict[str, Any]) -> Parts:
-    if "changes" in frame_or_changes:
-        return words_of_changes(frame_or_changes["changes"])
-    return words_of_frame(frame_or_changes)
-
-
 COMMANDS = table(
     "Inspect",
     Command(
@@ -483,7 +477,7 @@ COMMANDS = table(
         switch("--once", "Show the present state, and end."),
         doc=_WATCH,
         changes=False,
-        words=words_of_watched,
+        words=lambda seen: words_of_changes(seen["changes"]) if "changes" in seen else words_of_frame(seen),
         traits="at_shell",
         example="watch",
         also="top monitor",
