@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 
 def unknown(name: str, arguments: Sequence[str] = ()) -> errors.WrongUsage:
-    """Return the error for an unknown command. It shows the command line that was meant, with the *arguments* in their
-    places. If this is not known, it suggests the most similar command.
-    """
+    """Return the error for an unknown command, with the command line that was meant or the most similar command."""
     every = commands.every()
     usages = {command.name: command.whole_usage for command in every.values()}
     for command in every.values():
@@ -183,9 +181,7 @@ def _with_example(parameter: Parameter) -> str:
 
 
 def wrong_value(parameter: Parameter, value: str) -> errors.WrongUsage:
-    """Return the error for a value that is not a number, or not one of the choices. If one of the choices was probably
-    meant, the error names it.
-    """
+    """Return the error for a value that is no number, or none of the choices; it names the choice that was meant."""
     if not parameter.choices:
         how = "Give a number." if parameter.positional else f"Write: {_with_example(parameter)}"
         return errors.WrongUsage(f"{parameter.flags[0]} takes a number, not {value!r}", how)

@@ -239,9 +239,7 @@ def _unknown_workflows(workflow: Workflow, directory: str) -> Iterator[Problem]:
 
 
 def refuse_massgen(path: str, text: str) -> None:
-    """Raise an error if the text is a configuration of the program MassGen. The error says for each of its keys what to
-    write in a workflow instead.
-    """
+    """Refuse a configuration of the program MassGen. The error says what to write in a workflow instead."""
     try:
         document, lines, _ = loaded(text)
     except (yaml.YAMLError, ValueError, RecursionError):
