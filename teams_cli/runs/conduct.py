@@ -100,7 +100,13 @@ class Leader:
                 self.progress.say(self.troubles[-1])
             return self._report(answer)
         except BaseException:
-            self._interrupt()
+            try:
+                leases.release_all(self.store, self.run.load_team())
+                runs.settle(self.store, self.team, self.run.record, INTERRUPTED)
+            except errors.TeamsError:  # the resumed run sees that this process is gone
+                pass
+            finally:
+                self.progress.say(f"stopped; to continue: teams run --resume --team {self.team}")
             raise
 
     def _work(self) -> None:
@@ -119,18 +125,18 @@ class Leader:
         """Send the broadcast of the workflow to all workers, once they have joined."""
         if not self.run.workflow.broadcast:
             return
-        pace.sleep_until(self.store, self.team, self._have_all_joined, None)
+
+        def have_all_joined() -> bool:
+            self._note_deaths()
+            return set(self.crew.living()) <= set(self.run.load_team().active_names())
+
+        pace.sleep_until(self.store, self.team, have_all_joined, None)
         body = model.fill(self.run.workflow.broadcast, self.run.record.variables)
         try:
             sent = messages.broadcast(self.store, self.team, self.caller, body, f"{self.run.record.id}-broadcast")
         except errors.NobodyThere:  # they are done, or dead, already
             return
         self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {orders.one_line(body)}")
-
-    def _have_all_joined(self) -> bool:
-        self._note_deaths()
-        joined = self.run.load_team().active_names()
-        return set(self.crew.living()) <= set(joined)
 
     def _advance(self) -> bool:
         """Show the progress, and do what is due: call idle agents, fail tasks that nobody will complete, free expired
@@ -203,16 +209,6 @@ class Leader:
             with suppress(errors.TeamsError):  # the report is written; a team left open does no harm
                 closing.close(self.store, self.team, self.caller, force=True)
         return Ended(self.team, run, all_tasks, report)
-
-    def _interrupt(self) -> None:
-        """Release the claims of workers that are gone, record that the run was interrupted, and say how to continue."""
-        try:
-            leases.release_all(self.store, self.run.load_team())
-            runs.settle(self.store, self.team, self.run.record, INTERRUPTED)
-        except errors.TeamsError:  # the resumed run sees that this process is gone
-            return
-        finally:
-            self.progress.say(f"stopped; to continue: teams run --resume --team {self.team}")
 
 
 def _status_by_tasks(all_tasks: list[Task]) -> str:

@@ -154,13 +154,9 @@ class Crew:
         """Return the agents that work, or that can be called to work, with their sessions."""
         return {name: session for name, session in self._sessions().items() if session and not _is_lost(session)}
 
-    def living_workers(self) -> list[str]:
-        """Return the names of the workers whose processes are running."""
-        return [worker.name for worker in self.workers if worker.is_running]
-
     def living(self) -> list[str]:
         """Return the names of the workers that run, and of the agents that work or can be called."""
-        return [*self.living_workers(), *self._callable_agents()]
+        return [*(worker.name for worker in self.workers if worker.is_running), *self._callable_agents()]
 
     def report_deaths(self) -> list[str]:
         """Return a line, with name and reason, for each worker or agent that failed or was lost since the last call of
@@ -194,7 +190,7 @@ class Crew:
         called for the task MAX_CALLS times. A task is left out if no living agent has the skills. While a worker is
         running, the list is empty, because workers claim tasks without being called.
         """
-        if self.living_workers():
+        if any(worker.is_running for worker in self.workers):
             return []
         team = self.run.load_team()
         living = self._callable_agents()
@@ -272,8 +268,7 @@ _VERSION_TIMEOUT = 60.0
 
 
 def refuse_unusable_clients(run: Run, config: Config | None, surroundings: Surroundings) -> None:
-    """Raise an error if a client of the run is missing, can't start, or does not take the model or the permissions of
-    its agent. An error is raised also if the directory of an agent does not exist.
+    """Refuse the run if a client of it is missing or can't start, and whatever `refuse_unfit` refuses.
 
     Raises:
         InvalidValue: The run is refused, or there is no such harness.
@@ -314,10 +309,7 @@ def refuse_unfit(run: Run, config: Config | None) -> None:
 
 
 def _refuse_broken_client(profile: Profile, surroundings: Surroundings) -> None:
-    """Raise an error if the client is not installed, or, for a client that `teams` knows, if it does not start and
-    print its version.
-    """
-    hint = "Try it by hand; nothing was changed."
+    """Refuse a client that is not installed, or a known client that does not start and print its version."""
     name = profile.program
     program = which(name, path=surroundings.environ.get("PATH"))
     if program is None:
@@ -328,6 +320,7 @@ def _refuse_broken_client(profile: Profile, surroundings: Surroundings) -> None:
     if profile.name not in known.names():  # a client of the user's own may not know --version
         return
     environ = profile.environment(surroundings.environ, {})
+    hint = "Try it by hand; nothing was changed."
     try:
         done = subprocess.run(
             [program, "--version"], env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_TIMEOUT

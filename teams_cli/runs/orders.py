@@ -123,8 +123,7 @@ def refuse_impossible(
 def items(
     workflow: Workflow, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> dict[str, list[str]]:
-    """Return the items of each task with the key `each`, under the id of the task. If a command that lists items prints
-    warnings, *say* is called with them.
+    """Return the items of each task with `each`, by the id of the task. *say* is called with warnings of commands.
 
     Raises:
         TaskFailed: A command that lists items failed.
@@ -164,7 +163,7 @@ def _listed_by_command(
 
 
 def refuse_wrong_settings(workflow: Workflow, caller: Caller) -> None:
-    """Raise an error if the workflow has a setting that can't be set in the team.
+    """Refuse a workflow with a setting that can't be set in the team.
 
     Raises:
         InvalidValue: There is no such setting, or no such value of it.

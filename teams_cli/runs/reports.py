@@ -11,7 +11,6 @@ from teams_cli.runs import runs
 from teams_cli.runs.runs import Assigned, Run
 from teams_cli.store.contract import Store
 from teams_cli.tasks import attempts, dependencies, tasks
-from teams_cli.tasks.dependencies import Blocker
 from teams_cli.tasks.tasks import FINISHED, Task
 from teams_cli.teams import teams
 from teams_cli.views import spending
@@ -114,26 +113,24 @@ def _not_run_section(tasks: list[Task]) -> str:
     lines = []
     for task in tasks:
         if task.status not in FINISHED:
-            blockers = dependencies.open_blockers(task, dependencies.among(tasks))
-            waits_for = ", ".join(_blocker(blocker, by_id) for blocker in blockers)
-            reason = f"waits for {waits_for}" if waits_for else "no worker was left to do it"
+            waits_for = []
+            for blocker in dependencies.open_blockers(task, dependencies.among(tasks)):
+                name = runs.key_of(by_id[blocker.id]) if blocker.id in by_id else blocker.id
+                waits_for.append(f"{name} ({_STATUS.get(blocker.status, blocker.status)})")
+            reason = f"waits for {', '.join(waits_for)}" if waits_for else "no worker was left to do it"
             lines.append(f"{escaped(task.title)}: {reason}")
     return _bullet_list("Not run", lines)
 
 
-def _blocker(blocker: Blocker, by_id: dict[str, Task]) -> str:
-    name = runs.key_of(by_id[blocker.id]) if blocker.id in by_id else blocker.id
-    return f"{name} ({_STATUS.get(blocker.status, blocker.status)})"
-
-
 def _task_table(tasks: list[Task]) -> str:
-    rows = [
-        f"| {runs.key_of(task)} | {task.id} | {cell(task.title)} | {_STATUS.get(task.status, task.status)} "
-        f"| {task.owner or '-'} | {_duration(task)} |"
-        for task in tasks
-    ]
-    head = "## Tasks\n\n| step | task | title | status | by | took |\n|---|---|---|---|---|---|\n"
-    return head + "\n".join(rows) + "\n"
+    table = "## Tasks\n\n| step | task | title | status | by | took |\n|---|---|---|---|---|---|\n"
+    for task in tasks:
+        took = "-"
+        if task.claimed_at and task.completed_at:
+            took = f"{(parse_rfc3339(task.completed_at) - parse_rfc3339(task.claimed_at)).total_seconds():.1f} s"
+        status = _STATUS.get(task.status, task.status)
+        table += f"| {runs.key_of(task)} | {task.id} | {cell(task.title)} | {status} | {task.owner or '-'} | {took} |\n"
+    return table
 
 
 def _usage_table(usage: dict[str, Any]) -> str:
@@ -152,13 +149,6 @@ def _usage_table(usage: dict[str, Any]) -> str:
 
 def _count(row: dict[str, Any], kind: str) -> str:
     return "unknown" if row[kind] is None else f"{row[kind]:,}"
-
-
-def _duration(task: Task) -> str:
-    if not task.claimed_at or not task.completed_at:
-        return "-"
-    duration = parse_rfc3339(task.completed_at) - parse_rfc3339(task.claimed_at)
-    return f"{duration.total_seconds():.1f} s"
 
 
 def fenced(text: str) -> str:

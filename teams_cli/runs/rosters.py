@@ -68,7 +68,7 @@ def up(
 @contextmanager
 def _locked(store: Store, team: str) -> Iterator[None]:
     """For a `with` block, keep other processes of this machine from bringing up the same team: two processes would
-    create everything twice. If another process is bringing it up already, wait until that process has finished.
+    create everything twice.
     """
     disk.make_directories(f"{store.root}/rosters", store.root)
     lock = FileLock(f"{store.root}/rosters/{team}.lock", _LOCK_TIMEOUT, mode=0o600)
@@ -130,7 +130,12 @@ class _Launch:
         require(self.store, self.team, self.caller, "up")
         if self.roster.rules is not None:
             settings.change(self.store, self.team, self.caller, settings.RULES, self.roster.rules)
-        self._define_roles()
+        for member in self.roster.members:
+            description = self.descriptions.get(member.role)  # of a role that only a file for agents describes
+            role = roles.role_for(member.role, self._load_team(), self.caller.config)
+            if role is None and description is not None:
+                role_definitions.define(self.store, self.team, self.caller, member.role, description=description)
+            roles.known_role(member.role, self._load_team(), self.caller.config)
         missing_pages = [key for key in self.roster.pages if pages.find(self.store, self.team, key) is None]
         for key in missing_pages:  # a page that the team has changed since is left alone
             pages.share(self.store, self.team, self.caller, key, self.roster.pages[key], 0)
@@ -149,8 +154,8 @@ class _Launch:
         return teams.get(self.store, self.team)
 
     def _problems(self, problems_of_form: list[Problem]) -> Iterator[Problem]:
-        """Yield a problem for each part of the roster that a later step would refuse. *problems_of_form* were found
-        when the roster was read. They are not repeated, and a problem that only follows from one of them is left out.
+        """Yield a problem for each part of the roster that a later step would refuse, except *problems_of_form*, which
+        were found when the roster was read, and problems that only follow from these.
         """
         yield from _refusals([(("name",), lambda: check_name(self.roster.name, "team"))])
         yield from rosters.problems_of(self.roster)
@@ -174,11 +179,7 @@ class _Launch:
             yield from _refusals(self._steps_of_member(team, member, ("members", index)))
 
     def _refuse_denied(self, new_team: Team) -> None:
-        """Refuse the caller if a rule denies it one of the operations that bring up the new team.
-
-        Raises:
-            NotAllowed: A rule of the user denies an operation to the caller's role.
-        """
+        """Refuse the caller if a rule of the user denies its role one of the operations that bring up the new team."""
         role = HUMAN if self.caller.is_human else LEADER
         needs = {
             "up": True,
@@ -199,9 +200,7 @@ class _Launch:
             yield ("pages", key), lambda: pages.refuse_new_page(self.store, self.team, key)
 
     def _problems_of_tasks(self, team: Team, exists: bool, problems_of_form: list[Problem]) -> Iterator[Problem]:
-        """Yield the problems of the tasks: ids that are given twice, and new tasks that the team would refuse. *exists*
-        says whether the team exists.
-        """
+        """Yield the problems of the tasks: ids that are given twice, and new tasks that the team would refuse."""
         path_of_tasks: KeyPath = ("tasks",) if self.roster.tasks else ("workflow", "tasks")
         created_before = {task.step for task in tasks.all_of(self.store, self.team, [])} if exists else set()
         standing = Standing(team, self.caller, HUMAN if self.caller.is_human else LEADER)
@@ -211,7 +210,12 @@ class _Launch:
         is_task_missing = any(key_path[:1] == ("tasks",) for key_path, _ in problems_of_form)
 
         def is_known(task_id: str) -> bool:
-            return is_task_missing or task_id in (*ids, *created_before) or self._has_task(task_id, exists)
+            if is_task_missing or task_id in (*ids, *created_before):
+                return True
+            try:
+                return exists and bool(tasks.get(self.store, self.team, task_id))
+            except (errors.TaskNotFound, errors.InvalidValue):
+                return False
 
         for index, task_id in enumerate(ids):
             if task_id in ids[:index]:
@@ -221,12 +225,6 @@ class _Launch:
         for index, template in new_tasks:
             yield from _refusals(self._steps_of_task(standing, template, (*path_of_tasks, index)))
         yield from checks.dependencies(new_tasks, is_known, path_of_tasks)
-
-    def _has_task(self, ref: str, exists: bool) -> bool:
-        try:
-            return exists and bool(tasks.get(self.store, self.team, ref))
-        except (errors.TaskNotFound, errors.InvalidValue):
-            return False
 
     def _steps_of_task(self, standing: Standing, template: TaskTemplate, key_path: KeyPath) -> Iterator[Step]:
         """Yield each check that creating the task would make."""
@@ -272,17 +270,6 @@ class _Launch:
         if template.worktree:
             yield (*key_path, "worktree"), lambda: trees.repository(request.directory)
 
-    def _define_roles(self) -> None:
-        """Define each role of a member that is described only in a file for agents. Raise an error for a role that
-        nothing describes.
-        """
-        for member in self.roster.members:
-            description = self.descriptions.get(member.role)
-            role = roles.role_for(member.role, self._load_team(), self.caller.config)
-            if role is None and description is not None:
-                role_definitions.define(self.store, self.team, self.caller, member.role, description=description)
-            roles.known_role(member.role, self._load_team(), self.caller.config)
-
     def _create_or_reopen_team(self) -> bool:
         """Create the team, or open it again. Return whether it is new."""
         if self.team not in self.store.teams():
@@ -319,21 +306,17 @@ class _Launch:
         return [task.id for task in created]
 
     def _bring_up_member(self, template: MemberTemplate) -> dict[str, Any]:
-        """Start or resume a member, or expect it to join, and return a row with its state. A member keeps the role that
-        it has. If the roster names another role, the row has the roster's role under the key `said`.
-        """
+        """Start or resume a member, or expect it to join, and return a row with its state."""
         listed_role = roles.known_role(template.role, self._load_team(), self.caller.config)
         state = self._start_or_expect(template, listed_role)
         member = self._load_team().member(template.name)
         role = member.role if member else listed_role
         row = {"name": template.name, "role": role, "state": state}
-        if role != listed_role:
-            row["said"] = listed_role
-        return row
+        return row if role == listed_role else {**row, "said": listed_role}  # a member keeps the role that it has
 
     def _start_or_expect(self, template: MemberTemplate, role: str) -> str:
-        """Start or resume a member with a harness. A member without a harness is added to the team, is expected to join
-        by itself, and is notified of its purpose. Return the member's state, such as "started".
+        """Start or resume a member with a harness, or have one without a harness join, and notify it of its purpose.
+        Return the member's state, such as "started".
         """
         team = self._load_team()
         session = ending.current(self.store, self.team, template.name)
@@ -385,9 +368,7 @@ class _Launch:
         )
 
     def _resume(self, session: Session, model: str | None) -> None:
-        """Resume an agent that `down` stopped, with the *model* of the roster. First its session is recorded as done,
-        then a message is sent to the agent: a message resumes an agent that is done.
-        """
+        """Resume an agent that `down` stopped, with the roster's *model*. A message resumes an agent that is done."""
 
         def as_done(session: Session) -> Session:
             cleared = {"stop_asked": None, "failure": None, "pause_asked": None}

@@ -93,7 +93,7 @@ class LeaderTurn:
             runs.remove_results(self.store.root, self.team, self.leader.name)
 
     def _answer_of_model(self, results: str, all_tasks: list[Task]) -> LeaderAnswer:
-        """Return the answer of a turn with a model. A second turn is made if a wanted verdict is missing."""
+        """Return the answer of a turn with a model. If a wanted verdict is missing, a second turn is made."""
         verdict = self.synthesize.verdict
         prompt = self._prompt(results, all_tasks)
         for _ in range(_MAX_TURNS):
@@ -109,9 +109,14 @@ class LeaderTurn:
 
     def _take_turn(self, prompt: str) -> LeaderAnswer:
         """Have an agent take the leader's turn, and return its answer. The verdict is not looked for yet."""
+        taken_names = {member.agent_id.lower() for member in self.run.load_team().roster()}
+        name, number = _NAME, 1
+        while name in taken_names:
+            number += 1
+            name = f"{_NAME}-{number}"
         request = StartRequest(
             prompt,
-            agent=self._free_name(),
+            agent=name,
             description=f"{self.record.workflow}: the leader's summary",
             harness=self.record.model_harness,
             model=self.record.model,
@@ -134,14 +139,6 @@ class LeaderTurn:
             return LeaderAnswer(None, late + orders.one_line(reason))
         return LeaderAnswer(output) if output.strip() else LeaderAnswer(None, "the leader's turn said nothing")
 
-    def _free_name(self) -> str:
-        taken_names = {member.agent_id.lower() for member in self.run.load_team().roster()}
-        name, number = _NAME, 1
-        while name in taken_names:
-            number += 1
-            name = f"{_NAME}-{number}"
-        return name
-
     def _has_ended(self, name: str) -> bool:
         session = ending.current(self.store, self.team, name)
         return session is None or session.ended
@@ -149,7 +146,13 @@ class LeaderTurn:
     def _prompt(self, results_directory: str, all_tasks: list[Task]) -> str:
         """Return the prompt for the leader's model: what to do, the outcomes of tasks, and replies to the broadcast."""
         results = {f"{RESULT}{runs.key_of(task)}": task.result or "" for task in all_tasks}
-        paragraphs = [_outcome(task) for task in all_tasks]
+        paragraphs = []
+        for task in all_tasks:
+            head = f"{runs.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
+            notes = [note.reason for note in task.notes if note.what == "failed" and note.reason]
+            outcome = task.result or (notes[-1] if notes else "no result")
+            remark = "" if len(outcome) <= _MAX_RESULT else f"\n[…: all of it is in {runs.key_of(task)}.txt]"
+            paragraphs.append(f"{head}\n{outcome[:_MAX_RESULT]}{remark}")
         for message in self.store.read(self.team, MESSAGE, self.leader.name, 0, []):
             if message.type == "reply":  # to the broadcast
                 paragraphs.append(f"{message.from_} replied:\n{message.message[:_MAX_RESULT]}")
@@ -164,21 +167,10 @@ class LeaderTurn:
         )
 
     def _verdict(self, text: str) -> str | None:
-        """Return the last verdict in the text; None if there is no verdict, or if the workflow wants none. The verdict
-        is the first group in the last match of the workflow's pattern, or the whole match if the group is missing.
-        """
+        """Return the last match of the workflow's pattern, or its first group; None if there is no match or pattern."""
         matches = list(re.finditer(self.synthesize.verdict.pattern, text)) if self.synthesize.verdict else []
         if not matches:
             return None
         match = matches[-1]
         group = match[1] if match.re.groups else None
         return (match[0] if group is None else group).strip()
-
-
-def _outcome(task: Task) -> str:
-    """Return a paragraph on the task for the leader's prompt: its status, its owner and its result."""
-    head = f"{runs.key_of(task)} ({task.title}), {task.status}, by {task.owner or 'nobody'}:"
-    notes = [note.reason for note in task.notes if note.what == "failed" and note.reason]
-    outcome = task.result or (notes[-1] if notes else "no result")
-    remark = "" if len(outcome) <= _MAX_RESULT else f"\n[…: all of it is in {runs.key_of(task)}.txt]"
-    return f"{head}\n{outcome[:_MAX_RESULT]}{remark}"

@@ -38,7 +38,7 @@ _SEEN_EVERY = 20.0
 _MAX_HEARTBEAT = 30.0
 """The most seconds between two renewals of a claim."""
 _KILL = (("KILL", 1.0),)
-"""The signal for leftover processes, and the seconds to wait for their end."""
+"""The signal for processes that a command left behind outside its process group, and the seconds they have to end."""
 _MAX_FILLED = 16 * 1024
 """How many characters a description may have after the results of earlier tasks were filled in."""
 _MAX_REASON = 4000
@@ -74,7 +74,7 @@ class Worker:
 
     def stop(self) -> None:
         """Release the worker's tasks, and leave the team. This is called after the running command has ended."""
-        self._end_leftover_processes()
+        processes.end_descendants(self.environ[processes.TAG], _KILL)
         with suppress(errors.TeamsError):  # the claims end anyway, because this process ends
             team = teams.get(self.store, self.team)
             claims.release_tasks_of(self.store, team, self.name, self.name, "the run was interrupted")
@@ -119,12 +119,7 @@ class Worker:
             self._fail(task, shell.fitting(f"{finished.output}\n[{finished.reason}]\n".lstrip("\n")), finished.reason)
 
     def _run(self, task: Task) -> shell.Finished:
-        """Run the task's command, and renew the claim of the task meanwhile.
-
-        Raises:
-            TaskFailed: The task has no command, or the command can't be started.
-            StaleClaim: The task was taken away meanwhile.
-        """
+        """Run the task's command, and renew the claim meanwhile. Raises StaleClaim if the task was taken away."""
         if not task.run:
             raise errors.TaskFailed(f"{task.id} has no command", "Workers without a model need `run`.")
         # Processes of an earlier owner that was killed are ended, so that two don't do the task at once.
@@ -159,13 +154,11 @@ class Worker:
             command.finish(end=True)
             raise
         finally:
-            self._end_leftover_processes()
+            processes.end_descendants(self.environ[processes.TAG], _KILL)
             runs.remove_results(self.store.root, self.team, self.name)
 
     def _prepare(self, task: Task) -> str:
-        """Fill the results of the task's blockers into its description, and write these results to files. Return the
-        directory of these files.
-        """
+        """Fill the results of the blockers into the task's description, and write them to files in a directory."""
         blockers = [tasks.get(self.store, self.team, blocker_id) for blocker_id in task.blocked_by]
         if task.description:
             results = {runs.key_of(blocker): blocker.result or "" for blocker in blockers}
@@ -206,10 +199,6 @@ class Worker:
     def _refuse_orphan(self) -> None:
         if os.getppid() != self.parent:
             raise _Stopped
-
-    def _end_leftover_processes(self) -> None:
-        """End processes that a command left behind outside its process group."""
-        processes.end_descendants(self.environ["TEAMS_RUN_ID"], _KILL)
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
