@@ -62,22 +62,25 @@ def adopt_orphans(alone: bool = False) -> None:
     _is_for_one_session = _adopts_orphans and alone
 
 
-def start_detached(words: Sequence[str], environment: Mapping[str, str], log: str, directory: str) -> int:
-    """Start a process that goes on after this one has ended, and return its id. Its output goes to *log*.
+def start_own(module: str, words: Sequence[str], environment: Mapping[str, str], log: str) -> int:
+    """Start the function `main` of *module* as a background program of `teams`, which goes on after this process has
+    ended, and return the id of its process. Its output goes to *log*.
 
     The process does not become a descendant of this one. Some clients, when they end, end all descendants of their
-    tools.
+    tools. The path of our packages is an argument of the program. If it were an environment variable, the programs that
+    it starts would inherit the variable.
 
     Raises:
         OSError: The process can't be started.
     """
     import subprocess  # takes 15 ms, and few commands start a process
 
+    program = [sys.executable, "-P", "-c", OWN_PROGRAM, _PACKAGE, module, *words]
     with open(log, "ab") as out:
         launcher = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", _DETACH, *words],
+            [sys.executable, "-I", "-S", "-c", _DETACH, *program],
             env={name: value for name, value in environment.items() if name != CHECK},
-            cwd=directory,
+            cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=out,
@@ -85,18 +88,8 @@ def start_detached(words: Sequence[str], environment: Mapping[str, str], log: st
             check=False,
         )
     if not launcher.stdout:
-        raise OSError(f"{words[0]} can't be started: see {log}")
+        raise OSError(f"{sys.executable} can't be started: see {log}")
     return int(launcher.stdout)
-
-
-def start_own(module: str, words: Sequence[str], environment: Mapping[str, str], log: str) -> int:
-    """Start the function `main` of *module* as a background program of `teams`, which goes on after this process has
-    ended.
-
-    The path of our packages is an argument of the program. If it were an environment variable, the programs that it
-    starts would inherit the variable.
-    """
-    return start_detached([sys.executable, "-P", "-c", OWN_PROGRAM, _PACKAGE, module, *words], environment, log, "/")
 
 
 def outcome_of(
