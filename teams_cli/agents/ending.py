@@ -92,22 +92,16 @@ def is_lost(store: Store, team: str, session: Session) -> bool:
         requester = find(store, team, session.unstarted)
         return requester is None or requester.ended or not requester.keeper_lives
     if not session.keeper_lives:
-        return not _keeper_is_on_its_way(store, team, session)
+        if session.state != "starting" or session.outcome or session.host != store.host:
+            return True
+        # A new keeper may not be named yet: the command that started it may have ended before it recorded the id.
+        named = {"TEAMS_HOME": store.root, "TEAMS_TEAM": team, "TEAMS_AGENT_ID": session.agent}
+        return not processes.is_on_its_way("teams_cli.agents.keeper", named)
     if not store.host or session.keeper_pid is None:
         return False
     if processes.has_ended(session.keeper_pid, session.keeper_started, session.keeper_boot) is False:
         return False
     return presence.is_silent(store, teams.get(store, team), session.agent, session.started_at)
-
-
-def _keeper_is_on_its_way(store: Store, team: str, session: Session) -> bool:
-    """Whether a keeper was started that has not taken the session yet. The session may not name this keeper's process,
-    because the command that started the keeper may have ended before it recorded the id.
-    """
-    if session.state != "starting" or session.outcome or session.host != store.host:
-        return False
-    named = {"TEAMS_HOME": store.root, "TEAMS_TEAM": team, "TEAMS_AGENT_ID": session.agent}
-    return processes.is_on_its_way("teams_cli.agents.keeper", named)
 
 
 def frozen_keeper(session: Session) -> int | None:
@@ -149,8 +143,8 @@ def settle_lost(store: Store, team: str, agent: str) -> Session:
         from teams_cli.agents import logs
 
         # A killed keeper may not have recorded the turn that it had started.
-        last_words = logs.end_of_turn(store, team, agent, session.turns + 1, logs.END)
-        last_words = last_words or logs.end_of_turn(store, team, agent, session.turns, logs.END)
+        last_words = logs.end_of_turn(store, team, agent, session.turns + 1)
+        last_words = last_words or logs.end_of_turn(store, team, agent, session.turns)
         failure += f": {last_words}" if last_words else ""
 
     def as_lost(latest: Session) -> Session:

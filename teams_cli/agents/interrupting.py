@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
-from teams_cli import errors, processes
+from teams_cli import errors, extensions, processes
 from teams_cli.agents import ending, resuming, sessions, waking
 from teams_cli.agents.seats import sitting, terminals
 from teams_cli.agents.sessions import BEGIN_AGAIN, SESSION, Session
@@ -138,7 +138,8 @@ def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, 
         Conflict: The agent did not end in time.
     """
     name = require(store, team, caller, "stop-agent", agent).caller.name
-    if sessions.find(store, team, agent) is not None or not sitting.end_unattended(store, team, agent, environ):
+    end_client = extensions.provided("end an unattended client")  # even if somebody looks at it
+    if sessions.find(store, team, agent) is not None or not (end_client and end_client(store, team, agent, environ)):
         return False
     history.note(store, team, name, "agent stopped", agent=agent)
     return True

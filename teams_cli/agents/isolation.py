@@ -184,7 +184,14 @@ def base_of(store: Store, team: str, agent: str) -> int:
     try:
         with FileLock(f"{path}.lock", mode=0o600):
             teams = set(store.teams())
-            bases = {key: base for key, base in _read_bases(path).items() if key.partition("/")[0] in teams}
+            try:
+                document = json.loads(disk.read_file(path))
+            except (FileNotFoundError, ValueError):
+                document = {}
+            bases: dict[str, int] = {}  # the base port of each agent, by `TEAM/AGENT`
+            for key, base in document.items() if isinstance(document, dict) else ():
+                if type(base) is int and key.partition("/")[0] in teams:
+                    bases[key] = base
             if owner not in bases:
                 free = set(range(_FIRST, _END, EACH)) - set(bases.values())
                 if not free:
@@ -195,13 +202,3 @@ def base_of(store: Store, team: str, agent: str) -> int:
     except OSError as error:
         why = f"can't note the ports of {agent} in {path}: {error.strerror}"
         raise errors.StorageFailed(why, "Look at the disk.") from None
-
-
-def _read_bases(path: str) -> dict[str, int]:
-    """Return each agent's base port in the file *path*, by `TEAM/AGENT`. A missing or damaged file counts as empty."""
-    try:
-        document = json.loads(disk.read_file(path))
-    except (FileNotFoundError, ValueError):
-        return {}
-    bases = document.items() if isinstance(document, dict) else ()
-    return {str(owner): base for owner, base in bases if type(base) is int}

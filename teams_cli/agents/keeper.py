@@ -154,7 +154,7 @@ class Keeper:
         another client. After any other failure the session ends as failed.
         """
         turns = self._stored_session().turns
-        last_words = logs.end_of_turn(self.store, self.team, self.agent, turns, logs.END)
+        last_words = logs.end_of_turn(self.store, self.team, self.agent, turns)
         why = f"{ending_of(turn.status)}{': ' + last_words if last_words else ''}"
         # Only what the client itself says of the failure counts: its tools may have printed any error.
         errors_printed = logs.of_turn(self.store, self.team, self.agent, turns, "err", _SEARCHED)

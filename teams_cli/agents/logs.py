@@ -94,21 +94,21 @@ def rotate(store: Store, team: str, agent: str, turns: int) -> None:
             return
         if turn == turns:
             for path in paths[:2]:  # the output and the errors; the messages are short
-                _keep_end(path, ALL)
+                _keep_end(path)
         room -= sum(map(_size, paths))
         if turn < turns and (room < 0 or turns - turn >= _MOST_TURNS):
             for path in paths:
                 disk.discard(path)
 
 
-def _keep_end(path: str, limit: int) -> None:
-    """Replace a file that is longer than *limit* bytes by a file with its last *limit* bytes."""
-    if _size(path) <= limit:
+def _keep_end(path: str) -> None:
+    """Replace a file that is longer than ALL bytes by a file with its end."""
+    if _size(path) <= ALL:
         return
     descriptor = os.open(f"{path}.cut", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with open(path, "rb") as file, open(descriptor, "wb") as end:
-        file.seek(-limit, os.SEEK_END)
-        bytes_left = limit  # a client that still writes may make the file longer
+        file.seek(-ALL, os.SEEK_END)
+        bytes_left = ALL  # a client that still writes may make the file longer
         while bytes_left and (data := file.read(min(bytes_left, TAIL))):
             end.write(data)
             bytes_left -= len(data)
@@ -158,13 +158,13 @@ def transcript(store: Store, team: str, agent: str, turns: int) -> str:
     return "".join(texts)
 
 
-def end_of_turn(store: Store, team: str, agent: str, turn: int, limit: int) -> str:
-    """Return the last *limit* characters that the client printed in a turn: on standard error, or on standard output if
-    it printed nothing there.
+def end_of_turn(store: Store, team: str, agent: str, turn: int) -> str:
+    """Return the last characters that the client printed in a turn: on standard error, or on standard output if it
+    printed nothing there.
     """
     for ending in ("err", "out"):  # a character has at most four bytes
-        if printed := of_turn(store, team, agent, turn, ending, 4 * limit).strip():
-            return printed[-limit:]
+        if printed := of_turn(store, team, agent, turn, ending, 4 * END).strip():
+            return printed[-END:]
     return ""
 
 

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import time
-from functools import partial
 from zlib import crc32
 
 from teams_cli import text
@@ -50,11 +49,11 @@ def is_wanted(team: Team) -> bool:
 
 def current_events(store: Store, team: Team) -> dict[str, Event]:
     """Return the present events of the team. The key of an event stays the same while the event lasts."""
-    return dict([*_requests(store, team.name), *_failed_agents(store, team.name), *_of_tasks(store, team.name)])
+    return dict([*_of_members(store, team.name), *_of_tasks(store, team.name)])
 
 
-def _requests(store: Store, team: str) -> Iterator[tuple[str, Event]]:
-    """Yield the questions, plans and messages that wait for the human, as events with their keys."""
+def _of_members(store: Store, team: str) -> Iterator[tuple[str, Event]]:
+    """Yield the events of members with their keys: what waits for the human, and agents whose client failed."""
     for question in questions.all_of(store, team, []):
         if question.open and HUMAN in question.waiting_for:
             line = f"{question.id} from {question.from_}: {question.question}"
@@ -68,10 +67,6 @@ def _requests(store: Store, team: str) -> Iterator[tuple[str, Event]]:
         if message.from_ != SYSTEM and message.type in _MESSAGE_TYPES and not message.only_informs:
             line, command = f"{message.id} from {message.from_}: {message.message}", f"teams reply {message.id} TEXT"
             yield f"mail:{message.id}", _event(WAITING, "message", message.id, line, command)
-
-
-def _failed_agents(store: Store, team: str) -> Iterator[tuple[str, Event]]:
-    """Yield an event with its key for each agent that ended because its client failed."""
     for session in ending.all_of(store, team, []):
         if session.ended and session.outcome == "failed":
             line = f"{session.agent} failed: {session.failure or 'its client failed'}"
@@ -192,19 +187,17 @@ def start(store: Store, team: Team, environ: Mapping[str, str]) -> None:
 
 def main() -> None:
     """Report events until no event has a command or the team is closed."""
-    store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
-    report_news = partial(_report_news, store, team, os.environ)
-    NOTIFIER.attend(store, team, lambda: report_news, sys.stderr.write)
+    store, team_name = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
 
-
-def _report_news(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
-    """Report new events. Returns whether this process may end, because no event has a command or the team is closed."""
-    team = teams.get(store, team_name)
-    if not set(current_events(store, team)).issubset(presence.load(store, team.name, HUMAN).notified or ()):
-        time.sleep(REST)
+    def report_news() -> bool:
         team = teams.get(store, team_name)
-        report(store, team, take_news(store, team), environ)
-    return not is_wanted(team)
+        if not set(current_events(store, team)).issubset(presence.load(store, team.name, HUMAN).notified or ()):
+            time.sleep(REST)
+            team = teams.get(store, team_name)
+            report(store, team, take_news(store, team), os.environ)
+        return not is_wanted(team)
+
+    NOTIFIER.attend(store, team_name, lambda: report_news, sys.stderr.write)
 
 
 if __name__ == "__main__":

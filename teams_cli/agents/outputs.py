@@ -96,9 +96,15 @@ def is_answered(store: Store, team: str, session: Session) -> bool:
     if not _was_resumed_by_mail(session):
         return False
     senders = _senders(session)
-    has_output = bool((find(store, team, session.agent) or "").strip())
-    if not has_output and not (session.caller in senders and _caller_expects_answer(store, team, session)):
-        return True
+    if not (find(store, team, session.agent) or "").strip():
+        expects_answer = session.caller in senders
+        if expects_answer:
+            start = max(0, store.last(team, MESSAGE) - _RECENT)
+            mail = store.read(team, MESSAGE, session.agent, start, [])
+            from_caller = [message for message in mail if message.from_ == session.caller]
+            expects_answer = not from_caller or not from_caller[-1].only_informs
+        if not expects_answer:
+            return True
     recipients = {session.caller}
     if not senders & {session.caller, HUMAN}:
         recipients |= senders
@@ -120,14 +126,6 @@ def _was_resumed_by_mail(session: Session) -> bool:
 def _senders(session: Session) -> set[str]:
     """Return the senders of the messages that began turns in this generation of the session."""
     return {resume.by for resume in session.resumes if resume.at >= session.started_at}
-
-
-def _caller_expects_answer(store: Store, team: str, session: Session) -> bool:
-    """Whether the caller's last message to the agent was not for information only."""
-    start = max(0, store.last(team, MESSAGE) - _RECENT)
-    to_agent = store.read(team, MESSAGE, session.agent, start, [])
-    from_caller = [message for message in to_agent if message.from_ == session.caller]
-    return not from_caller or not from_caller[-1].only_informs
 
 
 def _has_written_to(store: Store, team: str, session: Session, name: str) -> bool:

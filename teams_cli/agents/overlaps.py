@@ -211,20 +211,15 @@ def others_working_on(store: Store, team: Team, agent: str, path: str) -> list[s
         for task in touching.in_progress(store, team.name, agent)
         if touching.touches(task, file)
     ]
+    changed = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD")  # since its branch began
+    untracked = ("ls-files", "--others", "--exclude-standard")
     for tree in checkouts.trees(store, team) if repository else ():
         is_own = tree.agent == agent or os.path.realpath(tree.worktree) == top
-        if not is_own and _repository_of(tree) == repository and _has_changed(tree, file):
+        if is_own or _repository_of(tree) != repository:
+            continue
+        if any(git.output_of(tree.worktree, *words, "--", f":(literal){file}") for words in (changed, untracked)):
             lines.append(f"{tree.agent} has changed {file} on its branch {tree.branch}")
     return lines
-
-
-def _has_changed(tree: Tree, file: str) -> bool:
-    """Whether the agent changed the file in its worktree, committed or not, since its branch left the main checkout."""
-    pathspec = f":(literal){file}"
-    words = ("diff", "--name-only", "--no-ext-diff", "--merge-base", "main-worktree/HEAD", "--", pathspec)
-    if git.output_of(tree.worktree, *words):
-        return True
-    return bool(git.output_of(tree.worktree, "ls-files", "--others", "--exclude-standard", "--", pathspec))
 
 
 class ConflictWatch:
@@ -279,8 +274,12 @@ class ConflictWatch:
         with Snapshots(repository) as snapshots:
             target = _target_branch(own_tree, snapshots.main, _landing_branches(self.store, self.team))
             tip = merging.tip_of(snapshots.main, target)
-            if own_has_changed:
-                self._note_files(snapshots, own_tree)
+            if own_has_changed:  # record the changed files, so that others choose tasks that touch none of them
+                base, commit = _base_and_snapshot(snapshots, own_tree)
+                files = snapshots.files(own_tree.worktree, base, commit) if base else []
+                parsed = [snapshots.region(own_tree.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
+                changing = [*parsed, *files[_MOST_PARSED:_MOST_FILES]]
+                presence.note_facts(self.store, self.team, self.agent, changing=changing or None)
             found = self._compare_with(snapshots, own_tree, others if own_has_changed else changed)
             if tip and (own_has_changed or states_before.get(target) != tip):
                 found[target] = self._compare_with_tip(snapshots, own_tree, target, tip)
@@ -327,14 +326,6 @@ class ConflictWatch:
         uid = f"behind-{_digest([self.agent, target, *files, str(against)])}~{self.agent}"
         messages.notify(self.store, self.team, self.agent, body, uid, "info", event="work-conflicts")
         return places_in_words
-
-    def _note_files(self, snapshots: Snapshots, own: Tree) -> None:
-        """Record the files that the agent changes, so that other agents choose tasks that touch none of these files."""
-        base, commit = _base_and_snapshot(snapshots, own)
-        files = snapshots.files(own.worktree, base, commit) if base else []
-        changing = [snapshots.region(own.worktree, base, commit, path) for path in files[:_MOST_PARSED]]
-        changed = [*changing, *files[_MOST_PARSED:_MOST_FILES]]
-        presence.note_facts(self.store, self.team, self.agent, changing=changed or None)
 
 
 class _LastComparison:

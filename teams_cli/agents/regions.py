@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import suppress
 
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, git, work
@@ -147,7 +148,13 @@ class Snapshots:
         words = ("diff", "--unified=0", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", base, commit)
         printed = git.run(directory, *options, *words, "--", f":(top,literal){path}", variables=self._variables).stdout
         hunks = [match for line in printed.split("\n") if (match := _HUNK.match(line))]
-        definitions = self._definitions_in(directory, commit, path) if path.endswith(".py") and hunks else None
+        definitions = None
+        if path.endswith(".py") and hunks:
+            import ast
+
+            source = git.run(directory, "show", f"{commit}:{path}", variables=self._variables).stdout
+            with suppress(SyntaxError, ValueError, RecursionError):  # half-written code: use git's guess
+                definitions = list(_definitions(ast.parse(source), ""))
         return [_change(hunk, definitions) for hunk in hunks]
 
     def region(self, directory: str, base: str, commit: str, path: str) -> str:
@@ -156,18 +163,6 @@ class Snapshots:
         """
         symbols = [change.symbol for change in self.changes(directory, base, commit, path)]
         return f"{path}:{','.join(dict.fromkeys(symbols))}" if symbols and all(symbols) else path
-
-    def _definitions_in(self, directory: str, commit: str, path: str) -> list[tuple[int, int, str]] | None:
-        """Return the first line, the last line and the full name of each function and class of a Python file. None if
-        the file can't be parsed.
-        """
-        import ast
-
-        source = git.run(directory, "show", f"{commit}:{path}", variables=self._variables).stdout
-        try:
-            return list(_definitions(ast.parse(source), ""))
-        except (SyntaxError, ValueError, RecursionError):  # half-written code: use git's guess
-            return None
 
 
 def _change(hunk: re.Match[str], definitions: list[tuple[int, int, str]] | None) -> Change:

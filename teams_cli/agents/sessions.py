@@ -321,11 +321,9 @@ def is_started_here(store: Store, team: str, session: Session) -> bool:
     another machine that writes to the store could choose what runs here. If no other machine uses the store, only the
     form of the session id is checked.
     """
-    if not store.host:  # no other machine uses the store
+    if not store.host or not is_session_id(session.session_id):
         return is_session_id(session.session_id)
     digest, ids = _recorded_start(store, team, session.agent)
-    if not is_session_id(session.session_id):
-        return False
     if not (session.model or session.permissions) and digest == _hash(_values_of_first_version(session)):
         return True  # the first version recorded neither ids nor the model and the permissions
     return digest == _digest(session) and session.session_id in ids

@@ -106,7 +106,11 @@ def _target_of(path: str, origin: checkouts.Origin) -> _Target:
     try:
         common = checkouts.repository_of(path)[1]
         is_there = origin.top and os.path.isdir(origin.top) and checkouts.repository_of(origin.top)[1] == common
-        checkout = origin.top if is_there else _main_checkout(path, common)
+        checkout = origin.top
+        if not is_there:
+            main = git.worktrees(path)[0].removeprefix("worktree ")  # git lists the main checkout first
+            is_checkout = os.path.isdir(main) and checkouts.repository_of(main) == (os.path.realpath(main), common)
+            checkout = main if is_checkout else ""
         if checkout:
             branch = checkouts.branch_of(checkout)
             tip = git.must(checkout, "rev-parse", "--verify", "HEAD^{commit}").strip()
@@ -115,15 +119,6 @@ def _target_of(path: str, origin: checkouts.Origin) -> _Target:
     except errors.TeamsError as problem:
         return _Target(problem=problem.message)
     return _Target(problem=f"the checkout that it was made from, {origin.top or 'unknown'}, is gone")
-
-
-def _main_checkout(path: str, common: str) -> str:
-    """Return the main checkout of the repository around *path*; "" if there is none. *common* is the directory that all
-    checkouts of the repository share.
-    """
-    main = git.worktrees(path)[0].removeprefix("worktree ")  # git lists the main checkout first
-    is_checkout = os.path.isdir(main) and checkouts.repository_of(main) == (os.path.realpath(main), common)
-    return main if is_checkout else ""
 
 
 def all_of(store: Store, team: str) -> list[Worktree]:
@@ -135,7 +130,11 @@ def all_of(store: Store, team: str) -> list[Worktree]:
         if not session.worktree or not session.branch:
             continue
         path, branch, checkout = session.worktree, session.branch, session.checkout or ""
-        if os.path.isdir(path) or (os.path.isdir(checkout) and _has_free_branch(checkout, path, branch)):
+        exists = os.path.isdir(path)
+        if not exists and os.path.isdir(checkout) and merging.tip_of(checkout, branch):
+            place = merging.checked_out(checkout, branch)
+            exists = not place or os.path.realpath(place) == os.path.realpath(path)
+        if exists:
             worktrees.append(Worktree(session.agent, path, branch, checkout=checkout))
     known_paths = {os.path.realpath(tree.path) for tree in worktrees}
     for name in disk.names_in(f"{store.root}/worktrees/{team}"):
@@ -143,14 +142,6 @@ def all_of(store: Store, team: str) -> list[Worktree]:
         if is_name(name) and os.path.lexists(f"{path}/.git") and os.path.realpath(path) not in known_paths:
             worktrees.append(Worktree(name, path, branch, has_record=False))
     return sorted(worktrees, key=lambda tree: tree.agent)
-
-
-def _has_free_branch(repository: str, path: str, branch: str) -> bool:
-    """Whether the *branch* of a worktree exists, and is checked out nowhere but at *path*, which was deleted."""
-    if not merging.tip_of(repository, branch):
-        return False
-    checkout = merging.checked_out(repository, branch)
-    return not checkout or os.path.realpath(checkout) == os.path.realpath(path)
 
 
 def unknown_in(store: Store, team: str) -> list[str]:
@@ -260,23 +251,17 @@ def _refuse_unmergeable(tree: Worktree) -> None:
             omitted += [f"{phrase} in {place}" for phrase in nested.phrases()]
             if nested.name in changed:
                 omitted.append(f"a repository inside, {nested.name}")
-        elif nested.state != "empty" and (work_outside := _work_outside_head(nested)):
-            omitted.append(f"{work_outside} in {place}")
+        elif nested.changed or nested.hidden or nested.stashed or nested.unfinished or nested.has_nested_work:
+            omitted.append(f"{' and '.join(nested.phrases())} in {place}")
+        elif nested.state != "empty":
+            words = ("for-each-ref", "--format=%(refname)", "--no-merged", "HEAD", "refs/heads")
+            if branches := nested.git(*words).split():
+                omitted.append(f"branches that are not in its HEAD: {text.listed(branches)} in {place}")
     if omitted:
         raise errors.Conflict(
             f"{tree.path} has changes that a merge would leave out: {'; '.join(dict.fromkeys(omitted))}",
             f"Commit or remove them, and repeat the command; or keep them: teams worktree remove {tree.agent} --force",
         )
-
-
-def _work_outside_head(work: works.Work) -> str:
-    """Return in words the work in a submodule that the commits of its HEAD do not contain, such as "1 stash"; "" if
-    there is no such work.
-    """
-    if work.changed or work.hidden or work.stashed or work.unfinished or work.has_nested_work:
-        return " and ".join(work.phrases())
-    branches = work.git("for-each-ref", "--format=%(refname)", "--no-merged", "HEAD", "refs/heads").split()
-    return f"branches that are not in its HEAD: {text.listed(branches)}" if branches else ""
 
 
 def _commit_with_all_work(tree: Worktree) -> str:
@@ -341,31 +326,21 @@ def _merge_commit(store: Store, team: str, tree: Worktree, source: str, message:
     if merging.has_hooks(target):
         with trees.own_place(store.root, team, target) as path:
             commit = merging.merge_in_checkout(path, target, tip, source, message)
+    mark, branch = _reference_of_merge(tree, team), tree.target_branch
     with submodules.carried(target, base, commit, tree.branch):
         _refuse_in_the_way(tree, commit)  # the hooks took time
-        _move_target(tree, team, commit, message)
+        git.must(target, "update-ref", mark, commit)
+        try:
+            if not merging.move(target, branch, tip, commit, message):
+                raise errors.Conflict(f"{branch} of {target} moved meanwhile", "Repeat the command.")
+            if not merging.follow(target, tip, commit):
+                merging.move(target, branch, commit, tip, f"Refused: {message}")
+                merging.follow(target, commit, tip)
+                why = merging.in_the_way(target, tip, commit, attended=True)
+                raise _not_merged(tree, why or "git can't update the files of the checkout")
+        finally:
+            git.run(target, "update-ref", "-d", mark, commit)
     return commit
-
-
-def _move_target(tree: Worktree, team: str, commit: str, message: str) -> None:
-    """Move the branch that the worktree is merged into, and the files of the checkout of that branch, to *commit*.
-
-    Raises:
-        Conflict: The branch moved meanwhile, or the files can't be updated. Branch and files are as they were.
-    """
-    target, branch, tip = tree.target, tree.target_branch, tree.target_tip
-    mark = _reference_of_merge(tree, team)
-    git.must(target, "update-ref", mark, commit)
-    try:
-        if not merging.move(target, branch, tip, commit, message):
-            raise errors.Conflict(f"{branch} of {target} moved meanwhile", "Repeat the command.")
-        if not merging.follow(target, tip, commit):
-            merging.move(target, branch, commit, tip, f"Refused: {message}")
-            merging.follow(target, commit, tip)
-            why = merging.in_the_way(target, tip, commit, attended=True)
-            raise _not_merged(tree, why or "git can't update the files of the checkout")
-    finally:
-        git.run(target, "update-ref", "-d", mark, commit)
 
 
 @contextmanager

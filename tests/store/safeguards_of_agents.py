@@ -31,7 +31,7 @@ MUTANTS = [
     Mutant(
         "keepers on their way lost",
         "../agents/ending",
-        "not _keeper_is_on_its_way(store, team, session)",
+        'not processes.is_on_its_way("teams_cli.agents.keeper", named)',
         "True",
         AGENTS,
     ),

@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from contextlib import contextmanager
 
 from teams_cli.clients.seats import IDLE, PERMISSION, WORKING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from teams_cli.records.types import TerminalState
 
@@ -131,33 +130,25 @@ def has_listener(path: str) -> bool:
 
 def connect(path: str, timeout: float | None = None) -> socket.socket:
     """Return a connection to the socket at *path*, which may be a long path. Each step waits at most *timeout* seconds;
-    if *timeout* is None, as long as necessary.
+    if *timeout* is None, as long as necessary. Without /proc, the working directory is changed.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout)
-        with _short_path(path) as address:
+        directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:  # the address of a socket must be short
+            address = os.path.basename(path)
+            if os.path.isdir("/proc/self/fd"):
+                address = f"/proc/self/fd/{directory}/{address}"
+            else:
+                os.fchdir(directory)
             connection.connect(address)
+        finally:
+            os.close(directory)
     except OSError:
         connection.close()
         raise
     return connection
-
-
-@contextmanager
-def _short_path(path: str) -> Iterator[str]:
-    """Yield, for a `with` block, another path to the socket at *path* that is short enough for the address of a socket.
-    Without /proc, the working directory is changed.
-    """
-    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        if os.path.isdir("/proc/self/fd"):
-            yield f"/proc/self/fd/{directory}/{os.path.basename(path)}"
-        else:
-            os.fchdir(directory)
-            yield os.path.basename(path)
-    finally:
-        os.close(directory)
 
 
 def pack_size(rows: int, columns: int) -> bytes:

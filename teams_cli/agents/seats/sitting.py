@@ -249,17 +249,6 @@ def end_all_unattended(store: Store, team: str, environ: Mapping[str, str]) -> l
     return list(end_clients(store, team, environ)) if end_clients else []
 
 
-def end_unattended(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool:
-    """End the detached client of the agent, even if somebody looks at it. Returns False if the agent has no detached
-    client on this machine.
-
-    Raises:
-        Conflict: The client did not end in time.
-    """
-    end_client = extensions.provided("end an unattended client")
-    return bool(end_client and end_client(store, team, agent, environ))
-
-
 def session_to_continue(store: Store, team: str, session: Session, client: str) -> Session:
     """Return the session, if a person can continue it in the *client* on this machine.
 
@@ -347,10 +336,7 @@ def give_back(store: Store, team: str, session: Session) -> Session:
 
 
 def _pause_reason(by: str) -> str:
-    """Return the reason for the pause of a session that *by* has taken over. It differs from the reasons of all other
-    pauses.
-    """
-    return f"{by} took it over"
+    return f"{by} took it over"  # no other pause has this reason
 
 
 def refuse_stopped(session: Session) -> None:
