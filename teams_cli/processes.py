@@ -155,9 +155,7 @@ def end_descendants(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER) -> 
 
 
 def _end(find: Callable[[], Iterator[int]], ladder: Sequence[tuple[str, float]]) -> None:
-    """End the processes that *find* yields. The *ladder* has signals, each with the seconds that it has to take effect.
-    The signals are sent one after the other, until none of the processes is left.
-    """
+    """End the processes that *find* yields, by the signals of the *ladder*, each with its seconds to take effect."""
     for name, patience in ladder:
         _send(find(), name)
         give_up = time.monotonic() + patience
@@ -200,10 +198,8 @@ def _tagged(tag: str, variable: str) -> Iterator[int]:
 
 def _descendants(tag: str) -> Iterator[int]:
     """Yield the descendants of this process that have the *tag*. If all descendants belong to one session, also yield
-    those without it, except background programs of `teams` and their descendants.
-
-    If this process does not adopt orphans, or the system can't list the children of a process, yield all processes of
-    the machine that have the *tag*.
+    those without it, except background programs of `teams` and their descendants. If they can't be listed, yield all
+    processes of the machine that have the *tag*.
     """
     if not _adopts_orphans or not os.path.exists("/proc/thread-self/children"):
         yield from _tagged(tag, TAG)
@@ -227,9 +223,7 @@ def _may_run(pid: int) -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """Return the processes that a process started or adopted, in any of its threads, including those that have ended
-    and were not waited for.
-    """
+    """Return the processes that a process started or adopted, in any of its threads, including zombies."""
     children: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -265,9 +259,7 @@ def process_started(pid: int) -> str:
 
 
 def _started(pid: int) -> str:
-    """Return the time at which the process was started, in clock ticks since the start of the machine; "" if there is
-    no such process. If the system refuses to say, raise its OSError.
-    """
+    """Return what `process_started` returns. If the system refuses to say, raise its OSError."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             state, *fields = file.read().rpartition(b")")[2].split()  # a name in parentheses may itself have some

@@ -88,9 +88,7 @@ class Shadow:
         return done.stdout
 
     def _run_process(self, patience: float) -> subprocess.CompletedProcess[str]:
-        """Run the process until it ends, and return its exit status and the beginning of its output. If it takes longer
-        than *patience* seconds, `subprocess.TimeoutExpired` is raised.
-        """
+        """Run the process to its end. Raises `subprocess.TimeoutExpired` after *patience* seconds."""
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
@@ -182,10 +180,7 @@ def is_cut_off(store: Store, question: Question) -> bool:
 
 
 def _ask_without_process(store: Store, question: Question, member: Member) -> bool:
-    """Put the question into the member's inbox and return True. If the member has a session, a terminal or a command
-    that answers, only return False: the process that collects the answers then asks it. If the store failed, return
-    False too, so that the process tries again.
-    """
+    """Put the question into the member's inbox. Return False if the process that collects answers has to ask it."""
     if member.answer:
         return False
     try:
@@ -213,9 +208,7 @@ def collect(store: Store, team_name: str, key: str, user: Config) -> None:
 
 
 def _ask(store: Store, question: Question, member: Member, user: Config, writing: Lock) -> None:
-    """Have a copy of the member, or else the member's own command, answer the question. If there is neither, put the
-    question into the member's inbox. An unexpected error is recorded as the answer.
-    """
+    """Have a copy of the member, or else its own command, answer the question, or else ask the member itself."""
     try:
         session = sessions.find(store, question.team_name, member.agent_id)
         if session and not sessions.is_started_here(store, question.team_name, session):
@@ -242,9 +235,7 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
 
 
 def _insist(store: Store, question: Question, write: Callable[[], None]) -> None:
-    """Call *write* again and again while the store is busy or fails, because the asker waits for the answer. Raise the
-    last error if the question expires.
-    """
+    """Call *write* until the store is neither busy nor failing. Raise the last error if the question expires."""
     complaints = logs.Complaints()
     while True:
         try:
@@ -263,9 +254,8 @@ def _complain(line: str) -> None:
 
 
 def _record(store: Store, question: Question, name: str, content: str, failed: bool, writing: Lock) -> None:
-    """Record *content* as the answer of the agent *name*. Unless *failed* is set, notify the agent of what its copy
-    answered, without waking it. The lock *writing* is held while the answer is recorded, because all answers to a
-    question change the same record.
+    """Record the answer of the agent *name*, and notify the agent of what its copy answered, without waking it. The
+    lock *writing* is held meanwhile, because all answers to a question change the same record.
     """
     data = content.encode(errors="replace")
     if len(data) > text.MAX_MESSAGE:

@@ -88,9 +88,7 @@ def glance(store: Store, team_name: str, caller: Caller) -> dict[str, Any] | Non
 def _result_of_broadcast(
     store: Store, team: str, caller: Caller, agents: list[dict[str, Any]], messages: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return a result of the tool `broadcast` in the form that the program OpenCode Teams gives it. If the caller has
-    not announced itself yet, the result has a hint to do so.
-    """
+    """Return a result of the tool `broadcast` in the form that OpenCode Teams gives it."""
     output: dict[str, Any] = {}
     if not caller.is_human and presence.load(store, team, caller.name).status is None:
         output["hint"] = HINT

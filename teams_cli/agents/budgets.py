@@ -194,9 +194,8 @@ def change(store: Store, team_name: str, caller: Caller | None, of: str, tokens:
 
 
 def _warnings(store: Store, team_name: str, session: Session, turn: TurnUsage) -> list[Owed]:
-    """Return the notices about budgets of which at least 80 % are used after *turn*, which is not stored yet. For each
-    such budget, the leader and the human are notified. The uid of a notice is made from budget, limit and percentage
-    (80 or 100), so that the notice is sent once.
+    """Return the notices to the leader and the human about each budget of which *turn*, which is not stored yet, uses
+    80 % or all. Because of its uid, a notice is sent once for each limit and percentage.
     """
     team = teams.get(store, team_name)
     notices = []

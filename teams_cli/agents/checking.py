@@ -106,9 +106,8 @@ class _CheckRun:
         return outcome.having(commit=checkout.head) if checkout and not uncommitted else outcome
 
     def _check_commit(self, checkout: Checkout) -> Check:
-        """Run the check in *checkout*. Uncommitted files there are an error, except in the main checkout, in which
-        other agents may work. The check then runs in a temporary checkout of the commit. It also runs in a temporary
-        checkout if git was told to skip some files.
+        """Run the check in *checkout*. It runs in a temporary checkout if git was told to skip files, or if the main
+        checkout, in which other agents may work, has uncommitted files.
         """
         last_outcome = checks.of(self.task)
         names = work.uncommitted(checkout, last_outcome.left if last_outcome else None)
@@ -126,9 +125,7 @@ class _CheckRun:
         raise errors.Conflict(f"somebody committed in {checkout.top} during the check", "Complete the task again.")
 
     def _check_in_temporary_checkout(self, checkout: Checkout, omitted: list[str]) -> Check:
-        """Run the check in a temporary checkout of the commit of *checkout*. If the check fails, its output names the
-        *omitted* files, which are not committed.
-        """
+        """Run the check on the commit only. If it fails, its output names the *omitted* files."""
         top, consequence = checkout.top, f"{self.task.id} was not checked"
         with (
             own_place(self.store.root, self.team.name, top) as path,
@@ -149,9 +146,7 @@ class _CheckRun:
         return run(self.store, self.team, self.task.check or "", place, self.by, self._renew_claims)
 
     def _renew_claims(self) -> float:
-        """Renew the claims of the member, so that they do not expire during the check, and report a check that runs for
-        long. Returns the seconds until this method is due again.
-        """
+        """Renew the claims of the member, and report a long check. Returns the seconds until the next call."""
         pause = min(presence.seconds_between_signs(self.team), _MOST_PAUSE, self._report_long_run())
         with suppress(errors.TeamsError):  # the next renewal may succeed
             leases.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
@@ -234,9 +229,7 @@ def run(
 
 
 def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
-    """Wait at most *patience* seconds for the command to end, and return whether it ended. While the command runs,
-    *meanwhile* is called from time to time. It returns the seconds until its next call.
-    """
+    """Wait at most *patience* seconds for the command to end, and return whether it did. For *meanwhile*, see `run`."""
     give_up_at = time.monotonic() + patience
     call_at = time.monotonic() if meanwhile else give_up_at
     while not running.wait(max(min(give_up_at, call_at) - time.monotonic(), 0)):

@@ -68,11 +68,8 @@ def change_task(
 
 
 def _prepared_completion(store: Store, standing: Standing, task: Task, edit: Edit, place: Workplace) -> Edit:
-    """Raise an error if the work is not ready to be completed; otherwise run the check of the task. Return the *edit*
-    with the outcome of the check, and with the commit that is handed in for review.
-
-    Raises:
-        CheckFailed, Conflict: As for `change_task`.
+    """Run the check of the task, and return the *edit* with its outcome and with the commit that is handed in for
+    review. Raises an error if the work is not ready to be completed.
     """
     is_owner = task.owner == standing.name
     if is_owner and not place.as_it_is:
@@ -131,14 +128,9 @@ def _current_commit(store: Store, standing: Standing, place: Workplace) -> str |
 
 
 def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: str, again: str) -> None:
-    """Raise an error if nobody else can get the work of the task: it is in uncommitted files, or in commits that are
-    neither on the main checkout's branch nor pushed.
-
-    This is a warning, after which the command *again* completes the task. Uncommitted files are refused once per claim,
-    commits once per agent.
-
-    Raises:
-        Conflict: Nobody else can get the work. Repeating the command completes the task as it is.
+    """Refuse, once, to complete a task whose work nobody else can get: it is in uncommitted files, or in commits that
+    are neither on the main checkout's branch nor pushed. Uncommitted files are refused once per claim, commits once per
+    agent. The command *again* then completes the task.
     """
     team_name, name = standing.team.name, standing.name
     top = environment.checkout_around(_worktree_of(store, team_name, name) or directory)
@@ -167,9 +159,7 @@ def _refuse_unshared(store: Store, standing: Standing, task: Task, directory: st
 
 
 def _has_unshared_commits(standing: Standing, task: Task, checkout: Checkout) -> bool:
-    """Whether nobody else has the commits of the checkout, and no landing will take them. Others have commits that are
-    on the main checkout's branch or were pushed.
-    """
+    """Whether nobody else has the commits of the checkout, and no landing will take them."""
     if task.review_by or task.landing or settings.lands_by_itself(standing.team):
         return False
     from teams_cli.agents import checkouts, git, merging

@@ -115,8 +115,8 @@ def frozen_keeper(session: Session) -> int | None:
 
 
 def _settled(store: Store, team: str, session: Session) -> Session:
-    """End the session if it is lost. If a person took the agent's place and is gone, have the agent continue by itself.
-    Returns the session after these changes; the unchanged session if the store can't be written.
+    """End the session if it is lost, or have the agent continue if the person in its place is gone. Returns the session
+    after this; the unchanged session if the store can't be written.
     """
     if not session.taken_by and not is_lost(store, team, session):
         return session

@@ -69,9 +69,7 @@ def interject(
 
 
 def _interrupt(store: Store, team: Team, caller: Caller, message: Message, environ: Mapping[str, str]) -> bool:
-    """Make the message the next turn of its recipient. A running turn is ended for it, and an idle recipient is
-    resumed. Returns whether a turn was running.
-    """
+    """Make the message the next turn of its recipient. Returns whether a turn was running."""
 
     def interrupted(session: Session) -> Session:
         if session.taken_by:
@@ -181,9 +179,7 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
 
 
 def _ask_to_stop(store: Store, team: str, agent: str, by: str) -> tuple[Session, Session]:
-    """Ask a running session of the agent to end, in the name of *by*. A session that has ended is marked as stopped, so
-    that nothing resumes it. Returns the session before and after this change.
-    """
+    """Ask a running session to end. Mark an ended one as stopped, so that nothing resumes it. Returns both versions."""
 
     def stopped(session: Session) -> Session:
         if not session.ended:
@@ -339,8 +335,8 @@ def restart(
 
 
 def _send_restart_message(store: Store, team: str, session: Session, body: str) -> Message:
-    """Send the message that restarts the agent, and return it. If sending fails, the returned message has the text
-    *body* but no number. A later command then sends the message, because it stays stored in the session.
+    """Send the message that restarts the agent, and return it. If sending fails, it has no number, and a later command
+    sends it, because it stays stored in the session.
     """
     sent: dict[str, Message] = {}
     deliver(store, team, SESSION, session, sent)

@@ -92,9 +92,7 @@ def of_command(session: Session, command: str, directory: str) -> str:
 
 
 def _git_commands(command: str, directory: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the arguments of each call of git in the shell command, and the directory in which this git runs. An
-    earlier `cd` in the command changes that directory.
-    """
+    """Yield the arguments of each call of git in the shell command, and the directory in which it runs."""
     import shlex
 
     lexer = shlex.shlex(command.replace("\n", " ; "), posix=True, punctuation_chars=True)
@@ -141,9 +139,7 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
 
 
 def _why_it_changes_others(session: Session, command: str, words: list[str]) -> str:
-    """Return why git with this *command* and its *words* would change what other agents use, if it runs in the agent's
-    worktree. Returns "" if it changes nothing of others.
-    """
+    """Return why git, in the agent's worktree, would change what other agents use; "" if it would not."""
     arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
     if command == "worktree" and arguments[:1] not in ([], ["list"]):

@@ -81,9 +81,7 @@ class Keeper:
             raise
 
     def _prepare(self) -> None:
-        """Raise an error if the record of the session differs from how this machine started it. Prepare what all turns
-        need.
-        """
+        """Refuse a session that was changed since this machine started it, and prepare what all turns need."""
         sessions.check_started_here(self.store, self.team, self.session)
         agents.register_process(self.store, self.team, self.agent, os.getpid())
         self.beat = min(_BEAT, teams.get(self.store, self.team).silence / 4)
@@ -98,9 +96,7 @@ class Keeper:
             self._record_session_id(logs.of_turn(self.store, self.team, self.agent, self.session.turns, "out"))
 
     def _run_turns(self) -> None:
-        """Run the first turn, and more turns while mail waits. Then end the session. If mail resumed the agent, and
-        this mail is gone by now, no turn runs.
-        """
+        """Run turns: the first, and more while mail waits. If the mail that resumed the agent is gone, none runs."""
         mail = self._waiting_mail()
         if self.session.generation == 1 and not self.session.interrupted:
             mail = []  # the first turn gets only the prompt
@@ -116,9 +112,7 @@ class Keeper:
                 return
 
     def _take_turn(self, mail: list[Message]) -> bool:
-        """Run one turn with the messages in *mail*, and wait for the agents that were started meanwhile. Returns
-        whether the agent continues. If the agent does not continue, its session has been ended.
-        """
+        """Run one turn, and wait for the agents that were started meanwhile. Returns False if the session was ended."""
         if reason := self._reason_to_stop():
             self._end("stopped", reason.text, None)
             return False
@@ -149,9 +143,8 @@ class Keeper:
         return output.has_failed(self.profile, turn.status, turn.printed)
 
     def _handle_failure(self, turn: Turn, mail: list[Message]) -> bool:
-        """Deal with a failed turn, which had the messages in *mail*, and return whether the agent continues. If the
-        turn met a limit of the provider, the setting onLimit decides whether the session ends, waits, or continues with
-        another client. After any other failure the session ends as failed.
+        """Return whether the agent continues after a failed turn. After a limit of the provider, the setting onLimit
+        decides whether the session ends, waits, or continues with another client.
         """
         turns = self._stored_session().turns
         last_words = logs.end_of_turn(self.store, self.team, self.agent, turns)
@@ -200,9 +193,7 @@ class Keeper:
         self._update(lambda session: session.having(**fresh))
 
     def _is_or_gets_paused(self, mail: list[Message]) -> bool:
-        """Whether the messages in *mail* must wait, because the agent was paused. If one of their senders has resumed
-        the agent too often, the agent is paused now. Messages that come with an interjection never wait.
-        """
+        """Whether *mail* must wait: the agent was paused, or is paused now, because a sender resumed it too often."""
         session = self._stored_session()
         if session.interrupted:
             return False
@@ -215,18 +206,14 @@ class Keeper:
         return False
 
     def _resume_for_late_mail(self) -> None:
-        """Resume the agent if mail came just before its session ended. The sender of this mail did not resume it,
-        because the session was still running.
-        """
+        """Resume the agent for mail that came just before its session ended, when its sender saw it running."""
         mail = self._waiting_mail()
         if mail:
             team = teams.get(self.store, self.team)
             waking.wake(self.store, team, self.config, [self.agent], mail[0].from_, os.environ)
 
     def _reason_to_stop(self) -> Reason | None:
-        """Return the reason for which the agent has to stop: a running turn must end, and no other turn may begin. None
-        if the agent may continue.
-        """
+        """Return the reason for which a running turn must end, and no other may begin; None if there is none."""
         session = self._stored_session()
         if session.ended or session.generation != self.session.generation:
             return Reason("it was treated as lost while its machine was unreachable")
@@ -243,9 +230,7 @@ class Keeper:
         return None
 
     def _end(self, outcome: Outcome, failure: str | None, status: int | None) -> None:
-        """End the session. The agent's last answer is its output, which is sent to the agent's caller. An idle caller
-        is resumed for this output.
-        """
+        """End the session. The agent's last answer is sent to its caller; an idle caller is resumed for it."""
         last_output = self.outputs[-1] if self.outputs else None
         if last_output is None and outcome == "completed":
             last_output = ""
@@ -255,9 +240,7 @@ class Keeper:
             logs.sweep(self.store, self.team, self.agent)
 
     def _waiting_mail(self) -> list[Message]:
-        """Return the messages for the next turn in the order of arrival. Notices that are stored in the session and not
-        sent yet are sent first, because some of them are for the agent itself.
-        """
+        """Return the messages for the next turn. What the session owes is sent first: it may be for this agent."""
         session = self._stored_session()
         if session.owed:
             notices.send_owed_by(self.store, self.team, SESSION.also_closed, self.agent)
@@ -270,11 +253,7 @@ class Keeper:
         return sessions.get(self.store, self.team, self.agent)
 
     def _provide_worktree(self) -> None:
-        """Make the worktree again if it was removed since the last turn.
-
-        Raises:
-            OSError: The worktree can't be made; the text says why.
-        """
+        """Make the worktree again if it was removed since the last turn. Raises OSError with the reason."""
         if self.session.worktree and not os.path.isdir(self.session.worktree):
             from teams_cli.agents import trees
 
@@ -323,9 +302,7 @@ class Keeper:
         return turn
 
     def _record_start(self, mail: list[Message]) -> None:
-        """Record that a turn was given the messages in *mail*, then mark them as read. In this order, a keeper that is
-        killed loses no message.
-        """
+        """Record that a turn was given *mail*, then mark it as read. In this order, a killed keeper loses nothing."""
         numbers = sorted(message.number for message in mail)
         senders = dict.fromkeys(message.from_ for message in mail)
 
@@ -351,17 +328,12 @@ class Keeper:
             background.start_requested(self.store, self.team, self.agent, self.config, os.environ)
 
     def _do_periodic_work(self) -> None:
-        """Do what is due from time to time while the client runs. Record that the agent is alive, compare its work with
-        the work of other agents, and end the sessions of agents below it whose keepers have died.
-        """
         agents.note_sign_of_life(self.store, self.team, self.agent, every=self.beat)
         self.conflicts.look()
-        ending.children(self.store, self.team, self.agent)
+        ending.children(self.store, self.team, self.agent)  # ends sessions below it whose keepers have died
 
     def _wait_for_children(self) -> Reason | None:
-        """Wait until the agents that this agent started are done, or a message interrupts the wait. Returns the reason
-        for which this agent has to stop, or None if it may continue.
-        """
+        """Wait for the agents that this agent started, unless a message interrupts this. Returns a reason to stop."""
 
         def may_continue() -> bool:
             if all(child.ended for child in ending.children(self.store, self.team, self.agent)):
@@ -383,9 +355,8 @@ class Keeper:
         return self._reason_to_stop()
 
     def _is_asked(self) -> bool:
-        """Whether this agent has mail that it must answer first: a question, or a message from an agent that it
-        started. The sender may be waiting for the answer. If this agent waited for the sender, neither would ever
-        continue.
+        """Whether this agent has mail that it must answer first, because the sender may be waiting for the answer. If
+        this agent waited for the sender, neither would ever continue.
         """
         children = {child.agent for child in ending.children(self.store, self.team, self.agent)}
         return any(

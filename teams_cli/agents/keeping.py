@@ -111,8 +111,8 @@ def keep(store: Store, team: str, agent: str, work: Work, about: dict[str, Any],
 
 
 def _commit_everything(work: Work, title: str, about: dict[str, Any], drafts: Sequence[str] = ()) -> str:
-    """Return a commit, in the store of the repository, from which everything in the checkout and in the *drafts* can be
-    restored. *about* is added to the JSON in the message of the commit.
+    """Return a commit from which everything in the checkout and in the *drafts* can be restored. *about* is added to
+    the JSON in its message.
     """
     if work.problem:
         raise errors.StorageFailed(work.problem, f"Look in {work.path}.")
@@ -149,9 +149,7 @@ def _commit_tree(work: Work, tree: str, message: str, parents: Sequence[str]) ->
 
 
 def _independent_tips(work: Work) -> list[str]:
-    """Return the commits that the checkout names, without those that can be reached from HEAD or from another of these
-    commits.
-    """
+    """Return the commits that the checkout names and that neither HEAD nor another of them contains."""
     tips = works.tips(work)
     if not tips:
         return []
@@ -162,9 +160,8 @@ def _independent_tips(work: Work) -> list[str]:
 
 
 def _staged_tree(work: Work) -> str:
-    """Return the staged files as a git tree, or "" if HEAD has the same files. Files with an unresolved conflict are
-    taken from HEAD. Nothing is lost: the sides of the conflict are in commits, and a resolution that was begun is in
-    the file in the checkout.
+    """Return the staged files as a git tree, or "" if HEAD has the same files. Files in conflict are taken from HEAD:
+    the sides of the conflict are in commits, and a resolution that was begun is in the checkout.
     """
     entries = [entry.partition("\t") for entry in work.names("ls-files", "--stage", "-z")]
     # Each entry is `MODE BLOB STAGE\tNAME`; a conflict has other stages than 0.
@@ -304,9 +301,7 @@ def bring_back(kept: Kept, path: str, branch: str) -> None:
 
 
 def _restore_files(path: str, commit: str, about: dict[str, Any]) -> None:
-    """Restore the files, the index and the nested repositories of the checkout *path* from the kept *commit*. *about*
-    is the JSON in the message of this commit.
-    """
+    """Restore the files, the index and the nested repositories of the checkout from the kept *commit*."""
     git.must(path, "read-tree", "--reset", "-u", commit)
     for name, nested_commit in about.get("nested", {}).items():
         about_nested = _parse_about(git.must(path, "show", "--no-patch", "--format=%b", nested_commit))
@@ -317,8 +312,8 @@ def _restore_files(path: str, commit: str, about: dict[str, Any]) -> None:
 
 
 def _bring_back_nested(around: str, name: str, commit: str, about: dict[str, Any]) -> None:
-    """Make the nested repository *name* again in the checkout *around*, with everything in *commit*. A submodule that
-    was not checked out gets a new directory that ends in `.restored`, because its name is not a path in the checkout.
+    """Make the nested repository *name* again. For a submodule that was not checked out, the name is no path, so it
+    gets a new directory that ends in `.restored`.
     """
     path = f"{around}/{os.path.basename(name)}.restored" if about.get("bare") else f"{around}/{name}"
     head, branch = about.get("head"), about.get("branch")

@@ -258,9 +258,7 @@ def follow(checkout: str, base: str, commit: str) -> bool:
 
 
 def _is_missing_or_of(checkout: str, name: str, commits: tuple[str, str]) -> bool:
-    """Whether the file has the content that it has in one of the *commits*, or is missing. It may be missing because
-    git removes a file before it writes new content.
-    """
+    """Whether the file is as in one of the *commits*, or missing: git removes a file before it writes new content."""
     if not os.path.lexists(os.path.join(checkout, name)):
         return True
     blob = git.output_of(checkout, "hash-object", "--", name)

@@ -75,9 +75,7 @@ def _of_members(store: Store, team: str) -> Iterator[tuple[str, Event]]:
 
 
 def _of_tasks(store: Store, team: str) -> Iterator[tuple[str, Event]]:
-    """Yield the events of tasks with their keys: tasks to review by the human, failed tasks, and the end of all
-    tasks.
-    """
+    """Yield the events of tasks with their keys."""
     all_tasks = list(tasks.all_of(store, team, []))
     for task in reviews.for_person(all_tasks):
         line, review = f"{task.id} from {task.owner}, to review: {task.title}", f"teams review-task {task.id}"
@@ -98,9 +96,7 @@ def _of_tasks(store: Store, team: str) -> Iterator[tuple[str, Event]]:
 
 
 def _event(event: str, kind: str, about: str, line: str, command: str = "") -> Event:
-    """Return an event as JSON. *about* is the id of the task, message or other thing that the event concerns. *command*
-    is what the human can do next.
-    """
+    """Return an event as JSON. *about* is the id of what it concerns, and *command* is what the human can do next."""
     document = {"event": event, "kind": kind, "id": about, "text": text.clipped_line(line, _MOST_TEXT)}
     return {**document, "next": command} if command else document
 

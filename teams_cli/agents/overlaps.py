@@ -73,8 +73,8 @@ def of_team(store: Store, team: Team) -> list[Overlap]:
 def _find_overlaps(
     snapshots: Snapshots, store: Store, team: str, pairs: Iterable[tuple[Tree, Tree]]
 ) -> Iterator[Overlap]:
-    """Yield an overlap for each pair in *pairs* of worktrees of one repository whose work conflicts. A pair is skipped
-    if the two worktrees are to join different branches, or if the branch contains the work of one of them already.
+    """Yield an overlap for each pair of worktrees that are to join the same branch and conflict. A pair is skipped if
+    the branch contains the work of one of them already.
     """
     landing_branches = _landing_branches(store, team)
     claimed_at = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)}
@@ -112,9 +112,7 @@ def with_tip(
 def _last_landing(
     snapshots: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, files: set[str]
 ) -> dict[str, Any] | None:
-    """Return the last landing on *onto* that changed one of the *files* and that *commit* does not contain. The result
-    has its `landing`, `task`, `title`, `owner` and `at`, the time. None if there is no such landing.
-    """
+    """Return the last landing on *onto* that changed one of the *files* and that *commit* lacks, as for `with_tip`."""
     landed = [
         landing
         for landing in landings.all_of(store, team, [])
@@ -137,9 +135,7 @@ def _last_landing(
 
 
 def _landing_branches(store: Store, team: str) -> dict[tuple[str, str], str]:
-    """Return the branch that each branch is to join, according to the last request to land it. A key of the result is a
-    repository and a branch of it.
-    """
+    """Return the branch that each branch of a repository is to join, according to the last request to land it."""
     return {
         (os.path.realpath(landing.repository), landing.branch or ""): landing.onto
         for landing in landings.all_of(store, team, [])
@@ -151,9 +147,7 @@ def _repository_of(tree: Tree) -> str:
 
 
 def _target_branch(tree: Tree, main: str, landing_branches: dict[tuple[str, str], str]) -> str:
-    """Return the branch that the work in *tree* is to join: the branch that the last request to land this work named,
-    else the branch of the *main* checkout.
-    """
+    """Return the branch that the work is to join: of the last request to land it, else of the *main* checkout."""
     return landing_branches.get((main, tree.branch)) or checkouts.branch_of(main)
 
 
@@ -191,9 +185,7 @@ def diff(store: Store, team: Team, agent: str, paths: Sequence[str]) -> dict[str
 
 
 def _base_and_snapshot(snapshots: Snapshots, tree: Tree) -> tuple[str, str]:
-    """Return two commits: the commit at which the worktree left the branch of the main checkout ("" if there is none),
-    and a commit of all work in the worktree.
-    """
+    """Return the commit at which the worktree left the main checkout's branch, or "", and a commit of all its work."""
     commit = snapshots.of(tree.worktree)
     main_head = git.output_of(tree.worktree, "rev-parse", "main-worktree/HEAD")
     return snapshots.base(tree.worktree, commit, main_head), commit
@@ -251,10 +243,7 @@ class ConflictWatch:
         return ""
 
     def _compare(self) -> None:
-        """Compare once, as `look` describes. Notify the agents of conflicts, and record the conflicts, the changed
-        files and the compared states. Do nothing if the agent has no worktree here, or if it was compared just now and
-        has committed nothing since.
-        """
+        """Compare once, if the agent has a worktree here, unless it was just compared and committed nothing since."""
         trees = checkouts.trees(self.store, teams.get(self.store, self.team))
         own_tree = next((tree for tree in trees if tree.agent == self.agent), None)
         if own_tree is None:
@@ -293,9 +282,7 @@ class ConflictWatch:
         last_comparison.write(head, {**states, target: tip})
 
     def _compare_with(self, snapshots: Snapshots, own: Tree, others: list[Tree]) -> dict[str, str]:
-        """Return in words where the agent's work conflicts with the work in each of the *others*, by the name of their
-        agent; "" if nowhere. Both agents are notified once of each conflict.
-        """
+        """Return in words where the agent's work conflicts with each of the *others*, and notify both agents once."""
         conflicts = {tree.agent: "" for tree in others}
         for overlap in _find_overlaps(snapshots, self.store, self.team, [(own, tree) for tree in others]):
             notify_both(self.store, self.team, overlap)
@@ -304,9 +291,8 @@ class ConflictWatch:
         return conflicts
 
     def _compare_with_tip(self, snapshots: Snapshots, own: Tree, target: str, tip: str) -> str:
-        """Return in words where the agent's work conflicts with *tip*, the commit of the branch *target*, or "" if
-        nowhere. The agent is notified once of each conflict, unless all its tasks are finished. If it asked to land
-        this commit, it is not notified either, because the answer to its request names the conflict.
+        """Return in words where the agent's work conflicts with *tip*, the commit of the branch *target*. The agent is
+        notified once, unless its tasks are finished, or the answer to its request to land names the conflict.
         """
         commit = snapshots.of(own.worktree)
         conflict = with_tip(snapshots, self.store, self.team, own.worktree, commit, target, tip)
@@ -329,9 +315,7 @@ class ConflictWatch:
 
 
 class _LastComparison:
-    """Keeps in a file the state of all worktrees and of the target branch at the last comparison, so that no other
-    process repeats the comparison.
-    """
+    """Keeps the states at the last comparison in a file, so that no other process repeats the comparison."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -365,9 +349,7 @@ def _state(tree: Tree) -> str:
 
 
 def _in_words(places: list[dict[str, Any]], side: int = 0) -> str:
-    """Return the *places* in words, as one of the two agents sees them: *side* is 0 for the first agent and 1 for the
-    second.
-    """
+    """Return the *places* in words, as the first agent (*side* 0) or the second one (1) sees them."""
     return text.listed([regions.in_words(place, side) for place in places])
 
 

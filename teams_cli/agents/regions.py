@@ -166,10 +166,7 @@ class Snapshots:
 
 
 def _change(hunk: re.Match[str], definitions: list[tuple[int, int, str]] | None) -> Change:
-    """Return the change that *hunk* describes. *hunk* is the line, in a diff, above a group of changed lines.
-    *definitions* are the functions and classes of the file. If they are None, the function is taken from the text that
-    git shows in *hunk*.
-    """
+    """Return the change that *hunk* describes. Without *definitions*, git's guess in *hunk* names the function."""
     old_start, old_count, new_start, new_count = (int(number) if number else 1 for number in hunk.groups()[:4])
     # A hunk that only adds lines names the line before it.
     old = (old_start, old_start + old_count - 1) if old_count else (old_start + 1, old_start)

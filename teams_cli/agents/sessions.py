@@ -330,9 +330,7 @@ def is_started_here(store: Store, team: str, session: Session) -> bool:
 
 
 def _recorded_start(store: Store, team: str, agent: str) -> tuple[str, list[str]]:
-    """Return what this machine recorded about the start of the agent: a digest, and the ids of its session. The digest
-    is empty if nothing was recorded.
-    """
+    """Return the digest that this machine recorded at the start of the agent, or "", and the ids of its session."""
     try:
         digest, *ids = disk.read_file(f"{store.root}/started/{team}/{agent}").decode().split("\n")
     except FileNotFoundError:

@@ -119,9 +119,7 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
 
 
 def _inherit_client(request: StartRequest, starter: Session) -> None:
-    """If the request names no harness, give it the harness, the command and the model of *starter*, the session of the
-    agent that makes the request.
-    """
+    """If the request names no harness, give it the client of *starter*, the session of the requesting agent."""
     if request.harness is None:
         request.harness = starter.harness
         request.acp_command = request.acp_command or starter.acp_command
@@ -134,11 +132,8 @@ def _new_run(team: str) -> str:
 
 
 def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:
-    """Register the agent as a member, make its worktree, store its session, and start its keeper. From the registration
-    on, messages can be sent to the agent. If its worktree can't be made or its session can't be stored, it leaves.
-
-    Raises:
-        TeamsError: The *request* can't be fulfilled. Whatever can be checked is checked before the registration.
+    """Register the agent, make its worktree, store its session, and start its keeper. From the registration on,
+    messages can be sent to it. If its session can't be stored, it leaves.
     """
     profile, level = _checked_client(store, team, caller, request, run)
     team = remove_never_started(store, team)
@@ -195,11 +190,7 @@ def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run:
 def _checked_client(
     store: Store, team: Team, caller: Caller, request: StartRequest, run: str
 ) -> tuple[Profile, Permissions | None]:
-    """Return the profile of the client that runs the agent, and the permission level at which the client is started.
-
-    Raises:
-        TeamsError: No agent can be started as the *request* says, whatever its name; or the budget is used up.
-    """
+    """Return the profile and the permission level of the client. Refuse what can't be started under any name."""
     request.check()
     harness = request.harness or str(settings.value(team, "harness"))
     profile = profiles.get(harness, caller.config, request.acp_command)
@@ -213,9 +204,7 @@ def _checked_client(
 
 
 def _add_worktree(store: Store, team: Team, request: StartRequest, agent: str, top: str, port: int) -> tuple[str, str]:
-    """Make and prepare the worktree of the agent from the checkout *top*. Returns its path and its branch. If it can't
-    be prepared, it is removed again.
-    """
+    """Make and prepare the worktree of the agent, or remove it again. Returns its path and its branch."""
     tree, branch = trees.add(store.root, team.name, agent, top)
     variables = {"TEAMS_TEAM": team.name, "TEAMS_AGENT_ID": agent, isolation.VARIABLE: str(port)}
     try:
@@ -229,9 +218,7 @@ def _add_worktree(store: Store, team: Team, request: StartRequest, agent: str, t
 
 
 def _store_session(store: Store, team: str, draft: Session) -> Session:
-    """Store *draft*, the session of a new agent, and return the stored session. *draft* may replace the session of an
-    earlier agent of the same name that never ran.
-    """
+    """Store the session of a new agent. It may replace that of an earlier agent of the same name that never ran."""
 
     def replaced(stored: Session) -> Session:
         if stored is draft:  # there was none

@@ -55,9 +55,7 @@ def fill(tree: str, commit: str) -> list[str]:
 
 
 def _stores_for(tree: str, commit: str, path: str) -> Iterator[str]:
-    """Yield the directories in which git may have stored the submodule at *path*. These are inside git's data of the
-    repository or of its worktrees, or they are checkouts of the submodule in these worktrees.
-    """
+    """Yield where the submodule may be: in git's data of the repository and its worktrees, or checked out in these."""
     common = git.common_directory(tree)
     name = _name_of(tree, commit, path)
     repositories = [common, *(f"{common}/worktrees/{worktree}" for worktree in disk.names_in(f"{common}/worktrees"))]
@@ -120,9 +118,8 @@ def _carry(
     branch: str,
     created: list[tuple[str, str]],
 ) -> None:
-    """Copy the submodule commits that *commit* needs and *base* does not need to the checkout *top*. *stores_for*
-    returns the places that may have the submodule at a path. Each new branch is added to *created* at once, with the
-    store of its submodule, so that the branch can be removed if a later copy fails.
+    """Do what `carried` describes. *stores_for* returns the places that may have the submodule at a path. Each new
+    branch is added to *created* at once, so that it can be removed if a later copy fails.
     """
     commits_before = wanted(top, base)
     for path, target in wanted(top, commit).items():

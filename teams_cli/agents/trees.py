@@ -53,9 +53,7 @@ def furnish(team: Team, top: str, tree: str, environ: Mapping[str, str], otherwi
 
 
 def _copy_ignored(patterns: list[str], top: str, tree: str) -> None:
-    """Copy the ignored files of the checkout *top* that match one of the *patterns* to the worktree *tree*. Files that
-    exist in the worktree are not overwritten.
-    """
+    """Copy the ignored files of the checkout *top* that match *patterns* and that the worktree *tree* lacks."""
     if not patterns:
         return
     from shutil import copy2
@@ -220,9 +218,7 @@ def add(root: str, team: str, agent: str, top: str) -> tuple[str, str]:
 
 
 def _make(top: str, path: str, origin: checkouts.Origin, *words: str) -> None:
-    """Make the worktree *path* by `git worktree add` with the arguments *words*, among which is the path, and record
-    its *origin*.
-    """
+    """Make the worktree *path* by `git worktree add` with the arguments *words*, and record its *origin*."""
     done = git.run(top, "worktree", "add", "--quiet", *words)
     if done.returncode != 0:
         raise errors.Conflict(f"git made no worktree {path}: {done.stderr.strip()}", "See `git worktree list`.")

@@ -161,11 +161,7 @@ class ClientProcess:
     def _wait_or_end(
         self, pidfd: int | None, watch: Watch, to_stop: Callable[[], Reason | None], look: Callable[[], None]
     ) -> tuple[bool, Reason | None]:
-        """Wait until the client ends by itself, or end it. Returns whether the client was interrupted for a message,
-        and the reason for which it was stopped, or None if it was not stopped. *pidfd* is a descriptor that becomes
-        readable when the client ends; None if the system has no such descriptors. *to_stop* and *look* are called from
-        time to time: *to_stop* returns a reason if the client must be stopped, and *look* does other work.
-        """
+        """Wait until the client ends, or end it. Returns whether a message interrupted it, and why it was stopped."""
         reason: Reason | None = None
         stop_at, looked_at, asked_at = 0.0, time.monotonic(), float("-inf")  # the reason is asked for at once
         while not self._has_ended(pidfd, 0):

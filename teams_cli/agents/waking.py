@@ -129,9 +129,7 @@ def wait_for(store: Store, team: str, agent: str) -> Session:
 
 
 def _is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime, wake_again_after: float) -> bool:
-    """Whether to wake the client now. It must be idle and have *unread* messages. If it was woken for one of them
-    already, it is woken again only after a while, and not too often, because it reads all its mail at once.
-    """
+    """Whether to wake the client now. For the same mail it is woken again only after a while, and not too often."""
     if state != IDLE or not unread:
         return False
     if not terminal.woken_at or _is_new_mail(terminal, unread):
@@ -161,9 +159,7 @@ def _was_woken_often_enough(terminal: Terminal) -> bool:
 def _unreached(
     terminal: Terminal, state: str, unread: Sequence[int], now: datetime, wake_again_after: float
 ) -> list[int]:
-    """Return the numbers of the *unread* messages whose senders must be notified now, because the client is gone, or
-    did not wake although it was woken several times. Messages whose senders were notified before are left out.
-    """
+    """Return the *unread* messages whose senders must be notified now: the client is gone, or was woken in vain."""
     unreported = [number for number in unread if number > terminal.told_to]
     if state == GONE:
         return unreported
@@ -177,9 +173,7 @@ def _unreached(
 def _note_waking(
     store: Store, team: str, terminal: Terminal, unread: Sequence[int], senders: Sequence[str]
 ) -> Terminal | None:
-    """Record that the client is woken now for the *unread* messages of the *senders*, and return the terminal. None if
-    another process woke the client first, or if the state of the client has changed.
-    """
+    """Record that the client is woken, and return its terminal; None if another woke it, or its state changed."""
     now = teams.now(store)
     wakings = [*terminal.wakings, *(Waking(at=now, by=name) for name in senders)][-_MAX_WAKINGS:]
 
@@ -199,9 +193,7 @@ def _note_waking(
 
 
 def _note_outcome(store: Store, team: str, agent: str, has_taken_line: bool) -> None:
-    """Record whether the last try to wake the client succeeded: *has_taken_line* says whether the client took the line
-    of text that wakes it. The field `unheard` counts the failed tries.
-    """
+    """Record whether the client took the line that wakes it. The field `unheard` counts the failed tries."""
 
     def change(terminal: Terminal) -> Terminal:
         unheard = 0 if has_taken_line else terminal.unheard + 1
@@ -293,9 +285,8 @@ class _Waker:
             wake(self.store, team, self.config, [session.agent], mail[0].from_, self.environ, only_outputs)
 
     def _look_at(self, team: Team, terminal: Terminal) -> bool:
-        """Wake the client in one terminal if it has mail, and notify the senders if it can't be reached. If the client
-        is gone, and `teams` started the agent, the agent is resumed for its mail. Returns False if the client is gone
-        and no person is about to open it again.
+        """Wake the client if it has mail, or notify the senders that it can't be reached. If it is gone, and `teams`
+        started the agent, resume the agent. Returns False if it is gone and no person is about to open it again.
         """
         store = self.store
         state = terminals.state_known(store, team, terminal)
@@ -315,9 +306,7 @@ class _Waker:
         return state != GONE
 
     def _wake_client(self, team: Team, terminal: Terminal, unread: Sequence[int]) -> None:
-        """Wake the client once for all its *unread* mail. It is not woken if each of the senders has woken it too often
-        within the last hour.
-        """
+        """Wake the client once for all its *unread* mail, unless each sender woke it too often in the last hour."""
         store, agent = self.store, terminal.agent
         senders: list[str] = []  # a second waking for the same mail does not count against its senders
         if not terminal.woken_at or _is_new_mail(terminal, unread):

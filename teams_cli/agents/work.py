@@ -187,11 +187,7 @@ def unfinished_in(git_directory: str) -> str:
 
 
 def _read_git_state(work: Work) -> None:
-    """Record in *work* the store, the HEAD, the branch and the unfinished operation of its checkout.
-
-    Raises:
-        StorageFailed: git does not take the directory for a checkout of its own.
-    """
+    """Record the store, the HEAD, the branch and the unfinished operation. Refuse what is no checkout of its own."""
     if not work.bare:
         top = work.git("rev-parse", "--show-toplevel").removesuffix("\n")
         if os.path.realpath(top) != os.path.realpath(work.path):
@@ -253,9 +249,7 @@ def hidden_by_flags(work: Work) -> Iterator[str]:
 
 
 def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, bool]]:
-    """For each file or directory that git ignores by a rule added after the worktree was made, yield its name and a
-    flag. The flag is true if the rule is in a `.gitignore` of the checkout.
-    """
+    """Yield what is ignored by a rule younger than the worktree, and whether a `.gitignore` has this rule."""
     words = ("ls-files", "--others", "--ignored", "--exclude-standard", "-z")
     rules, partly_ignored = _ignore_rules(work, work.names(*words, "--directory"))
     if partly_ignored:
@@ -281,9 +275,7 @@ def _newly_ignored(work: Work, origin: Origin) -> Iterator[tuple[str, bool]]:
 
 
 def _ignore_rules(work: Work, names: list[str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
-    """Return two values for the *names* of ignored files and directories. The first gives, for each name, the file with
-    the rule that ignores it, and the rule. The second lists the directories in which only some files are ignored.
-    """
+    """Return, by name, the file and the rule that ignores it; and the directories that are only partly ignored."""
     if not names:
         return {}, []
     words = ("check-ignore", "--verbose", "--non-matching", "-z", "--stdin")
@@ -325,9 +317,8 @@ def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def _stashes_of_worktree(work: Work, branch: str) -> Iterator[str]:
-    """Yield the commits of the stashes that were made in this worktree. All checkouts of a repository share one list of
-    stashes. A stash counts as made in this worktree if two things are true: the worktree was once at the parent commit
-    of the stash, and it was once on the branch that the stash names.
+    """Yield the commits of the stashes that were made in this worktree; all checkouts share one list. This worktree was
+    once at the parent commit of such a stash, and on the branch that the stash names.
     """
     if not _has_reference(work, "refs/stash"):
         return
@@ -386,9 +377,8 @@ def _nested_repositories(work: Work, origin: Origin) -> Iterator[Work]:
 
 
 def _disable_commands(work: Work, around: Work) -> None:
-    """Keep git from running the filter commands and hooks that the repository of *work* configures, because an agent
-    may have written them. A filter may run only if *around*, the repository that contains *work*, configures the same
-    command.
+    """Keep git from running filters and hooks that the repository configures, because an agent may have written them. A
+    filter may run only if the repository *around* it configures the same command.
     """
     commands = _filter_commands(work)
     trusted = _filter_commands(around) if commands else {}
@@ -418,9 +408,7 @@ def _paths_of_repositories(top: str) -> Iterator[str]:
 
 
 def _submodule_stores(top: str) -> Iterator[str]:
-    """Yield the directories below *top* that hold git's data of a submodule. They may be at any depth, because
-    submodule names may have slashes.
-    """
+    """Yield the directories with git's data of a submodule, at any depth: names of submodules may have slashes."""
     if not os.path.isdir(top):
         return
     for directory, directories, files in _walk(top):
@@ -434,9 +422,8 @@ def _commits_of_references(work: Work) -> list[str]:
 
 
 def _examine_store(work: Work, recorded: str) -> None:
-    """Record in *work* the stashes of its repository, and the number of commits that would be lost with it: those that
-    were neither fetched nor are contained in *recorded*. This is the commit of the submodule in the repository around
-    it, or "" if that commit is unknown. In a repository that was not cloned, all commits count.
+    """Record the stashes of the repository, and the number of commits that would be lost with it: those that were not
+    fetched, and that *recorded*, its commit in the repository around it, does not contain.
     """
     references = [
         line.split(" ") for line in work.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()

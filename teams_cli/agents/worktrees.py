@@ -97,9 +97,8 @@ class Worktree:
 
 
 def _target_of(path: str, origin: checkouts.Origin) -> _Target:
-    """Return where the work in the worktree at *path* is merged. It is the checkout that the worktree was made from. If
-    that checkout is gone, it is the main checkout of the repository, but only if the branch there contains the commit
-    at which the worktree began.
+    """Return where the work is merged: the checkout that the worktree was made from. If it is gone, the main checkout,
+    but only if the branch there contains the commit at which the worktree began.
     """
     if not os.path.isdir(checkouts.git_directory(path)):
         return _Target(problem=f"its repository is gone, or was moved: there, git worktree repair {path}")
@@ -183,9 +182,7 @@ def diff(tree: Worktree) -> str:
 
 
 def _diff_since(work: works.Work, base: str, prefix: str) -> str:
-    """Return, as a patch, what changed in the checkout and in its nested repositories since the commit *base*. If
-    *base* is "", every file counts as new. Paths in the patch begin with *prefix*.
-    """
+    """Return, as a patch, what changed in the checkout and its nested repositories since *base*; all if this is ""."""
     prefixes = (f"--src-prefix=a/{prefix}", f"--dst-prefix=b/{prefix}")
     empty_tree = work.git("hash-object", "-t", "tree", "-w", "--stdin").strip()
     words = ("diff", "--no-ext-diff", "--no-textconv", "--submodule=short", "--binary")
@@ -230,9 +227,7 @@ def merge(store: Store, team: str, caller: Caller | None, agent: str) -> dict[st
 
 
 def _refuse_unmergeable(tree: Worktree) -> None:
-    """Raise an error if the worktree has no branch to be merged into, or has work that a merge would leave out, such as
-    a stash.
-    """
+    """Refuse a worktree that has no branch to be merged into, or work that a merge would leave out."""
     work = tree.work
     if tree.no_target:
         raise errors.Conflict(f"{tree.branch} can't be merged: {tree.no_target}", _how_to_merge_by_hand(tree))
@@ -265,11 +260,8 @@ def _refuse_unmergeable(tree: Worktree) -> None:
 
 
 def _commit_with_all_work(tree: Worktree) -> str:
-    """Return the commit that contains all commits of the agent. Normally this is HEAD of the agent's worktree. If an
-    older commit is checked out there, and no file is changed, it is the last commit of the agent's branch.
-
-    Raises:
-        Conflict: Neither HEAD nor the branch has all commits.
+    """Return the commit that contains all commits of the agent: HEAD, or the last commit of its branch if an older
+    commit is checked out and no file is changed. Raises Conflict if neither has all.
     """
     head, tip = tree.work.head, merging.tip_of(tree.path, tree.branch)
     if not tip or merging.holds(tree.path, head, tip):
@@ -292,14 +284,9 @@ def _not_merged(tree: Worktree, why: str) -> errors.Conflict:
 
 
 def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, draft: str) -> str:
-    """Merge the commit *source* into the branch that the worktree was made from, and update the checkout of that
-    branch. Returns the new commit of that branch. *draft* is a commit with the uncommitted work, which is committed on
-    top of *source* first, or "" if everything was committed.
-
-    Raises:
-        Conflict: The merge is not possible; everything is as it was.
-        Clash: The changes conflict; everything is as it was.
-        StorageFailed: git can't merge the commits; everything is as it was.
+    """Merge the commit *source* into the branch that the worktree was made from, update its checkout, and return its
+    new commit. *draft* is a commit with the uncommitted work, or "" if everything was committed. If an error is raised,
+    everything is as it was.
     """
     message = f"Merge the work of {tree.agent} in {team}"
     if not draft:
@@ -345,9 +332,7 @@ def _merge_commit(store: Store, team: str, tree: Worktree, source: str, message:
 
 @contextmanager
 def _restored_on_failure(tree: Worktree, draft: str) -> Iterator[None]:
-    """If the `with` block fails, restore the branch, the index and the files of the worktree, because a hook may have
-    changed them. *draft* is a commit with the files from before the block.
-    """
+    """If the `with` block fails, restore branch, index and files (from *draft*): a hook may have changed them."""
     index = f"{tree.work.git_directory}/index"
     staged = disk.read_file(index, os.path.getsize(index)) if os.path.exists(index) else b""
     try:
@@ -371,9 +356,7 @@ def _reference_of_merge(tree: Worktree, team: str) -> str:
 
 
 def _finish_interrupted_merge(tree: Worktree, team: str) -> None:
-    """Finish an earlier merge that was killed after it had moved the target branch: update the files in the checkout of
-    that branch. Without an unfinished merge, this changes nothing.
-    """
+    """If an earlier merge was killed after it had moved the target branch, update the files in its checkout."""
     if not tree.target:
         return
     mark = _reference_of_merge(tree, team)
@@ -429,12 +412,7 @@ def remove(store: Store, team: str, caller: Caller | None, agent: str, force: bo
 
 
 def _unoccupied(store: Store, team: str, agent: str) -> Worktree:
-    """Return the agent's worktree if nobody is at work in it.
-
-    Raises:
-        Conflict: An agent or a process is at work there.
-        AgentNotFound: The agent has no worktree.
-    """
+    """Return the agent's worktree. Raises Conflict if an agent or a process is at work there."""
     session = ending.current(store, team, agent)
     if session and not session.ended:
         raise errors.Conflict(f"{agent} is at work in its worktree", f"Wait for it: teams wait --agent {agent}")

@@ -77,9 +77,6 @@ def _request(call: Call, prompt: str, agent_id: str | None, cwd: str, **options:
 
 
 def _run(call: Call, detach: bool, **options: Any) -> Any:
-    """Start an agent. Wait for it and for all agents that it started, and return its output. With *detach*, do not
-    wait.
-    """
     started = starting.run_agent(call.store, call.team, call.caller, _request(call, **options))
     if detach:
         return _started(started)
@@ -111,7 +108,6 @@ def settle_output(call: Call, session: Session) -> None:
 
 
 def _spawn(call: Call, wait: bool, **options: Any) -> Any:
-    """Start an agent for the caller. With *wait*, wait until it is done, and return its output."""
     started = starting.spawn(call.store, call.team, call.caller, _request(call, **options))
     if not wait:
         return _started(started)
@@ -132,9 +128,7 @@ def result_of(call: Call, session: Session) -> dict[str, Any]:
 
 
 def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
-    """Return the outcome of the session as JSON, with its *output*. If a shell was started with a prompt that was meant
-    for a model, a hint is added.
-    """
+    """Return the outcome of the session as JSON, with its *output*."""
     document = {
         "agent": session.agent,
         "outcome": session.outcome_or_state,
@@ -148,9 +142,7 @@ def _result(session: Session, output: outputs.Output | None) -> dict[str, Any]:
 
 
 def _last_words(output: outputs.Output | None) -> dict[str, Any]:
-    """Return the output of the agent's last turn under `output`. If earlier turns had outputs, these are under
-    `earlier`.
-    """
+    """Return the output of the agent's last turn under `output`, and outputs of earlier turns under `earlier`."""
     if output is None:
         return {"output": None}
     return {"output": output.text, "earlier": output.earlier} if output.earlier else {"output": output.text}
@@ -251,9 +243,7 @@ def _past_agent(call: Call, name: str, session: Session | None, output: bool) ->
 
 
 def _before_complete(call: Call, look: bool = False) -> Any:
-    """Refuse the caller if it may not finish yet: agents that it started still work, or it has unread messages. With
-    *look*, do not refuse it, and return what it has to wait for.
-    """
+    """Refuse the caller if it may not finish yet. With *look*, return instead what it has to wait for."""
     working, unread = ending.unfinished(call.store, teams.get(call.store, call.team).name, call.agent)
     may_finish = not (working or unread)
     if look:

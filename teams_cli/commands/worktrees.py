@@ -35,9 +35,7 @@ Raises:
 
 
 def _worktree(call: Call, action: str, of: str | None, force: bool, kept: bool) -> Any:
-    """Do the *action* with the worktree of the agent *of*. If the action is `restore`, *of* refers to work that was
-    kept, instead of an agent.
-    """
+    """Do the *action* with the worktree of the agent *of*; with `restore`, *of* refers to kept work."""
     if kept:
         if action != "list":
             raise errors.WrongUsage("--kept can only be used with `worktree list`", "Write: teams worktree list --kept")

@@ -139,9 +139,7 @@ class Leader:
         self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {orders.one_line(body)}")
 
     def _advance(self) -> bool:
-        """Show the progress, and do what is due: call idle agents, fail tasks that nobody will complete, free expired
-        claims. Return whether the work of the run has ended.
-        """
+        """Show the progress, and do what is due. Return whether the work of the run has ended."""
         self._note_deaths()
         if self.store.host and not self.caller.is_human:  # for other machines, which see that the run is led
             presence.note_sign_of_life(self.store, self.team, self.caller.name, every=_SEEN_EVERY)

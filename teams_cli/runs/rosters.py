@@ -91,9 +91,7 @@ this part.
 
 
 def _refusals(steps: Iterable[Step]) -> Iterator[Problem]:
-    """Yield a problem for each of the *steps* whose check refuses the file. An error that is not due to the file, such
-    as a client that is not installed, is raised.
-    """
+    """Yield a problem for each of the *steps* whose check refuses the file. Errors not due to the file are raised."""
     for key_path, check in steps:
         try:
             check()
@@ -154,9 +152,7 @@ class _Launch:
         return teams.get(self.store, self.team)
 
     def _problems(self, problems_of_form: list[Problem]) -> Iterator[Problem]:
-        """Yield a problem for each part of the roster that a later step would refuse, except *problems_of_form*, which
-        were found when the roster was read, and problems that only follow from these.
-        """
+        """Yield the problems that later steps would find, except *problems_of_form* and what only follows from them."""
         yield from _refusals([(("name",), lambda: check_name(self.roster.name, "team"))])
         yield from rosters.problems_of(self.roster)
         exists = self.team in self.store.teams()

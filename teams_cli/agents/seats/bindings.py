@@ -273,9 +273,7 @@ def _is_file_name(text: str) -> bool:
 
 
 def _read(path: str, started: str) -> Binding | None:
-    """Return the binding in the file at *path*. None if there is no such file. None also if it was written for an
-    earlier process with the same id: that process did not start at *started*.
-    """
+    """Return the binding in the file; None if it was written for a process that did not start at *started*."""
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().split("\n")

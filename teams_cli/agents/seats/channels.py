@@ -55,9 +55,7 @@ def stop(way: str, root: str, team: str, terminal: Terminal, secrets: Mapping[st
 
 
 class _Client:
-    """A client in a terminal. *secrets* has what this machine needs to reach it: the path and the token of its socket,
-    the address and the password of its server, its program, and the environment for its commands.
-    """
+    """A client in a terminal. *secrets* has what this machine needs to reach it, such as its socket and its program."""
 
     def __init__(self, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> None:
         self.seat = known.get(terminal.client).seat
@@ -99,9 +97,7 @@ class _Client:
         return bool(self.socket) and not asks_person and lines.has_listener(self.socket)
 
     def _enqueue(self) -> bool:
-        """Have the client's program put the fixed line of text into the queue of the client's session. Returns whether
-        it did.
-        """
+        """Have the client's program put the line into the queue of its session."""
         import subprocess
 
         program = self.secrets.get("program") or []
@@ -121,9 +117,7 @@ class _Client:
         return done.returncode == 0
 
     def _write_to_socket(self, interrupts: bool) -> bool:
-        """Write the fixed line of text to the client's socket, in the form of a message from another session of the
-        client. Returns whether it was written.
-        """
+        """Write the line to the client's socket, as a message from another session of the client."""
         if not self.socket:
             return False
         proof: dict[str, Any] = {"type": "auth", "token": self.secrets.get("socketToken")}
@@ -140,9 +134,7 @@ class _Client:
         return True
 
     def _post_to_server(self) -> bool:
-        """Have the client's own server give the fixed line of text to the client's session as a prompt. Returns whether
-        the server did.
-        """
+        """Have the client's own server give the line to the client's session as a prompt."""
         import http.client
 
         host, port, password = self.secrets.get("server") or ("", 0, "")

@@ -138,9 +138,7 @@ def readmit(directory: str, client: str) -> None:
 
 
 def _bells_of(directory: str, client: str) -> Iterator[str]:
-    """Yield the paths of the bells below *directory* that belong to clients of the kind *client*, or of an unknown
-    kind.
-    """
+    """Yield the paths of the bells of clients of the kind *client*, or of an unknown kind."""
     for parent, _, files in os.walk(directory):
         for name in files:
             if name.endswith(".bell"):

@@ -227,9 +227,7 @@ class StateReader:
         return bytes(shown) + data[place:]
 
     def _note_command(self, command: bytes) -> None:
-        """Read *command*, a control sequence of the kind "operating system command" (OSC). If it is a query or reports
-        a state, record this.
-        """
+        """Record the query or the state in *command*, an operating system command (OSC)."""
         state = None
         if command == _QUERY:
             self.is_queried = True
@@ -246,9 +244,7 @@ class StateReader:
 
 
 def _end_of_string(data: bytes, start: int) -> tuple[int, int]:
-    """Return two positions for a control sequence whose text begins at *start*: where its text ends, and where the
-    output goes on after the sequence. The first position is -1 if the end of the sequence is missing.
-    """
+    """Return where the text of a control sequence ends, or -1 if its end is missing, and where the output goes on."""
     bell = data.find(b"\x07", start)
     terminator = data.find(b"\x1b\\", start)
     if bell >= 0 and (terminator < 0 or bell < terminator):

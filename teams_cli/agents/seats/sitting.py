@@ -80,9 +80,8 @@ def sit_down(store: Store, team: str, arrival: Arrival) -> Binding | None:
 
 
 def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | None:
-    """Return the member that the client was before: its process has joined already, or its session is that of a member.
-    None if there is no such member, or if the member was shut down. None also if the session is still open in another
-    terminal, because the client in each terminal is an agent of its own.
+    """Return the member that the client was before, by its process or its session. None if the member was shut down, or
+    if the session is open in another terminal: the client in each terminal is an agent of its own.
     """
     binding = bindings.of_process(store.root, arrival.pid)
     if binding and binding.team == team:
@@ -101,9 +100,8 @@ def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | Non
 
 
 def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
-    """Let the client with the process id *pid* be the agent *name*. If `teams` started the agent, and the agent is
-    idle, its session is held, so that nobody resumes the agent while its person sits there. Returns False if a keeper
-    runs another client for the agent now.
+    """Let the client be the agent *name*. If `teams` started this agent, its session is held, so that nobody resumes it
+    meanwhile. Returns False if a keeper runs another client for it now.
     """
     session = sessions.find(store, team, name)
     if session is None:
@@ -117,9 +115,7 @@ def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
 
 
 def _register(store: Store, team: str, name: str, arrival: Arrival) -> None:
-    """Record in which terminal the agent sits now. The record keeps what it says about messages for which the agent was
-    woken before.
-    """
+    """Record in which terminal the agent sits now. For which messages it was woken before stays recorded."""
     now = teams.now(store)
     fields: dict[str, Any] = {
         "client": arrival.client,

@@ -255,9 +255,8 @@ def program_of(pid: int) -> list[str]:
 
 
 def _served_by_daemon(daemon: Daemon, daemon_pid: int, session_id: str) -> int:
-    """Return the id of the process in a terminal that uses the session *session_id* of a shared daemon, or 0 if there
-    is none. This is the process whose command line names the session, else the youngest process that existed when the
-    session was made.
+    """Return the process in a terminal that uses the session of a shared daemon, or 0: the process whose command line
+    names the session, else the youngest that existed when the session was made.
     """
     program = os.path.basename(program_of(daemon_pid)[0])
     pids = []  # the processes that run the same program in a terminal
