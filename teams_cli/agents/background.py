@@ -8,7 +8,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from teams_cli import errors, processes
 from teams_cli.agents import ending, isolation, logs, sessions
@@ -69,30 +68,26 @@ class LoneProcess:
         then called with the reason, unless the last failure had the same reason.
         """
         complaints = logs.Complaints()
+
+        def is_done() -> bool:
+            try:
+                has_finished = look()
+                complaints.end()
+                return has_finished
+            except errors.NotFound:  # the team is gone
+                return True
+            except errors.TeamsError as problem:
+                if complaints.is_new(problem):
+                    complain(f"{problem.message}\n")
+                return False
+
         while (descriptor := self.hold(store, team)) is not None:
-            look = partial(_look_or_complain, begin(), complaints, complain)
-            pace.sleep_until(store, team, paced(look), None)
+            look = begin()
+            pace.sleep_until(store, team, paced(is_done), None)
             os.close(descriptor)
             # Look once more: processes that changed something while the lock was held have relied on this process.
-            if look():
+            if is_done():
                 return
-
-
-def _look_or_complain(look: Callable[[], bool], complaints: logs.Complaints, complain: Callable[[str], object]) -> bool:
-    """Call *look*, and return whether nothing is left to do: *look* returned True, or the team is gone. If *look*
-    fails, return False, so that it is called again. *complain* is then called with the reason, unless the last failure
-    had the same reason.
-    """
-    try:
-        is_done = look()
-        complaints.end()
-        return is_done
-    except errors.NotFound:  # the team is gone
-        return True
-    except errors.TeamsError as problem:
-        if complaints.is_new(problem):
-            complain(f"{problem.message}\n")
-        return False
 
 
 WAKER = LoneProcess("teams_cli.agents.waking", "wakers/{team}.lock")

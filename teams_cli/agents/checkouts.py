@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from teams_cli import environment
 from teams_cli.agents import git, sessions
@@ -15,16 +16,16 @@ _FILE = "teams-origin.json"
 """The file with the origin of a worktree, in git's data of the worktree."""
 
 
+@dataclass
 class Origin:
     """The checkout *top* that a worktree was made from, and the commit *base* at which the worktree began. *rules* are
     the ignore rules outside `.gitignore` that git used when the worktree was made. They are None if an older version of
     the program, which did not record them, made the worktree.
     """
 
-    def __init__(self, top: str = "", base: str = "", rules: list[str] | None = None) -> None:
-        self.top = top
-        self.base = base
-        self.rules = rules
+    top: str = ""
+    base: str = ""
+    rules: list[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {"top": self.top, "base": self.base, "rules": self.rules}
@@ -203,13 +204,12 @@ def seen_in(store: Store, team: str, agent: str) -> str | None:
     return member.worktree if member.worktree and _is_here(member.host or "", member.worktree, store) else None
 
 
-class Tree:
+class Tree(NamedTuple):
     """A worktree in which a member works, and the branch of that member."""
 
-    def __init__(self, agent: str, worktree: str, branch: str) -> None:
-        self.agent = agent
-        self.worktree = worktree
-        self.branch = branch
+    agent: str
+    worktree: str
+    branch: str
 
 
 def trees(store: Store, team: Team) -> list[Tree]:

@@ -143,7 +143,7 @@ def stop_unattended(store: Store, team: str, caller: Caller | None, agent: str, 
     return True
 
 
-def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patience: float = _PATIENCE) -> Session:
+def stop(store: Store, team_name: str, caller: Caller | None, agent: str) -> Session:
     """End an agent and all its processes. The agent that started it is notified. Messages no longer resume the ended
     agent.
 
@@ -171,9 +171,9 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str, patien
         # If it just ended by itself, it is marked as stopped now.
         return session.ended and _ask_to_stop(store, team_name, agent, name)[1].outcome == "stopped"
 
-    if not pace.sleep_until(store, team_name, is_stopped, patience):
+    if not pace.sleep_until(store, team_name, is_stopped, _PATIENCE):
         raise errors.Conflict(
-            f"{agent} did not end within {patience:g} seconds", "Try again, or look: teams list-agents"
+            f"{agent} did not end within {_PATIENCE:g} seconds", "Try again, or look: teams list-agents"
         )
     return sessions.find(store, team_name, agent) or after
 

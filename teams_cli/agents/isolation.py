@@ -135,11 +135,7 @@ def _why_git_is_forbidden(session: Session, words: list[str], directory: str) ->
         return ""
     if top != own_top:
         return f"git {words[0]} would change {top}"
-    return _why_it_changes_others(session, words[0], words[1:])
-
-
-def _why_it_changes_others(session: Session, command: str, words: list[str]) -> str:
-    """Return why git, in the agent's worktree, would change what other agents use; "" if it would not."""
+    command, *words = words  # it runs in the agent's worktree, and may change what other agents use
     arguments = [word for word in words if not word.startswith("-")]
     options = {word for word in words if word.startswith("-")}
     if command == "worktree" and arguments[:1] not in ([], ["list"]):

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import md5
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from teams_cli import errors
@@ -166,38 +167,27 @@ def _staged_tree(work: Work) -> str:
     entries = [entry.partition("\t") for entry in work.names("ls-files", "--stage", "-z")]
     # Each entry is `MODE BLOB STAGE\tNAME`; a conflict has other stages than 0.
     resolved = [(about.removesuffix(" 0"), name) for about, _, name in entries if about.endswith(" 0")]
-    with _Index(work) as index:
+    with _index(work) as index:
         if work.head and len(resolved) < len(entries):
-            index.git("read-tree", work.head)
-        index.put(f"{mode_and_blob}\t{name}" for mode_and_blob, name in resolved)
-        tree = index.tree()
+            index("read-tree", work.head)
+        _put(index, [f"{mode_and_blob}\t{name}" for mode_and_blob, name in resolved])
+        tree = index("write-tree").strip()
     head_tree = work.git("rev-parse", f"{work.head}^{{tree}}").strip() if work.head else ""
     return tree if entries and tree != head_tree else ""
 
 
-class _Index:
-    """A git index for a `with` block, separate from the index of the checkout and empty at first."""
+@contextmanager
+def _index(work: Work) -> Iterator[Callable[..., str]]:
+    """Yield `work.git` with an index that is separate from the index of the checkout, and empty at first."""
+    with TemporaryDirectory(prefix="teams-", ignore_cleanup_errors=True) as place:
+        yield partial(work.git, GIT_INDEX_FILE=f"{place}/index")
 
-    def __init__(self, work: Work) -> None:
-        self.work = work
 
-    def __enter__(self) -> _Index:
-        self._place = mkdtemp(prefix="teams-")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self._place, ignore_errors=True)
-
-    def git(self, *words: str, stdin: str | None = None, **variables: str) -> str:
-        return self.work.git(*words, stdin=stdin, GIT_INDEX_FILE=f"{self._place}/index", **variables)
-
-    def put(self, lines: Iterable[str]) -> None:
-        """Add entries to the index; each line is `MODE BLOB\\tNAME`."""
-        if entries := "".join(f"{line}\0" for line in lines):
-            self.git("update-index", "--add", "--replace", "-z", "--index-info", stdin=entries)
-
-    def tree(self) -> str:
-        return self.git("write-tree").strip()
+def _put(index: Callable[..., str], lines: Sequence[str]) -> None:
+    """Add entries to the index; each line is `MODE BLOB\\tNAME`."""
+    if lines:
+        entries = "".join(f"{line}\0" for line in lines)
+        index("update-index", "--add", "--replace", "-z", "--index-info", stdin=entries)
 
 
 def tree_of(work: Work) -> str:
@@ -205,17 +195,17 @@ def tree_of(work: Work) -> str:
     becomes a link to its HEAD. The index of the checkout is not changed.
     """
     entries: list[str] = []
-    with _Index(work) as index:
+    with _index(work) as index:
         if work.bare:
-            return index.tree()
+            return index("write-tree").strip()
         if work.head:
-            index.git("read-tree", work.head)
+            index("read-tree", work.head)
         nested = [repository for repository in work.nested if not repository.bare]
         excluded = [f":(exclude,top,literal){repository.name}" for repository in nested]
-        index.git("add", "--all", "--sparse", "--", ".", *excluded)
+        index("add", "--all", "--sparse", "--", ".", *excluded)
         if skipped := [name for name in {*work.hidden, *work.ignored} if os.path.lexists(f"{work.path}/{name}")]:
             words = ("add", "--force", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul")
-            index.git(*words, stdin="".join(f"{name}\0" for name in skipped), GIT_LITERAL_PATHSPECS="1")
+            index(*words, stdin="".join(f"{name}\0" for name in skipped), GIT_LITERAL_PATHSPECS="1")
         absent = {  # what a sparse checkout leaves out
             entry[2:]
             for entry in work.names("ls-files", "-v", "-z")
@@ -226,8 +216,8 @@ def tree_of(work: Work) -> str:
             if name in absent:
                 entries.append(f"{mode_blob_and_stage.rpartition(' ')[0]}\t{name}")
         entries += [f"{git.SUBMODULE} {repository.head}\t{repository.name}" for repository in nested if repository.head]
-        index.put(entries)
-        return index.tree()
+        _put(index, entries)
+        return index("write-tree").strip()
 
 
 def all_of(store: Store, team: str = "") -> list[Kept]:

@@ -55,20 +55,15 @@ def keep(store: Store, team: str, agent: str, generation: int, text: str, earlie
             return stored
         is_new = generation > stored.generation  # else this is stored already, by a process that was killed
         texts = [*stored.earlier, stored.text, *earlier] if is_new else stored.earlier
-        return Output(agent=agent, generation=generation, text=text, earlier=_newest_that_fit(texts))
+        newest_first: list[str] = []
+        room = MAX_RESULT
+        for each in reversed(texts):
+            room -= len(each.encode())
+            if each.strip() and room >= 0:
+                newest_first.append(each)
+        return Output(agent=agent, generation=generation, text=text, earlier=newest_first[::-1])
 
     upsert(store, team, OUTPUT.also_closed, agent, Output(agent=agent, generation=0, text=""), with_output)
-
-
-def _newest_that_fit(texts: list[str]) -> list[str]:
-    """Return the newest non-blank texts that together are at most as long as one output."""
-    newest_first: list[str] = []
-    room = MAX_RESULT
-    for text in reversed(texts):
-        room -= len(text.encode())
-        if text.strip() and room >= 0:
-            newest_first.append(text)
-    return newest_first[::-1]
 
 
 def find(store: Store, team: str, agent: str) -> str | None:

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from contextlib import suppress
+from typing import NamedTuple
 
 from teams_cli import errors, text
 from teams_cli.agents import checkouts, git, work
@@ -40,15 +41,14 @@ the change, and the line that git shows above the hunk.
 """
 
 
-class Change:
+class Change(NamedTuple):
     """A changed place in a file. *old* has the first and the last line of the place before the change, *new* its first
     and last line after the change. *symbol* is the function or class around the place, "" if none is known.
     """
 
-    def __init__(self, old: tuple[int, int], new: tuple[int, int], symbol: str) -> None:
-        self.old = old
-        self.new = new
-        self.symbol = symbol
+    old: tuple[int, int]
+    new: tuple[int, int]
+    symbol: str
 
     def meets(self, other: Change) -> bool:
         """Whether this change and *other* concern the same or adjacent lines, which git can't merge."""

@@ -90,7 +90,7 @@ def run_agent(store: Store, team_name: str, caller: Caller | None, request: Star
     team, caller = standing.team, standing.caller
     if environment.holder(request.environ) and (starter := sessions.find(store, team_name, caller.name)):
         _inherit_client(request, starter)
-    return _start(store, team, caller, request, _new_run(team_name), depth=1)
+    return _start(store, team, caller, request, f"{team_name}-{os.urandom(6).hex()}", depth=1)
 
 
 def spawn(store: Store, team_name: str, caller: Caller | None, request: StartRequest) -> Session:
@@ -115,7 +115,8 @@ def spawn(store: Store, team_name: str, caller: Caller | None, request: StartReq
         )
     if starter:
         _inherit_client(request, starter)
-    return _start(store, team, caller, request, starter.run if starter else _new_run(team_name), depth)
+    run = starter.run if starter else f"{team_name}-{os.urandom(6).hex()}"
+    return _start(store, team, caller, request, run, depth)
 
 
 def _inherit_client(request: StartRequest, starter: Session) -> None:
@@ -124,11 +125,6 @@ def _inherit_client(request: StartRequest, starter: Session) -> None:
         request.harness = starter.harness
         request.acp_command = request.acp_command or starter.acp_command
         request.model = request.model or starter.model
-
-
-def _new_run(team: str) -> str:
-    """Return a new id that an agent and all agents below it share."""
-    return f"{team}-{os.urandom(6).hex()}"
 
 
 def _start(store: Store, team: Team, caller: Caller, request: StartRequest, run: str, depth: int) -> Session:

@@ -196,13 +196,12 @@ def bind_without_person(root: str, binding: Binding, pid: int) -> None:
             release(root, joined_pid)
 
 
-def release(root: str, pid: int, thread: str = "") -> None:
-    """Forget the process *pid*, which ended, and the Codex *thread*. If *thread* is "", the thread stays recorded,
-    because the member may resume it.
-    """
-    _discard(f"{terminals_directory(root)}/processes/{pid}")
-    if _is_file_name(thread):
-        _discard(f"{terminals_directory(root)}/threads/{thread}")
+def release(root: str, pid: int) -> None:
+    """Forget the process *pid*, which ended. Its Codex thread stays recorded, because the member may resume it."""
+    try:
+        os.remove(f"{terminals_directory(root)}/processes/{pid}")
+    except OSError:
+        return
 
 
 def terminal_file(root: str, team: str, agent: str, suffix: str) -> str:
@@ -299,10 +298,3 @@ def _replace(path: str, data: bytes) -> None:
     with open(descriptor, "wb") as file:
         file.write(data)
     os.replace(temp, path)
-
-
-def _discard(path: str) -> None:
-    try:
-        os.remove(path)
-    except OSError:
-        return

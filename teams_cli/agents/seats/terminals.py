@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.clients.seats import Daemon, Seat
+    from teams_cli.clients.seats import Seat
     from teams_cli.records.types import Count, Name, TerminalState, Text, Time, Word
 
 
@@ -214,9 +214,19 @@ def pid_of_client(seat: Seat, session_id: str) -> int:
     hooks of many clients, this is not the daemon, but the process in a terminal that uses the session *session_id*.
     """
     client = bindings.nearest_client(os.getppid())
-    if client and seat.daemon and seat.daemon.word in words_of(client):
-        return _served_by_daemon(seat.daemon, client, session_id)
-    return client
+    if not client or not seat.daemon or seat.daemon.word not in words_of(client):
+        return client
+    program = os.path.basename(program_of(client)[0])
+    pids = []  # the processes that run the same program in a terminal
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or bindings.name_of(int(name)) != program[:15]:  # the kernel keeps 15 characters
+            continue
+        if terminal_of(int(name)) and seat.daemon.word not in words_of(int(name)) and int(name) != client:
+            pids.append(int(name))
+    candidates = [pid for pid in pids if session_id in words_of(pid)]
+    if not candidates and (made_at := _made_at(session_id)):  # else the youngest that existed then
+        candidates = [pid for pid in pids if _started_at(pid) <= made_at + 1]  # the time of boot has whole seconds
+    return max(candidates or pids, key=_started_at, default=0)
 
 
 def words_of(pid: int) -> list[str]:
@@ -252,23 +262,6 @@ def program_of(pid: int) -> list[str]:
         script = next((word for word in words[1:] if not word.startswith("-")), "")
         return [program, script]
     return [program]
-
-
-def _served_by_daemon(daemon: Daemon, daemon_pid: int, session_id: str) -> int:
-    """Return the process in a terminal that uses the session of a shared daemon, or 0: the process whose command line
-    names the session, else the youngest that existed when the session was made.
-    """
-    program = os.path.basename(program_of(daemon_pid)[0])
-    pids = []  # the processes that run the same program in a terminal
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or bindings.name_of(int(name)) != program[:15]:  # the kernel keeps 15 characters
-            continue
-        if terminal_of(int(name)) and daemon.word not in words_of(int(name)) and int(name) != daemon_pid:
-            pids.append(int(name))
-    candidates = [pid for pid in pids if session_id in words_of(pid)]
-    if not candidates and (made_at := _made_at(session_id)):
-        candidates = [pid for pid in pids if _started_at(pid) <= made_at + 1]  # the time of boot has whole seconds
-    return max(candidates or pids, key=_started_at, default=0)
 
 
 def _started_at(pid: int) -> float:
