@@ -335,10 +335,19 @@ class Keeper:
     def _wait_for_children(self) -> Reason | None:
         """Wait for the agents that this agent started, unless a message interrupts this. Returns a reason to stop."""
 
+        def is_asked() -> bool:
+            """Whether a sender may wait for this agent. If this agent waited for it, neither would ever continue."""
+            children = {child.agent for child in ending.children(self.store, self.team, self.agent)}
+            return any(
+                message.type == "question" or (message.from_ in children and message.type != "output")
+                for message in self._waiting_mail()
+                if not message.only_informs
+            )
+
         def may_continue() -> bool:
             if all(child.ended for child in ending.children(self.store, self.team, self.agent)):
                 return True
-            return self._stored_session().interrupted or self._is_asked() or self._reason_to_stop() is not None
+            return self._stored_session().interrupted or is_asked() or self._reason_to_stop() is not None
 
         has_waited = False
         while True:
@@ -353,17 +362,6 @@ class Keeper:
         if has_waited:
             self._set_state("running")
         return self._reason_to_stop()
-
-    def _is_asked(self) -> bool:
-        """Whether this agent has mail that it must answer first, because the sender may be waiting for the answer. If
-        this agent waited for the sender, neither would ever continue.
-        """
-        children = {child.agent for child in ending.children(self.store, self.team, self.agent)}
-        return any(
-            message.type == "question" or (message.from_ in children and message.type != "output")
-            for message in self._waiting_mail()
-            if not message.only_informs
-        )
 
     def _set_state(self, state: SessionState) -> None:
         self._update(lambda session: session if session.ended else session.having(state=state))

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import combinations
 from typing import Any
@@ -76,7 +76,7 @@ def _find_overlaps(
     """Yield an overlap for each pair of worktrees that are to join the same branch and conflict. A pair is skipped if
     the branch contains the work of one of them already.
     """
-    landing_branches = _landing_branches(store, team)
+    target_of = _targets(store, team, snapshots.main)
     claimed_at = {task.owner: task.claimed_at or "" for task in tasks.labelled(store, team, IN_PROGRESS)}
 
     def landing_order(tree: Tree) -> tuple[str, str]:
@@ -84,7 +84,7 @@ def _find_overlaps(
         return claimed_at.get(tree.agent, ""), tree.agent
 
     for pair in pairs:
-        target, other_target = (_target_branch(tree, snapshots.main, landing_branches) for tree in pair)
+        target, other_target = map(target_of, pair)
         if target != other_target:
             continue
         tip = merging.tip_of(snapshots.main, target)
@@ -105,50 +105,43 @@ def with_tip(
     """
     places = _conflicting_places(snapshots, directory, commit, tip)
     files = {place["file"] for place in places}
-    against = _last_landing(snapshots, store, team, directory, commit, onto, files) if files else None
-    return {"places": places, "against": against}
-
-
-def _last_landing(
-    snapshots: Snapshots, store: Store, team: str, directory: str, commit: str, onto: str, files: set[str]
-) -> dict[str, Any] | None:
-    """Return the last landing on *onto* that changed one of the *files* and that *commit* lacks, as for `with_tip`."""
+    against = None
     landed = [
         landing
-        for landing in landings.all_of(store, team, [])
+        for landing in (landings.all_of(store, team, []) if files else ())
         if landing.state == "landed" and landing.onto == onto and os.path.realpath(landing.repository) == snapshots.main
     ]
     landed.sort(key=lambda landing: landing.ended_at or "", reverse=True)
     for landing in landed[:_MOST_LANDINGS]:
         merge = landing.merge or landing.head
         if snapshots.holds(directory, commit, merge):
-            return None
+            break
         if files.intersection(snapshots.files(directory, f"{merge}^1", merge)):
-            return {
+            against = {
                 "landing": landing.id,
                 "task": landing.task,
                 "title": landing.title,
                 "owner": landing.owner or landing.by,
                 "at": landing.ended_at,
             }
-    return None
+            break
+    return {"places": places, "against": against}
 
 
-def _landing_branches(store: Store, team: str) -> dict[tuple[str, str], str]:
-    """Return the branch that each branch of a repository is to join, according to the last request to land it."""
-    return {
-        (os.path.realpath(landing.repository), landing.branch or ""): landing.onto
+def _targets(store: Store, team: str, main: str) -> Callable[[Tree], str]:
+    """Return a function that returns the branch which the work in a worktree is to join: the branch that the last
+    request to land this work named, else the branch of the *main* checkout.
+    """
+    branches = {
+        landing.branch or "": landing.onto
         for landing in landings.all_of(store, team, [])
+        if os.path.realpath(landing.repository) == main
     }
+    return lambda tree: branches.get(tree.branch) or checkouts.branch_of(main)
 
 
 def _repository_of(tree: Tree) -> str:
     return checkouts.repository_of(tree.worktree)[1]
-
-
-def _target_branch(tree: Tree, main: str, landing_branches: dict[tuple[str, str], str]) -> str:
-    """Return the branch that the work is to join: of the last request to land it, else of the *main* checkout."""
-    return landing_branches.get((main, tree.branch)) or checkouts.branch_of(main)
 
 
 def _conflicting_places(snapshots: Snapshots, directory: str, first: str, second: str) -> list[dict[str, Any]]:
@@ -261,7 +254,7 @@ class ConflictWatch:
         own_has_changed = own_tree in changed
         earlier_conflicts = presence.load(self.store, self.team, self.agent).conflicts or {}
         with Snapshots(repository) as snapshots:
-            target = _target_branch(own_tree, snapshots.main, _landing_branches(self.store, self.team))
+            target = _targets(self.store, self.team, snapshots.main)(own_tree)
             tip = merging.tip_of(snapshots.main, target)
             if own_has_changed:  # record the changed files, so that others choose tasks that touch none of them
                 base, commit = _base_and_snapshot(snapshots, own_tree)

@@ -155,7 +155,22 @@ class Snapshots:
             source = git.run(directory, "show", f"{commit}:{path}", variables=self._variables).stdout
             with suppress(SyntaxError, ValueError, RecursionError):  # half-written code: use git's guess
                 definitions = list(_definitions(ast.parse(source), ""))
-        return [_change(hunk, definitions) for hunk in hunks]
+        changes = []
+        for hunk in hunks:
+            old_start, old_count, new_start, new_count = (int(number or 1) for number in hunk.groups()[:4])
+            # A hunk that only adds lines names the line before it.
+            old = (old_start, old_start + old_count - 1) if old_count else (old_start + 1, old_start)
+            new = (new_start, new_start + max(new_count, 1) - 1)
+            symbol = ""
+            if definitions is None:
+                if declared := _NAMED.search(hunk[5]) or _CALLED.search(hunk[5]):
+                    symbol = declared[1]
+            else:
+                for first, last, name in definitions:  # outer before inner
+                    if first <= new_start <= last:
+                        symbol = name
+            changes.append(Change(old, new, symbol))
+        return changes
 
     def region(self, directory: str, base: str, commit: str, path: str) -> str:
         """Return *path*. If all changes of the file are inside functions, a colon and the names of these functions
@@ -163,23 +178,6 @@ class Snapshots:
         """
         symbols = [change.symbol for change in self.changes(directory, base, commit, path)]
         return f"{path}:{','.join(dict.fromkeys(symbols))}" if symbols and all(symbols) else path
-
-
-def _change(hunk: re.Match[str], definitions: list[tuple[int, int, str]] | None) -> Change:
-    """Return the change that *hunk* describes. Without *definitions*, git's guess in *hunk* names the function."""
-    old_start, old_count, new_start, new_count = (int(number) if number else 1 for number in hunk.groups()[:4])
-    # A hunk that only adds lines names the line before it.
-    old = (old_start, old_start + old_count - 1) if old_count else (old_start + 1, old_start)
-    new = (new_start, new_start + max(new_count, 1) - 1)
-    symbol = ""
-    if definitions is None:
-        if declared := _NAMED.search(hunk[5]) or _CALLED.search(hunk[5]):
-            symbol = declared[1]
-    else:
-        for first, last, name in definitions:  # outer before inner
-            if first <= new_start <= last:
-                symbol = name
-    return Change(old, new, symbol)
 
 
 def _definitions(node: ast.AST, inside: str) -> Iterator[tuple[int, int, str]]:

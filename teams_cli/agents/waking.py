@@ -137,7 +137,7 @@ def _is_due(terminal: Terminal, state: str, unread: Sequence[int], now: datetime
     seconds = seconds_since(terminal.woken_at, now)
     if _is_retried(terminal):
         return seconds >= _RETRY_AFTER
-    if _was_woken_often_enough(terminal):
+    if terminal.wakes > len(_WAKE_AGAIN_AFTER):
         return False
     return seconds >= wake_again_after * _WAKE_AGAIN_AFTER[max(terminal.wakes, 1) - 1]
 
@@ -152,10 +152,6 @@ def _is_retried(terminal: Terminal) -> bool:
     return 0 < terminal.unheard < _MAX_RETRIES
 
 
-def _was_woken_often_enough(terminal: Terminal) -> bool:
-    return terminal.wakes > len(_WAKE_AGAIN_AFTER)
-
-
 def _unreached(
     terminal: Terminal, state: str, unread: Sequence[int], now: datetime, wake_again_after: float
 ) -> list[int]:
@@ -163,7 +159,7 @@ def _unreached(
     unreported = [number for number in unread if number > terminal.told_to]
     if state == GONE:
         return unreported
-    if not terminal.woken_at or not _was_woken_often_enough(terminal):
+    if not terminal.woken_at or terminal.wakes <= len(_WAKE_AGAIN_AFTER):
         return []
     if seconds_since(terminal.woken_at, now) < wake_again_after:
         return []
@@ -216,7 +212,7 @@ def way_to_interrupt(store: Store, team: str, terminal: Terminal, state: str) ->
         raise errors.WrongState(f"{terminal.agent} can be interrupted only on its machine, {terminal.host}", hint)
     if state == PERMISSION:
         raise errors.WrongState(f"{terminal.agent} can't be interrupted: it waits for a permission", hint)
-    way = channels.way_to_stop(store.root, team, terminal, sitting.secrets_of(store, team, terminal.agent))
+    way = channels.Client(store.root, team, terminal, sitting.secrets_of(store, team, terminal.agent)).way_to_stop()
     if not way:
         raise errors.WrongState(f"{terminal.agent} can't be interrupted: its client has no listener", hint)
     return way
@@ -227,8 +223,8 @@ def stop_for_mail(store: Store, team: str, terminal: Terminal, way: str) -> None
     that the client is not woken for the same mail once more.
     """
     _note_waking(store, team, terminal, inboxes.unread(store, team, terminal.agent), [])
-    secrets = sitting.secrets_of(store, team, terminal.agent)
-    _note_outcome(store, team, terminal.agent, channels.stop(way, store.root, team, terminal, secrets))
+    client = channels.Client(store.root, team, terminal, sitting.secrets_of(store, team, terminal.agent))
+    _note_outcome(store, team, terminal.agent, client.take_line(way, interrupts=True))
     history.note(store, team, terminal.agent, "terminal interrupted", way=way)
 
 
@@ -324,7 +320,7 @@ class _Waker:
         woken = _note_waking(store, team.name, terminal, unread, senders)
         if woken is None:  # another process wakes the client
             return
-        way = channels.wake(store.root, team.name, woken, sitting.secrets_of(store, team.name, agent))
+        way = channels.Client(store.root, team.name, woken, sitting.secrets_of(store, team.name, agent)).wake()
         _note_outcome(store, team.name, agent, bool(way))
         if way or not woken.unheard:  # of failed tries, only the first is in the history
             history.note(store, team.name, agent, "terminal woken" if way else "terminal not woken", way=way)

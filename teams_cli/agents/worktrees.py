@@ -8,8 +8,8 @@ import os
 import shlex
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from teams_cli import errors, text
@@ -295,8 +295,21 @@ def _merge_into_target(store: Store, team: str, tree: Worktree, source: str, dra
     files = work.git("rev-parse", f"{draft}^{{tree}}").strip()
     source_with_draft = work.git("commit-tree", files, "-p", source, "-m", message, **git.NOBODY).strip()
     _refuse_in_the_way(tree, merging.make_merge(tree.target, tree.target_tip, source_with_draft, message))
-    with _restored_on_failure(tree, draft):
+    index = f"{work.git_directory}/index"
+    staged = disk.read_file(index, os.path.getsize(index)) if os.path.exists(index) else b""
+    try:
         return _merge_commit(store, team, tree, _commit_uncommitted(tree, team), message)
+    except BaseException:  # restore the branch, the files and the index, which a hook may have changed
+        head = git.output_of(tree.path, "rev-parse", "HEAD")
+        if head != work.head:
+            git.run(tree.path, "update-ref", "-m", "Refused by teams worktree merge", "HEAD", work.head, head)
+        with suppress(errors.TeamsError):  # the first error is the one to report
+            keeping.put_back(work, draft)
+        if staged and not os.path.lexists(f"{index}.lock"):  # written as git does, under its lock
+            with open(f"{index}.lock", "xb") as file:
+                file.write(staged)
+            os.replace(f"{index}.lock", index)
+        raise
 
 
 def _merge_commit(store: Store, team: str, tree: Worktree, source: str, message: str) -> str:
@@ -328,26 +341,6 @@ def _merge_commit(store: Store, team: str, tree: Worktree, source: str, message:
         finally:
             git.run(target, "update-ref", "-d", mark, commit)
     return commit
-
-
-@contextmanager
-def _restored_on_failure(tree: Worktree, draft: str) -> Iterator[None]:
-    """If the `with` block fails, restore branch, index and files (from *draft*): a hook may have changed them."""
-    index = f"{tree.work.git_directory}/index"
-    staged = disk.read_file(index, os.path.getsize(index)) if os.path.exists(index) else b""
-    try:
-        yield
-    except BaseException:
-        head = git.output_of(tree.path, "rev-parse", "HEAD")
-        if head != tree.work.head:
-            git.run(tree.path, "update-ref", "-m", "Refused by teams worktree merge", "HEAD", tree.work.head, head)
-        with suppress(errors.TeamsError):  # the first error is the one to report
-            keeping.put_back(tree.work, draft)
-        if staged and not os.path.lexists(f"{index}.lock"):  # written as git does, under its lock
-            with open(f"{index}.lock", "xb") as file:
-                file.write(staged)
-            os.replace(f"{index}.lock", index)
-        raise
 
 
 def _reference_of_merge(tree: Worktree, team: str) -> str:

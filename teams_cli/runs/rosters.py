@@ -165,7 +165,17 @@ class _Launch:
             defaults = settings.of_user(self.caller.config) if self.caller.config else {}
             members = [Member(agent_id=leader, role=LEADER, joined_at="")]
             team = Team(name=self.team, leader=leader, created_at="", settings=defaults, members=members)
-            self._refuse_denied(team)
+            role = HUMAN if self.caller.is_human else LEADER
+            needs = {
+                "up": True,
+                "set": self.roster.rules is not None,
+                "share": bool(self.roster.pages),
+                "create-task": bool(self.templates),
+                "run-agent": any(member.harness for member in self.roster.members),
+            }
+            for operation, is_needed in needs.items():
+                if is_needed and roles.verdict(role, operation, team, self.caller.config) == "deny":
+                    permission.judge(role, operation, "deny", self.caller, self.team, team)
         if (rules := self.roster.rules) is not None:
             yield from _refusals([(("rules",), lambda: settings.known(settings.RULES).parse(settings.RULES, rules))])
         for key, body in self.roster.pages.items():
@@ -173,20 +183,6 @@ class _Launch:
         yield from self._problems_of_tasks(team, exists, problems_of_form)
         for index, member in enumerate(self.roster.members):
             yield from _refusals(self._steps_of_member(team, member, ("members", index)))
-
-    def _refuse_denied(self, new_team: Team) -> None:
-        """Refuse the caller if a rule of the user denies its role one of the operations that bring up the new team."""
-        role = HUMAN if self.caller.is_human else LEADER
-        needs = {
-            "up": True,
-            "set": self.roster.rules is not None,
-            "share": bool(self.roster.pages),
-            "create-task": bool(self.templates),
-            "run-agent": any(member.harness for member in self.roster.members),
-        }
-        for operation, is_needed in needs.items():
-            if is_needed and roles.verdict(role, operation, new_team, self.caller.config) == "deny":
-                permission.judge(role, operation, "deny", self.caller, self.team, new_team)
 
     def _steps_of_page(self, exists: bool, key: str, body: str) -> Iterator[Step]:
         """Yield each check that creating the page *key* would make. *exists* says whether the team exists."""

@@ -28,33 +28,7 @@ _TIMEOUT = 5.0
 """Seconds that each step of a conversation with a client's own server or daemon may take."""
 
 
-def wake(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
-    """Wake the client in the first of its ways that works, and return this way, or "" if none worked. The bell is tried
-    for every client, because the program that `teams` wraps around a client listens to the bell.
-    """
-    client = _Client(root, team, terminal, secrets)
-    own_ways = client.seat.ways if client.seat else ()
-    for way in dict.fromkeys((BELL, *own_ways)):
-        if client.take_line(way):
-            return way
-    return ""
-
-
-def way_to_stop(root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> str:
-    """Return the first way in which the client can be interrupted now, or "" if there is none."""
-    client = _Client(root, team, terminal, secrets)
-    ways = client.seat.stops if client.seat else ()
-    return next((way for way in ways if client.can_be_stopped(way)), "")
-
-
-def stop(way: str, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> bool:
-    """Interrupt the client in the given *way*, so that it ends its turn and begins a new turn with a fixed line of
-    text. Returns whether the client took the line.
-    """
-    return _Client(root, team, terminal, secrets).take_line(way, interrupts=True)
-
-
-class _Client:
+class Client:
     """A client in a terminal. *secrets* has what this machine needs to reach it, such as its socket and its program."""
 
     def __init__(self, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> None:
@@ -67,6 +41,21 @@ class _Client:
         daemon = self.seat.daemon if self.seat and self.session_id else None
         self.daemon = daemon.address(secrets.get("environ") or {}) if daemon else ""
         """The path of the daemon's socket; "" if the client has no daemon, or no known session."""
+
+    def wake(self) -> str:
+        """Wake the client in the first of its ways that works, and return this way, or "" if none worked. The bell is
+        tried for every client, because the program that `teams` wraps around a client listens to the bell.
+        """
+        own_ways = self.seat.ways if self.seat else ()
+        for way in dict.fromkeys((BELL, *own_ways)):
+            if self.take_line(way):
+                return way
+        return ""
+
+    def way_to_stop(self) -> str:
+        """Return the first way in which the client can be interrupted now, or "" if there is none."""
+        ways = self.seat.stops if self.seat else ()
+        return next((way for way in ways if self._can_be_stopped(way)), "")
 
     def take_line(self, way: str, interrupts: bool = False) -> bool:
         """Give the client, in the given *way*, the fixed line of text that begins a turn, and return whether the client
@@ -82,8 +71,7 @@ class _Client:
             return self._write_to_socket(interrupts)
         return self._post_to_server()  # the only other way; it interrupts nothing
 
-    def can_be_stopped(self, way: str) -> bool:
-        """Whether the client can be interrupted now in the given *way*."""
+    def _can_be_stopped(self, way: str) -> bool:
         if way == BELL:
             # Our wrapper listens there too, with the process id 0. It only types, which interrupts nothing.
             return has_listener(self.bell) and Doorbell(self.bell).client_pid() > 0
