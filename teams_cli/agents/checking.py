@@ -178,12 +178,7 @@ class _CheckRun:
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:
-    """Raise an error if *names*, the files with uncommitted changes in the *worktree*, is not empty: then the *task*
-    can't be completed.
-
-    Raises:
-        Conflict: There are uncommitted changes.
-    """
+    """Refuse to complete the *task* if *names*, the uncommitted files of its *worktree*, is not empty."""
     if names:
         raise errors.Conflict(
             f"{worktree} has uncommitted changes: {text.listed(names)}; {task.id} was not changed",

@@ -44,11 +44,7 @@ def of_checkout(top: str) -> Origin:
 
 
 def note(worktree: str, origin: Origin) -> None:
-    """Record the origin of a worktree in a file beside git's own data of the worktree.
-
-    Raises:
-        OSError: The file can't be written.
-    """
+    """Record the origin of a worktree in a file beside git's own data of the worktree. Raises OSError."""
     import json  # slow to import; only worktrees have an origin
 
     with open(f"{git_directory(worktree)}/{_FILE}", "w", encoding="ascii") as file:

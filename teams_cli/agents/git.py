@@ -87,11 +87,7 @@ def output_of(directory: str, *words: str) -> str:
 
 
 def must(directory: str, *words: str, variables: dict[str, str] | None = None, stdin: str | None = None) -> str:
-    """Run git in *directory*, and return its output.
-
-    Raises:
-        StorageFailed: git exits with another status than 0.
-    """
+    """Run git in *directory*, and return its output. Raises StorageFailed if git fails."""
     done = run(directory, *words, variables=variables, stdin=stdin)
     if done.returncode:
         command = words[len(LOOKING) if words[0] == LOOKING[0] else 0]  # the word after the options

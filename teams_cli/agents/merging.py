@@ -135,12 +135,9 @@ def move(repository: str, branch: str, base: str, commit: str, why: str) -> bool
 
 
 def refuse_unfollowed(repository: str, branch: str) -> None:
-    """Raise an error if the branch can't be moved safely. If several checkouts have the branch, only the files of one
-    would be updated, and a commit in another would undo the merge. During a rebase, `git rebase --abort` would move the
-    branch back, although `git worktree list` does not show it as checked out.
-
-    Raises:
-        Conflict: The branch is checked out in several places, or is being rebased.
+    """Refuse to move a branch that is checked out in several places: only the files of one would be updated, and a
+    commit in another would undo the merge. Refuse it also during a rebase: `git rebase --abort` would move the branch
+    back, although `git worktree list` does not show it as checked out.
     """
     reference = f"refs/heads/{branch}"
     paths: list[str] = []

@@ -218,11 +218,7 @@ def was_stopped(store: Store, team: str, agent: str) -> bool:
 
 
 def get(store: Store, team: str, agent: str) -> Session:
-    """Return the agent's session.
-
-    Raises:
-        NotFound: `teams` did not start the agent.
-    """
+    """Return the agent's session. Raises NotFound if `teams` did not start the agent."""
     return store.get(team, SESSION, agent)[0]
 
 

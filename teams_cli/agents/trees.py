@@ -168,11 +168,8 @@ def place_of(root: str, team: str, agent: str) -> tuple[str, str]:
 
 
 def refuse_stale(root: str, team: str, agent: str, top: str) -> None:
-    """Raise an error if the agent's worktree or its branch exists already: somebody's work may be there, so that no new
-    worktree may be made.
-
-    Raises:
-        AlreadyExists: The worktree or the branch exists, or another branch makes this name impossible.
+    """Refuse to make the agent's worktree if it, its branch, or a branch in the way of this one exists already:
+    somebody's work may be there.
     """
     path, branch = place_of(root, team, agent)
     if os.path.lexists(path):

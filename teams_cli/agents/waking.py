@@ -114,11 +114,7 @@ def wait_for_run(store: Store, team: str, run: str, look: Callable[[list[Session
 
 
 def wait_for(store: Store, team: str, agent: str) -> Session:
-    """Wait until the agent has done all its work, and return its session.
-
-    Raises:
-        NotFound: `teams` did not start the agent.
-    """
+    """Wait until the agent, which `teams` started, has done all its work, and return its session."""
 
     def is_done() -> bool:
         session = ending.current(store, team, agent)
@@ -199,11 +195,7 @@ def _note_outcome(store: Store, team: str, agent: str, has_taken_line: bool) -> 
 
 
 def way_to_interrupt(store: Store, team: str, terminal: Terminal, state: str) -> str:
-    """Return the way in which the client, which is in this *state*, can be interrupted.
-
-    Raises:
-        WrongState: The client can't be interrupted, or waits for a permission; the message says which.
-    """
+    """Return the way in which the client, which is in this *state*, can be interrupted, or refuse with the reason."""
     seat = known.get(terminal.client).seat
     hint = f"Send it a message: teams send-message {terminal.agent} …; it is shown at its next tool call, or when idle."
     if seat is None or not seat.stops:

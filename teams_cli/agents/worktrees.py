@@ -154,11 +154,7 @@ def unknown_in(store: Store, team: str) -> list[str]:
 
 
 def of_agent(store: Store, team: str, agent: str) -> Worktree:
-    """Return the agent's worktree.
-
-    Raises:
-        AgentNotFound: The agent has no worktree.
-    """
+    """Return the agent's worktree. Raises AgentNotFound if it has none."""
     worktrees = all_of(store, team)
     for tree in worktrees:
         if tree.agent == agent:
@@ -423,12 +419,7 @@ def _with_directory(tree: Worktree) -> Worktree:
 
 
 def refuse_occupied(store: Store, team: str, directory: str) -> None:
-    """Raise an error if an agent or a process works in the *directory* or below it, because the directory must not be
-    removed then.
-
-    Raises:
-        Conflict: Somebody works there; the message says who.
-    """
+    """Refuse if an agent or a process works in the *directory* or below it: it must not be removed then."""
     occupants = []
     for session, _ in store.scan(team, sessions.SESSION, []):
         if _is_in(session.directory, directory) and not session.ended and not ending.is_lost(store, team, session):

@@ -163,12 +163,7 @@ def _listed_by_command(
 
 
 def refuse_wrong_settings(workflow: Workflow, caller: Caller) -> None:
-    """Refuse a workflow with a setting that can't be set in the team.
-
-    Raises:
-        InvalidValue: There is no such setting, or no such value of it.
-        NotAllowed: Only a person may change it, and the caller is an agent.
-    """
+    """Refuse a workflow with a setting that does not exist, has no such value, or that only a person may change."""
     for key, value in workflow.settings.items():
         team_settings.known(key).parse(key, value)
         team_settings.refuse_persons(key, caller)

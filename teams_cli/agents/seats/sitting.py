@@ -266,11 +266,7 @@ def session_to_continue(store: Store, team: str, session: Session, client: str) 
 
 
 def refuse_taken(session: Session) -> None:
-    """Refuse to act on an agent if a person sits in its place, or is about to sit there.
-
-    Raises:
-        WrongState: A person sits there.
-    """
+    """Refuse to act on an agent if a person sits in its place, or is about to sit there."""
     if session.taken_by:
         raise errors.WrongState(
             f"{session.agent} was taken over by {session.taken_by}, in a terminal",
@@ -336,10 +332,6 @@ def _pause_reason(by: str) -> str:
 
 
 def refuse_stopped(session: Session) -> None:
-    """Refuse to act on an agent that was stopped, because nothing resumes such an agent.
-
-    Raises:
-        WrongState: The agent was stopped.
-    """
+    """Refuse to act on an agent that was stopped, because nothing resumes such an agent."""
     if session.stop_asked or (session.ended and session.outcome == "stopped"):
         raise errors.WrongState(f"{session.agent} was stopped", "Start another: teams run-agent …")
