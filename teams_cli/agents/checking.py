@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from teams_cli import environment, errors, processes, text
-from teams_cli.agents import checkouts, work
+from teams_cli.agents import checkouts, shell, work
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.trees import own_place, tree
 from teams_cli.clients import environments
@@ -23,13 +24,6 @@ from teams_cli.tasks.tasks import IN_PROGRESS, TASK, Task
 from teams_cli.teams import history, presence, settings, teams
 from teams_cli.teams.permission import Standing
 from teams_cli.teams.teams import Team
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from teams_cli.agents.shell import ShellCommand
-
 
 _MOST_LEFT = 50
 """How many files that a check left behind are recorded. They do not count as uncommitted in its next run."""
@@ -192,8 +186,6 @@ def run(
     """Run the command of a check until it ends or the setting checkTimeout is exceeded, and return the outcome. While
     the command runs, *meanwhile* is called from time to time. It returns the seconds until its next call.
     """
-    from teams_cli.agents import shell  # most tasks have no check
-
     processes.end_orphaned_checks()  # an orphan may use the ports or files of this check
     mark = processes.new_mark()
     environ = {**environments.unnamed(place.environ), "PYTHONDONTWRITEBYTECODE": "1", processes.CHECK: mark}
@@ -223,7 +215,7 @@ def run(
     )
 
 
-def _wait(running: ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
+def _wait(running: shell.ShellCommand, patience: float, meanwhile: Callable[[], float] | None) -> bool:
     """Wait at most *patience* seconds for the command to end, and return whether it did. For *meanwhile*, see `run`."""
     give_up_at = time.monotonic() + patience
     call_at = time.monotonic() if meanwhile else give_up_at

@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from typing import Any
 from zlib import crc32
 
 from teams_cli import text
@@ -25,14 +27,7 @@ from teams_cli.tasks.tasks import FINISHED
 from teams_cli.teams import presence, settings, teams
 from teams_cli.teams.teams import Team
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    Event = dict[str, Any]
-
-
+Event = dict[str, Any]
 WAITING, FAILED, SETTLED = EVENTS = ("waiting", "failed", "settled")
 LONGEST = 60.0
 """How many seconds a command of the human may take."""

@@ -7,14 +7,11 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from subprocess import CompletedProcess
 
 from teams_cli import errors
 from teams_cli.agents import git
 from teams_cli.store.files import disk
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import subprocess
 
 
 def wanted(directory: str, commit: str) -> dict[str, str]:
@@ -85,7 +82,7 @@ def _has_commit(store: str, commit: str) -> bool:
     return _run_git(store, "cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
 
 
-def _run_git(store: str, *words: str) -> subprocess.CompletedProcess[str]:
+def _run_git(store: str, *words: str) -> CompletedProcess[str]:
     """Run git in *store*: a checkout of a submodule, or the bare store of a submodule that is not checked out."""
     variables = {} if os.path.lexists(f"{store}/.git") else {"GIT_DIR": store, "GIT_WORK_TREE": store}
     return git.run(store, *words, variables=variables)

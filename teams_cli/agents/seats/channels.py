@@ -9,19 +9,13 @@ import json
 import os
 import socket
 import struct
+from collections.abc import Mapping
+from typing import Any
 
-from teams_cli.agents.seats import bindings, lines
+from teams_cli.agents.seats import bindings, lines, terminals
 from teams_cli.agents.seats.doorbells import LINE, MAIL, STOP, Doorbell, has_listener, ring
 from teams_cli.clients import known
 from teams_cli.clients.seats import BELL, CONTROL, QUEUE, SOCKET
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from teams_cli.agents.seats.terminals import Terminal
-
 
 _QUEUE_TIMEOUT = 20.0
 _TIMEOUT = 5.0
@@ -31,7 +25,7 @@ _TIMEOUT = 5.0
 class Client:
     """A client in a terminal. *secrets* has what this machine needs to reach it, such as its socket and its program."""
 
-    def __init__(self, root: str, team: str, terminal: Terminal, secrets: Mapping[str, Any]) -> None:
+    def __init__(self, root: str, team: str, terminal: terminals.Terminal, secrets: Mapping[str, Any]) -> None:
         self.seat = known.get(terminal.client).seat
         self.pid = terminal.pid
         self.session_id = terminal.session_id
@@ -77,8 +71,6 @@ class Client:
             return has_listener(self.bell) and Doorbell(self.bell).client_pid() > 0
         if way == CONTROL:
             return bool(self.daemon) and lines.has_listener(self.daemon)
-        from teams_cli.agents.seats import terminals
-
         # With some options the client asks its person before it takes messages from its socket.
         asking_options = self.seat.socket.asking_options if self.seat and self.seat.socket else frozenset()
         asks_person = not asking_options.isdisjoint(terminals.words_of(self.pid))
