@@ -218,11 +218,9 @@ def _ask(store: Store, question: Question, member: Member, user: Config, writing
         is_command_of_this_machine = member.answer_host in (None, store.host or None)
         if shadow is None and member.answer and is_command_of_this_machine:
             shadow = AnswerCommand(store, question, member, os.environ, session)
-        if shadow is None:
-            _insist(store, question, lambda: _ask_itself(store, question, member))
-            return
-        content, failed = shadow.run(max(0.1, questions.seconds_left(store, question)))
-        if failed and shadow.may_be_gone:
+        if shadow:
+            content, failed = shadow.run(max(0.1, questions.seconds_left(store, question)))
+        if shadow is None or (failed and shadow.may_be_gone):
             _insist(store, question, lambda: _ask_itself(store, question, member))
             return
     except Exception as error:

@@ -74,7 +74,19 @@ class Keeper:
         """Run turns until nothing is left to do, then end the session, which notifies the agent's caller."""
         try:
             self._prepare()
-            self._run_turns()
+            mail = self._waiting_mail()
+            if self.session.generation == 1 and not self.session.interrupted:
+                mail = []  # the first turn gets only the prompt
+            elif not mail and self.session.turns:  # the mail that resumed the agent is gone: no turn runs
+                ending.lapse(self.store, self.team, self.session)
+                self._resume_for_late_mail()
+                return
+            while self._take_turn(mail):
+                mail = self._waiting_mail()
+                if not mail or self._is_or_gets_paused(mail):
+                    self._end("completed", None, 0)
+                    self._resume_for_late_mail()
+                    return
         except BaseException as error:
             processes.end_descendants(self.session.tag)
             self._end("failed", f"its keeper failed: {type(error).__name__}: {error}", None)
@@ -94,22 +106,6 @@ class Keeper:
         self.environment = {**os.environ, **({"TEAMS_TOKEN": token} if token else {})}
         if self.session.turns and not self.session.session_known:  # an earlier keeper was killed before it noted the id
             self._record_session_id(logs.of_turn(self.store, self.team, self.agent, self.session.turns, "out"))
-
-    def _run_turns(self) -> None:
-        """Run turns: the first, and more while mail waits. If the mail that resumed the agent is gone, none runs."""
-        mail = self._waiting_mail()
-        if self.session.generation == 1 and not self.session.interrupted:
-            mail = []  # the first turn gets only the prompt
-        elif not mail and self.session.turns:
-            ending.lapse(self.store, self.team, self.session)
-            self._resume_for_late_mail()
-            return
-        while self._take_turn(mail):
-            mail = self._waiting_mail()
-            if not mail or self._is_or_gets_paused(mail):
-                self._end("completed", None, 0)
-                self._resume_for_late_mail()
-                return
 
     def _take_turn(self, mail: list[Message]) -> bool:
         """Run one turn, and wait for the agents that were started meanwhile. Returns False if the session was ended."""

@@ -224,22 +224,18 @@ def _pause_state(session: Session) -> dict[str, Any]:
 def _recall(call: Call, of: str | None, output: bool) -> Any:
     team = call.load_team()
     started = {session.agent: session for session in ending.all_of(call.store, team.name, call.problems)}
-    names = [member.agent_id for member in team.roster() if of in (None, member.agent_id)]
-    rows = [_past_agent(call, name, started.get(name), bool(of and output)) for name in names]
+    rows = []
+    for name in [member.agent_id for member in team.roster() if of in (None, member.agent_id)]:
+        history = presence.load(call.store, call.team, name).status_history
+        row: dict[str, Any] = {"name": name, "statusHistory": [entry.to_json() for entry in history], "state": None}
+        if session := started.get(name):
+            row["state"] = session.outcome_or_state if session.ended else "active"
+            if of and output:
+                row.update(_last_words(outputs.load(call.store, call.team, name)), failure=session.failure)
+        rows.append(row)
     if of is not None and not rows:
         raise errors.AgentNotFound(f"team {team.name} had no agent {of!r}", "See: teams recall")
     return {"agents": rows}
-
-
-def _past_agent(call: Call, name: str, session: Session | None, output: bool) -> dict[str, Any]:
-    agent = presence.load(call.store, call.team, name)
-    row: dict[str, Any] = {"name": name, "statusHistory": [entry.to_json() for entry in agent.status_history]}
-    if session is None:
-        return {**row, "state": None}
-    row["state"] = session.outcome_or_state if session.ended else "active"
-    if output:
-        row.update(_last_words(outputs.load(call.store, call.team, name)), failure=session.failure)
-    return row
 
 
 def _before_complete(call: Call, look: bool = False) -> Any:

@@ -126,7 +126,11 @@ def words_of_spent(document: dict[str, Any]) -> Parts:
     lines: Parts = [Table([by, *_HEADS], rows, "no started agent has finished a turn yet")]
     if document["coordination"] is not None:
         lines.append(f"coordination (turns that only handled messages): {document['coordination']:.0%} of the tokens")
-    lines += [_budget(each) for each in document["budgets"]]
+    for budget in document["budgets"]:
+        share = budget["taken"] / budget["limit"]
+        unknown = f"; the tokens of {budget['uncounted']} turns are unknown" if budget["uncounted"] else ""
+        used = f"{budget['taken']:,} of {budget['limit']:,} tokens ({share:.0%})"
+        lines.append(f"budget of {budget['of'] or 'the team'}: {used}{unknown}")
     return lines
 
 
@@ -134,13 +138,6 @@ def _row(name: str, row: dict[str, Any]) -> list[str]:
     turns = f"{row['turns']} ({row['uncounted']} unknown)" if row["uncounted"] else str(row["turns"])
     counts = ["unknown" if row[kind] is None else f"{row[kind]:,}" for kind in ("input", "cached", "output", "total")]
     return [name, turns, *counts, f"{row['seconds']:.0f} s"]
-
-
-def _budget(budget: dict[str, Any]) -> str:
-    share = budget["taken"] / budget["limit"]
-    unknown = f"; the tokens of {budget['uncounted']} turns are unknown" if budget["uncounted"] else ""
-    whose = budget["of"] or "the team"
-    return f"budget of {whose}: {budget['taken']:,} of {budget['limit']:,} tokens ({share:.0%}){unknown}"
 
 
 COMMANDS = table(

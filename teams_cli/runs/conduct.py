@@ -285,7 +285,9 @@ def start(store: Store, caller: Caller, request: RunRequest, surroundings: Surro
     crew.refuse_unusable_clients(draft, caller.config, surroundings)
     if not draft.model_harness:
         orders.refuse_impossible(request.workflow, values, surroundings, progress.say)
-    orders.refuse_wrong_settings(request.workflow, caller)
+    for key, value in request.workflow.settings.items():  # refuse those that can't be set, before anything is changed
+        settings.known(key).parse(key, value)
+        settings.refuse_persons(key, caller)
     items = orders.items(request.workflow, values, surroundings, progress.say)
     team = _spawn_team(store, caller, request)
     for key, value in request.workflow.settings.items():

@@ -17,7 +17,6 @@ from teams_cli.runs.runs import Assigned
 from teams_cli.store.contract import Store
 from teams_cli.tasks import changes, creating, tasks
 from teams_cli.tasks.tasks import Task
-from teams_cli.teams import settings as team_settings
 from teams_cli.teams.permission import Caller
 from teams_cli.teams.roles import ALIASES
 from teams_cli.teams.teams import MANAGER, MEMBER
@@ -49,27 +48,6 @@ _EACH_HINT = "Leave it out of the output of `each`."
 _MAX_TITLE = 500
 
 
-def checkout(path: str, environ: Mapping[str, str]) -> str:
-    """Return the top directory of the git checkout that contains *path*.
-
-    Raises:
-        InvalidValue: *path* is in no checkout, git does not trust the checkout, or git is not installed.
-    """
-    try:
-        done = subprocess.run(
-            ["git", "-C", path, "rev-parse", "--show-toplevel"],
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-        )
-    except OSError as error:
-        raise errors.InvalidValue(f"this workflow needs git: {error.strerror}", "Install git.") from None
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
-        raise errors.InvalidValue(f"repo: {path} is not a git checkout ({reason})", _REPO_HINT)
-    return os.fsdecode(done.stdout.removesuffix(b"\n"))
-
-
 def variables(workflow: Workflow, chosen: Mapping[str, str], surroundings: Surroundings) -> dict[str, str]:
     """Return the values of all variables of the workflow: those that the user has *chosen*, else the defaults.
 
@@ -95,7 +73,15 @@ def variables(workflow: Workflow, chosen: Mapping[str, str], surroundings: Surro
     if not os.path.isdir(values[REPO]):
         raise errors.InvalidValue(f"repo: {values[REPO]} is not a directory", _REPO_HINT)
     if GIT_CHECKOUT in workflow.needs:
-        values[REPO] = checkout(values[REPO], surroundings.environ)
+        command = ["git", "-C", values[REPO], "rev-parse", "--show-toplevel"]
+        try:
+            done = subprocess.run(command, env=surroundings.environ, stdin=subprocess.DEVNULL, capture_output=True)
+        except OSError as error:
+            raise errors.InvalidValue(f"this workflow needs git: {error.strerror}", "Install git.") from None
+        if done.returncode:
+            reason = done.stderr.decode(errors="replace").strip().partition("\n")[0]
+            raise errors.InvalidValue(f"repo: {values[REPO]} is not a git checkout ({reason})", _REPO_HINT)
+        values[REPO] = os.fsdecode(done.stdout.removesuffix(b"\n"))
     return values
 
 
@@ -160,13 +146,6 @@ def _listed_by_command(
         except ValueError as problem:
             raise errors.InvalidValue(f"{task.id}: an item {problem}", _EACH_HINT) from None
     return items
-
-
-def refuse_wrong_settings(workflow: Workflow, caller: Caller) -> None:
-    """Refuse a workflow with a setting that does not exist, has no such value, or that only a person may change."""
-    for key, value in workflow.settings.items():
-        team_settings.known(key).parse(key, value)
-        team_settings.refuse_persons(key, caller)
 
 
 def staff(workflow: Workflow, count: int | None, leader: str, roles: Roles) -> list[Assigned]:
