@@ -123,9 +123,7 @@ def outcome_of(
 
 
 def end_tagged(tag: str, ladder: Sequence[tuple[str, float]] = _LADDER, variable: str = TAG) -> None:
-    """End all processes whose environment has *variable* with the value *tag*. The *ladder* has signals, each with the
-    seconds that it has to take effect. The signals are sent one after the other, until no such process is left.
-    """
+    """End all processes whose environment has *variable* with the value *tag*, by the signals of the *ladder*."""
     _end(lambda: _tagged(tag, variable), ladder)
 
 

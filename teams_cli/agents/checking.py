@@ -140,35 +140,25 @@ class _CheckRun:
         return run(self.store, self.team, self.task.check or "", place, self.by, self._renew_claims)
 
     def _renew_claims(self) -> float:
-        """Renew the claims of the member, and report a long check. Returns the seconds until the next call."""
-        pause = min(presence.seconds_between_signs(self.team), _MOST_PAUSE, self._report_long_run())
-        with suppress(errors.TeamsError):  # the next renewal may succeed
-            leases.renew(self.store, self.team, presence.load(self.store, self.team.name, self.by))
-        return pause
-
-    def _report_long_run(self) -> float:
-        """Notify the leader, once, of a check that runs for long. Returns the seconds until this is due again."""
+        """Renew the claims of the member, and notify the leader, once, of a check that runs for long. Returns the
+        seconds until the next call.
+        """
+        store, team, task, by = self.store, self.team, self.task, self.by
+        pause = min(presence.seconds_between_signs(team), _MOST_PAUSE)
         seconds = time.monotonic() - self.began
-        seconds_left = min(_LONG, float(settings.value(self.team, "checkTimeout")) / 2) - seconds
+        seconds_left = min(_LONG, float(settings.value(team, "checkTimeout")) / 2) - seconds
         if seconds_left > 0:
-            return seconds_left
-        if self.has_reported:
-            return _LONG
-        self.has_reported = True
-        task, uid = self.task, f"checks-{self.task.id}-{self.task.claim}-{os.urandom(4).hex()}"
-        body = f"the check of {task.id} ({self.by}) has run for {length(seconds)}: {task.check}"
-        with suppress(errors.TeamsError):  # the check runs on without the notice
-            messages.notify(
-                self.store,
-                self.team.name,
-                self.team.leader,
-                body,
-                uid,
-                by=self.by,
-                event="check-runs-long",
-                task=task.id,
-            )
-        return _LONG
+            pause = min(pause, seconds_left)
+        elif not self.has_reported:
+            self.has_reported = True
+            uid = f"checks-{task.id}-{task.claim}-{os.urandom(4).hex()}"
+            body = f"the check of {task.id} ({by}) has run for {length(seconds)}: {task.check}"
+            event = "check-runs-long"
+            with suppress(errors.TeamsError):  # the check runs on without the notice
+                messages.notify(store, team.name, team.leader, body, uid, by=by, event=event, task=task.id)
+        with suppress(errors.TeamsError):  # the next renewal may succeed
+            leases.renew(store, team, presence.load(store, team.name, by))
+        return pause
 
 
 def refuse_dirty(task: Task, names: list[str], worktree: str) -> None:

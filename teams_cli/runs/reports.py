@@ -137,18 +137,12 @@ def _usage_table(usage: dict[str, Any]) -> str:
     uncounted = usage["total"]["uncounted"]
     if usage["total"]["turns"] == uncounted:
         return ""
-    rows = "".join(
-        f"| {cell(row['model'])} | {row['turns']} | {_count(row, 'input')} | {_count(row, 'cached')} "
-        f"| {_count(row, 'output')} |\n"
-        for row in usage["rows"]
-    )
-    head = "## Usage\n\n| model | turns | input | of that cached | output |\n|---|---|---|---|---|\n"
+    table = "## Usage\n\n| model | turns | input | of that cached | output |\n|---|---|---|---|---|\n"
+    for row in usage["rows"]:
+        counts = ["unknown" if row[kind] is None else f"{row[kind]:,}" for kind in ("input", "cached", "output")]
+        table += f"| {cell(row['model'])} | {row['turns']} | {' | '.join(counts)} |\n"
     unknown = f"\nThe tokens of {uncounted} turns are unknown.\n" if uncounted else ""
-    return f"{head}{rows}{unknown}\nCoordination (turns for messages alone): {usage['coordination']:.0%}.\n"
-
-
-def _count(row: dict[str, Any], kind: str) -> str:
-    return "unknown" if row[kind] is None else f"{row[kind]:,}"
+    return f"{table}{unknown}\nCoordination (turns for messages alone): {usage['coordination']:.0%}.\n"
 
 
 def fenced(text: str) -> str:
