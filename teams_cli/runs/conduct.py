@@ -111,32 +111,27 @@ class Leader:
 
     def _work(self) -> None:
         """Have the workers do the tasks until no living worker can do any remaining task. Then stop all workers."""
+
+        def have_all_joined() -> bool:
+            self._note_deaths()
+            return set(self.crew.living()) <= set(self.run.load_team().active_names())
+
         try:
             self.crew.start()
-            self._broadcast()
+            if self.run.workflow.broadcast:
+                pace.sleep_until(self.store, self.team, have_all_joined, None)
+                body = model.fill(self.run.workflow.broadcast, self.run.record.variables)
+                uid = f"{self.run.record.id}-broadcast"
+                with suppress(errors.NobodyThere):  # they are done, or dead, already
+                    sent = messages.broadcast(self.store, self.team, self.caller, body, uid)
+                    recipients = ", ".join(sent.recipients or [])
+                    self.progress.say(f"broadcast to {recipients}: {orders.one_line(body)}")
             pace.sleep_until(self.store, self.team, paced(self._advance), None)
             self.crew.wait(_LAST_WAIT)
             self._note_deaths()  # a worker may have died while it left the team
         finally:
             self.crew.stop()
         self.progress.update(self._tasks(), [])
-
-    def _broadcast(self) -> None:
-        """Send the broadcast of the workflow to all workers, once they have joined."""
-        if not self.run.workflow.broadcast:
-            return
-
-        def have_all_joined() -> bool:
-            self._note_deaths()
-            return set(self.crew.living()) <= set(self.run.load_team().active_names())
-
-        pace.sleep_until(self.store, self.team, have_all_joined, None)
-        body = model.fill(self.run.workflow.broadcast, self.run.record.variables)
-        try:
-            sent = messages.broadcast(self.store, self.team, self.caller, body, f"{self.run.record.id}-broadcast")
-        except errors.NobodyThere:  # they are done, or dead, already
-            return
-        self.progress.say(f"broadcast to {', '.join(sent.recipients or [])}: {orders.one_line(body)}")
 
     def _advance(self) -> bool:
         """Show the progress, and do what is due. Return whether the work of the run has ended."""

@@ -17,7 +17,6 @@ from teams_cli.agents import ending, interrupting, sessions, shell, starting
 from teams_cli.agents.sessions import Session
 from teams_cli.agents.starting import StartRequest
 from teams_cli.clients import known, permissions, profiles
-from teams_cli.clients.profiles import Profile
 from teams_cli.messages import messages
 from teams_cli.runs import runs
 from teams_cli.runs.runs import SHELL, Assigned, Run
@@ -273,10 +272,31 @@ def refuse_unusable_clients(run: Run, config: Config | None, surroundings: Surro
     Raises:
         InvalidValue: The run is refused, or there is no such harness.
     """
-    for name in run.harnesses:
-        profile = profiles.get(name, config)
-        if name != SHELL:
-            _refuse_broken_client(profile, surroundings)
+    hint = "Try it by hand; nothing was changed."
+    for harness in run.harnesses:
+        profile = profiles.get(harness, config)
+        if harness == SHELL:
+            continue
+        name = profile.program
+        program = which(name, path=surroundings.environ.get("PATH"))
+        if program is None:
+            raise errors.InvalidValue(
+                f"the program {name} of the harness {profile.name} is not on PATH",
+                "Install it, or choose another with --harness. Nothing was changed.",
+            )
+        if profile.name not in known.names():  # a client of the user's own may not know --version
+            continue
+        words, environ = [program, "--version"], profile.environment(surroundings.environ, {})
+        try:
+            done = subprocess.run(
+                words, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_TIMEOUT
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise errors.InvalidValue(f"{name} can't be started: {error}", hint) from None
+        if done.returncode:
+            lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            reason = lines[-1] if lines else f"exit status {done.returncode}"
+            raise errors.InvalidValue(f"{name} can't be started: {reason}", hint)
     refuse_unfit(run, config)
 
 
@@ -306,28 +326,3 @@ def refuse_unfit(run: Run, config: Config | None) -> None:
             raise errors.InvalidValue(
                 f"{agent.name} can't work in {directory}: there is no such directory", "Change its `cwd`."
             )
-
-
-def _refuse_broken_client(profile: Profile, surroundings: Surroundings) -> None:
-    """Refuse a client that is not installed, or a known client that does not start and print its version."""
-    name = profile.program
-    program = which(name, path=surroundings.environ.get("PATH"))
-    if program is None:
-        raise errors.InvalidValue(
-            f"the program {name} of the harness {profile.name} is not on PATH",
-            "Install it, or choose another with --harness. Nothing was changed.",
-        )
-    if profile.name not in known.names():  # a client of the user's own may not know --version
-        return
-    environ = profile.environment(surroundings.environ, {})
-    hint = "Try it by hand; nothing was changed."
-    try:
-        done = subprocess.run(
-            [program, "--version"], env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=_VERSION_TIMEOUT
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise errors.InvalidValue(f"{name} can't be started: {error}", hint) from None
-    if done.returncode:
-        lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-        reason = lines[-1] if lines else f"exit status {done.returncode}"
-        raise errors.InvalidValue(f"{name} can't be started: {reason}", hint)
