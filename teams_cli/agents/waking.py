@@ -47,13 +47,12 @@ def wake(
     sender: str,
     environ: Mapping[str, str],
     for_output: bool = False,
-) -> list[str]:
-    """After a message was stored, resume the idle agents among its *recipients*, and return the names of the resumed
-    agents. Each machine has a background process, the waker. The waker of another machine resumes the agents there, and
-    the waker of this machine wakes the clients in terminals here.
+) -> None:
+    """After a message was stored, resume the idle agents among its *recipients*. Each machine has a background process,
+    the waker. The waker of another machine resumes the agents there, and the waker of this machine wakes the clients in
+    terminals here.
     """
     background.start_for_terminals(store, team.name, environ)
-    woken = []
     for agent in recipients:
         session = ending.current(store, team.name, agent) if team.member(agent) else None
         if session is None or not session.ended or session.host not in ("", store.host):
@@ -62,19 +61,15 @@ def wake(
             continue
         if reopened := resuming.reopen(store, team.name, agent, sender, for_output):
             start_keeper(store, team.name, reopened, config, environ)
-            woken.append(agent)
-    return woken
 
 
-def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ: Mapping[str, str]) -> list[str]:
-    """Resume every idle agent with mail, for example after a budget was raised, and return their names."""
-    resumed = []
+def wake_all_with_mail(store: Store, team: Team, config: Config | None, environ: Mapping[str, str]) -> None:
+    """Resume every idle agent with mail, for example after a budget was raised."""
     idle = [session for session, _ in store.scan(team.name, sessions.SESSION, []) if session.ended]
     for session in idle:
         numbers = sessions.waiting_numbers(store, team.name, session)
         for oldest in store.fetch(team.name, MESSAGE, numbers[:1], []):
-            resumed += wake(store, team, config, [session.agent], oldest.from_, environ)
-    return resumed
+            wake(store, team, config, [session.agent], oldest.from_, environ)
 
 
 def wake_on_append(

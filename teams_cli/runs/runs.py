@@ -157,15 +157,14 @@ def take(store: Store, team: str, run: Run) -> Run:
     return update(store, team, RUN.also_closed, run.id, change)[1]
 
 
-def settle(store: Store, team: str, run: Run, status: str, verdict: str | None = None) -> Run:
-    """Record the status and the verdict with which the run ended, and return the changed record."""
+def settle(store: Store, team: str, run: Run, status: str, verdict: str | None = None) -> None:
+    """Record the status and the verdict with which the run ended."""
 
     def change(run: Run) -> Run:
         return run.having(status=status, ended_at=teams.now(store), verdict=verdict)
 
-    settled = update(store, team, RUN.also_closed, run.id, change)[1]
+    update(store, team, RUN.also_closed, run.id, change)
     history.note(store, team, run.leader, f"run {status}", run=run.id)
-    return settled
 
 
 def key_of(task: Task) -> str:
