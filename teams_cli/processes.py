@@ -85,7 +85,6 @@ def start_own(module: str, words: Sequence[str], environment: Mapping[str, str],
             stdout=subprocess.PIPE,
             stderr=out,
             start_new_session=True,
-            check=False,
         )
     if not launcher.stdout:
         raise OSError(f"{sys.executable} can't be started: see {log}")
@@ -111,7 +110,6 @@ def outcome_of(
             text=True,
             errors="replace",
             timeout=patience,
-            check=False,
         )
     except FileNotFoundError:
         status, why = 127, f"there is no {command[0]} on this machine"

@@ -62,7 +62,6 @@ def run(
             capture_output=True,
             start_new_session=True,
             timeout=_PATIENCE,
-            check=False,
         )
     except subprocess.TimeoutExpired:
         raise errors.Busy(f"git {words[0]} was ended after {_PATIENCE:g} seconds", f"Try it in {directory}.") from None

@@ -153,15 +153,7 @@ def send(store: Store, team: str, session: Session, earlier: Sequence[str]) -> M
     if len(body.encode()) > _MOST_IN_MESSAGE:
         start = body.encode()[:_MOST_IN_MESSAGE].decode(errors="ignore")
         body = f"{start}\n[{len(body) - len(start)} more characters: teams recall {session.agent} --output]"
+    to, event = session.caller, f"agent-{session.outcome}"
     return messages.notify(
-        store,
-        team,
-        session.caller,
-        body,
-        uid,
-        "output",
-        session.agent,
-        wake=False,
-        also_closed=True,
-        event=f"agent-{session.outcome}",
+        store, team, to, body, uid, "output", session.agent, wake=False, also_closed=True, event=event
     )

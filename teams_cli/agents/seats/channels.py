@@ -90,7 +90,6 @@ class Client:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=_QUEUE_TIMEOUT,
-                check=False,
             )
         except (OSError, subprocess.TimeoutExpired):
             return False

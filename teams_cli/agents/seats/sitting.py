@@ -202,14 +202,8 @@ def stand_up(store: Store, team: str, agent: str, source: str) -> None:
 
 def as_session(terminal: Terminal) -> Session:
     """Return the client in a terminal as a session, so that the client's session can be copied."""
-    return sessions.of_client(
-        terminal.agent,
-        terminal.client,
-        terminal.session_id or "",
-        terminal.directory,
-        terminal.joined_at,
-        terminal.turns,
-    )
+    session_id, at = terminal.session_id or "", terminal.joined_at
+    return sessions.of_client(terminal.agent, terminal.client, session_id, terminal.directory, at, terminal.turns)
 
 
 def secrets_of(store: Store, team: str, agent: str) -> dict[str, Any]:
