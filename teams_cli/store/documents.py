@@ -40,7 +40,6 @@ def encode(record: Record) -> bytes:
 
 
 def _refuse_misfit(kind: type[Record], document: dict[str, Any]) -> None:
-    """Raises InvalidValue: The document could not be read again as a record of that kind."""
     if not fits(kind, document):
         from teams_cli.records.validation import check_record
 
@@ -81,9 +80,7 @@ def heading(kind: Kind[Any], number: int) -> bytes:
 
 
 def _text_with_checksum(document: dict[str, Any], width: int = 1) -> bytes:
-    """Return *document* as JSON text that ends with its checksum. Blanks after the opening brace pad the brace to
-    *width* bytes.
-    """
+    """Return *document* as JSON text with its checksum. Blanks after the opening brace pad it to *width* bytes."""
     try:
         body = b"{".ljust(width) + indented(document).encode()[1:-2]  # without the line end and the brace at the end
     except UnicodeEncodeError:
@@ -102,9 +99,6 @@ def _text_with_checksum(document: dict[str, Any], width: int = 1) -> bytes:
 
 
 def _checksum_to_end(body: bytes) -> bytes:
-    """Return the end of a file that begins with the text *body*: the checksum of *body*, then a quote and the last
-    brace.
-    """
     return b"%08x%s" % (crc32(body), _AFTER_CHECKSUM)
 
 
@@ -158,10 +152,8 @@ def decode(data: bytes, kind: Kind[R], key: str, path: str) -> R:
 
 
 def _unchanged_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any] | None:
-    """Return the JSON object in a file that this program wrote and nobody has edited; else None.
-
-    The checksum shows whether the file has been edited. If a power failure turned the heading into blanks, the file
-    counts as unchanged, and the object gets its id and number from *key*.
+    """Return the JSON object in a file that this program wrote and nobody has edited; else None. If a power failure
+    turned the heading into blanks, the object gets its id and number from *key*.
     """
     if not is_as_written(data):
         number = kind.number_in(key)
@@ -179,8 +171,8 @@ def _unchanged_document(data: bytes, kind: Kind[Any], key: str) -> dict[str, Any
 
 
 def _blanked(data: bytes, head: bytes) -> bytes:
-    """Return the file with blanks in place of its heading, as it was when its checksum was computed. If the file does
-    not begin with *head*, return *data* itself. Bytes of *head* that a power failure turned into blanks do not matter.
+    """Return the file with blanks in place of its heading *head*, as it was when its checksum was computed. If the
+    file has another heading, return *data* itself.
     """
     beginning = data[: len(head)]
     pairs = zip(beginning, head, strict=False)
@@ -262,10 +254,7 @@ def strict_json(data: bytes, path: str) -> Any:
 
 
 def _is_too_deep(value: Any) -> bool:
-    """Whether objects and lists are nested too deeply in the *value*. They are counted level by level, because
-    recursion could itself go too deep.
-    """
-    values_of_level = [value]
+    values_of_level = [value]  # counted level by level, because recursion could itself go too deep
     for _ in range(_DEEPEST):
         values_below: list[Any] = []
         for each in values_of_level:

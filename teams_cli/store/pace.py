@@ -164,28 +164,23 @@ def sleep_until(
 
 
 def _sleep(watch: Watch, alarm: Alarm, give_up: float, team: str) -> None:
-    """Sleep until the watch wakes, the alarm rings, or the time *give_up* comes. Meanwhile call `meanwhile.act`, the
-    work that goes on during waits, when it is due.
-    """
-    act = meanwhile.act
+    """Sleep until the watch wakes, the alarm rings, or the time *give_up* comes; meanwhile do what `meanwhile` says."""
+    act, around_sleep = meanwhile.act, meanwhile.around_sleep
     act_at = time.monotonic() + act(team) if act else float("inf")
     while (seconds := alarm.seconds_left(give_up)) > 0 and not alarm.rings():
-        if _wait(watch, min(seconds, max(act_at - time.monotonic(), 0.0))):
+        seconds = min(seconds, max(act_at - time.monotonic(), 0.0))
+        if around_sleep is None:
+            has_changed = watch.wait(seconds)
+        else:
+            around_sleep(True)
+            try:
+                has_changed = watch.wait(seconds)
+            finally:
+                around_sleep(False)
+        if has_changed:
             return
         if act and time.monotonic() >= act_at:
             act_at = time.monotonic() + act(team)
-
-
-def _wait(watch: Watch, seconds: float) -> bool:
-    """Wait as `Watch.wait` does. If `meanwhile.around_sleep` is set, call it before and after the wait."""
-    around_sleep = meanwhile.around_sleep
-    if around_sleep is None:
-        return watch.wait(seconds)
-    around_sleep(True)
-    try:
-        return watch.wait(seconds)
-    finally:
-        around_sleep(False)
 
 
 _LONGEST_PAUSE = 1.0

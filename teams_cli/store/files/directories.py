@@ -71,7 +71,6 @@ class Layout:
         return {kind for kind in kinds if _is_there(self._directory(team, kind))}
 
     def _directory(self, team: str, kind: str) -> str:
-        """Return the directory of a kind of records. It is remembered, so that its path is made only once."""
         if directory := self._directories.get((team, kind)):
             return directory
         if kind == "task":
@@ -117,9 +116,7 @@ class Layout:
         return f"{self.directory(team, kind)}/index"
 
     def names_in_index(self, team: str, kind: Kind[R]) -> Sequence[str]:
-        """Return the names of the directories in the index of a kind, in any order. Each directory has marks of one
-        label.
-        """
+        """Return the names of the directories in the index of a kind, each with marks of one label, in any order."""
         return disk.names_in(self.index(team, kind))
 
     def labels(self, team: str, kind: Kind[R]) -> list[str]:
@@ -164,9 +161,7 @@ class Layout:
 
 
 def _is_there(path: str) -> bool:
-    """Whether the file exists. True also if the system refuses to answer, because the attempt to read the file then
-    shows the reason.
-    """
+    """Whether the file exists, or the system refuses to say so: the attempt to read it then shows the reason."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -183,9 +178,7 @@ def _checked(name: str) -> str:
 
 
 def noted_number(names: Iterable[str]) -> int:
-    """Return the highest number that was given to a record of a directory. A file `.last.<number>` among the *names* of
-    the directory's files shows it. Return 0 if there is no such file.
-    """
+    """Return the highest number that the file *names* of a directory note, in `.last.<number>`; 0 if none does."""
     digits = [name[len(_LAST) :] for name in names if name.startswith(_LAST)]
     return max(map(int, filter(is_number, digits)), default=0)
 
@@ -213,9 +206,7 @@ def raise_note(directory: str, noted: int, number: int) -> None:
 
 
 def note_number(directory: str, number: int) -> None:
-    """Record that *number* was given in the directory: make the empty file `.last.<number>`. Errors of the disk are
-    ignored.
-    """
+    """Record that *number* was given in the directory, by the empty file `.last.<number>`. Ignore errors."""
     try:
         os.close(os.open(f"{directory}/{_LAST}{number}", _NEW, 0o600))
     except OSError:
@@ -311,16 +302,11 @@ def read(path: str, kind: Kind[R], key: str, read_file: Callable[[str], bytes] =
 
 def document_in(path: str, kind: Kind[Any], key: str) -> dict[str, Any]:
     """Return the JSON object of the record at *path*, with every field that has a value. A file that this program wrote
-    is not checked field by field, which would take longer.
-
-    Raises:
-        FileNotFoundError, DamagedRecord, StorageFailed: As for `read`.
+    is not checked field by field, which would take longer. Errors are as for `read`.
     """
     are_some_together = os.path.lexists(f"{os.path.dirname(path)}/{TOGETHER}")  # this record may be among them
-    if not are_some_together:
-        document = own_document(disk.glance(path), kind, key)
-        if document is not None:
-            return document
+    if not are_some_together and (document := own_document(disk.glance(path), kind, key)) is not None:
+        return document
     record: Record = decode(read(path, kind, key), kind, key, path)
     return record.to_complete_json()
 
@@ -404,9 +390,7 @@ def keys_in(directory: str, kind: Kind[R], problems: list[errors.TeamsError]) ->
 
 
 def _numbered_keys(stems: Iterable[str], prefix: str) -> list[str]:
-    """Return those of the *stems* (file names without `.json`) that are ids with this *prefix*. Ids with a number come
-    first, lowest first, then ids with a name.
-    """
+    """Return those of the *stems* that are ids with this *prefix*: first those with a number, lowest first."""
     begin = f"{prefix}-"
     ends = [stem[len(begin) :] for stem in stems if stem.startswith(begin)]
     numbers = sorted(map(int, filter(is_number, ends)))
@@ -418,9 +402,7 @@ def _numbered_keys(stems: Iterable[str], prefix: str) -> list[str]:
 
 
 def _committed_together(directory: str, kind: Kind[R]) -> dict[str, bytes]:
-    """Return, by key, the bytes of the records that are still in the common file of records committed together. Empty
-    if there is no such file.
-    """
+    """Return, by key, the bytes of the records that are still in the common file; none if there is no such file."""
     path = f"{directory}/{TOGETHER}"
     if not (kind.numbered and os.path.lexists(path)):
         return {}

@@ -55,7 +55,20 @@ def read_with_state(path: str, limit: int = MAX_RECORD) -> tuple[bytes, os.stat_
         raise failed("read", path, error) from None
     try:
         state = os.fstat(descriptor)
-        return _read_all(descriptor, state, path, limit), state
+        if not stat.S_ISREG(state.st_mode):
+            raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.", path)
+        if state.st_size > limit:
+            what = f"{path}: has {state.st_size} bytes, more than the {limit} allowed"
+            raise errors.DamagedRecord(what, "Make it smaller.", path)
+        data = os.read(descriptor, state.st_size + 1)
+        if len(data) != state.st_size:  # else it ends here, because one byte more was asked for
+            # The file has grown since, or the system returned only a part of it.
+            while len(data) <= limit and (more := os.read(descriptor, 1 << 20)):
+                data += more
+            if len(data) > limit:
+                what = f"{path}: has more than the {limit} bytes allowed"
+                raise errors.DamagedRecord(what, "Make it smaller.", path)
+        return data, state
     except OSError as error:
         raise failed("read", path, error) from None
     finally:
@@ -103,25 +116,6 @@ def release(descriptor: int) -> None:
         os.close(descriptor)
     except OSError:
         return
-
-
-def _read_all(descriptor: int, state: os.stat_result, path: str, limit: int) -> bytes:
-    """Return all bytes of the open file. Refuse a file that is not a regular one or has more than *limit* bytes."""
-    if not stat.S_ISREG(state.st_mode):
-        raise errors.DamagedRecord(f"{path}: is not a regular file", "Remove it.", path)
-    if state.st_size > limit:
-        raise errors.DamagedRecord(
-            f"{path}: has {state.st_size} bytes, more than the {limit} allowed", "Make it smaller.", path
-        )
-    data = os.read(descriptor, state.st_size + 1)
-    if len(data) == state.st_size:  # one byte more was asked for, so this was the end
-        return data
-    # The file has grown since, or the system returned only a part of it.
-    while len(data) <= limit and (more := os.read(descriptor, 1 << 20)):
-        data += more
-    if len(data) > limit:
-        raise errors.DamagedRecord(f"{path}: has more than the {limit} bytes allowed", "Make it smaller.", path)
-    return data
 
 
 def write_temp(directory: str, data: bytes) -> str:

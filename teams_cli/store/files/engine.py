@@ -103,7 +103,6 @@ class FileStore(Store):
         return record, data
 
     def _create_numbered(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
-        """Create a record under the next number of its kind. Return it with its number, and its bytes."""
         directory = self.layout.directory(team, kind)
         with self._lock(directory):
             noted, number = self._next_number(team, kind, directory)
@@ -118,12 +117,7 @@ class FileStore(Store):
         return record, data
 
     def _next_number(self, team: str, kind: Kind[R], directory: str) -> tuple[int, int]:
-        """Return the highest number noted in the directory, and the next number to give. The caller holds the lock of
-        the directory.
-
-        Raises:
-            WrongState: The team is closed.
-        """
+        """Return the highest number noted in the directory, which is locked, and the next number to give."""
         directories.settle(self.layout, team, kind)  # so that each record has a file of its own
         self._refuse_closed(team, kind)
         noted, newest = directories.numbers_given(disk.names_in(directory), kind)
@@ -211,11 +205,8 @@ class FileStore(Store):
         return data
 
     def _marks_of(self, team: str, kind: Kind[R], key: str, path: str, revision: bytes) -> list[str]:
-        """Return the marks that the record had when its file had the bytes *revision*.
-
-        Raises:
-            StaleRevision: The record has another revision by now. This is only checked if this process does not
-                remember that it read or wrote *revision*.
+        """Return the marks that the record had when its file had the bytes *revision*. Unless this process remembers
+        *revision*, StaleRevision is raised if the record has another one by now.
         """
         if (known_marks := self._contents.marks(path, revision)) is not None:
             return known_marks
@@ -236,12 +227,7 @@ class FileStore(Store):
         self.changed += 1
 
     def _lock_for(self, team: str, kind: Kind[R], key: str, record: R, directory: str) -> Lock | Closing:
-        """Return the lock to hold while the record is replaced. If the new *record* closes the team, return all locks
-        of the team.
-
-        Raises:
-            NotFound: The directory of the record is gone.
-        """
+        """Return the lock to hold while the record is replaced: all locks of the team if the *record* closes it."""
         if kind.closes and kind.closes(record):
             return self._closing(team)
         if not self.layout.holds(team, (kind.name,)):
@@ -249,8 +235,8 @@ class FileStore(Store):
         return self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
-        """Refuse to change records of a closed team. The caller holds a lock of the team. A process that closes the
-        team has to wait for this lock, so the team stays open until the caller's change is made.
+        """Refuse to change records of a closed team. The caller holds a lock of the team, for which a process that
+        closes the team has to wait, so the team stays open until the change is made.
         """
         if kind.while_closed:
             return
@@ -263,7 +249,6 @@ class FileStore(Store):
             raise team_closed(team)
 
     def _refuse_stale(self, path: str, kind: Kind[R], key: str, revision: bytes) -> None:
-        """Refuse to change a record that no longer has the *revision*, the bytes that the caller has read."""
         try:
             current = directories.read(path, kind, key, self._contents.read)
         except FileNotFoundError:
@@ -316,11 +301,11 @@ class FileStore(Store):
         return self.log(team).fetch(kind, numbers, problems)
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-        from teams_cli.store.files.search import MessageSearch, in_records
+        from teams_cli.store.files.search import in_messages, in_records
 
         if kind.name != "message":
             return in_records(self.layout.directory(team, kind), kind, words, problems)
-        return MessageSearch(self.log(team), f"{self.address}/index/{team}").search(kind, words, problems)
+        return in_messages(self.log(team), f"{self.address}/index/{team}", kind, words, problems)
 
     def last(self, team: str, kind: Kind[R]) -> int:
         if kind.name == "message":
@@ -409,11 +394,9 @@ class FileStore(Store):
     def _clear_outdated(
         self, team: str, kind: Kind[R], key: str, outdated: list[str], stored: bytes, kept: list[str]
     ) -> None:
-        """Remove the *outdated* marks of a record: files by which it was found before a change, and which it no longer
-        needs. *stored* are the bytes that this change stored, and *kept* the marks that the record needs after it.
-
-        If another change followed, the marks that the record needs now are kept instead. If the record can't be locked
-        or read, all marks stay: a mark too many does no harm.
+        """Remove the *outdated* marks of a record, by which it was found before a change. *stored* are the bytes that
+        this change stored, and *kept* the marks that the record needs after it; or if another change followed, after
+        that. If the record can't be locked or read, all marks stay: a mark too many does no harm.
         """
         path = self.layout.path(team, kind, key)
         directory = self.layout.directory(team, kind)

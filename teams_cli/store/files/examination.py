@@ -48,9 +48,6 @@ def _finding(where: str, what: str, remedy: str, level: str = "problem") -> Find
 
 
 def _problems_of_root(store: FileStore) -> Iterator[Finding]:
-    """Yield what is wrong with the root: it is on a network file system, other users may read it, or the system has no
-    more watches for processes that wait for changes.
-    """
     root = store.address
     if network := disk.network_file_system(root):
         yield _finding(root, f"is on {network}, where locks do not exclude other machines", "Use a local disk.")
@@ -67,9 +64,7 @@ def _problems_of_root(store: FileStore) -> Iterator[Finding]:
 
 
 def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
-    """Yield a finding for each temporary file of a crashed process. Young files are ignored, because they may be in
-    use.
-    """
+    """Yield a finding for each temporary file of a crashed process. Young files are ignored: they may be in use."""
     for name in disk.names_in(f"{store.address}/tmp"):
         path = f"{store.address}/tmp/{name}"
         try:
@@ -86,8 +81,8 @@ def _leftovers(store: FileStore, fix: bool) -> Iterator[Finding]:
 
 
 def _teams_without_record(store: FileStore) -> Iterator[Finding]:
-    """Yield a finding for each team without `team.json`: no list of teams has this team. If only the creation of a team
-    was interrupted, the team has no other files either, and nothing is reported.
+    """Yield a finding for each team without `team.json`, unless only its creation was interrupted: then the team has
+    no other files either.
     """
     names = {*disk.names_in(f"{store.address}/teams"), *disk.names_in(f"{store.address}/tasks")}
     for team in sorted(filter(is_name, names.difference(store.teams()))):
@@ -119,7 +114,6 @@ def _damaged_records(store: FileStore, team: str, kind: Kind[Record], fix: bool)
 
 
 def _problems_of_reading(store: FileStore, team: str, kind: Kind[Record]) -> list[errors.TeamsError]:
-    """Read all records of a kind, and return the errors."""
     problems: list[errors.TeamsError] = []
     try:
         if kind.name == "team":
@@ -134,9 +128,7 @@ def _problems_of_reading(store: FileStore, team: str, kind: Kind[Record]) -> lis
 
 
 def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
-    """Yield a finding for each file of packed messages whose number of messages is not the one in its first line. Only
-    older versions made such files.
-    """
+    """Yield a finding for each file of packed messages whose number is not the one in its first line."""
     log = store.log(team)
     for segment in log.segments():
         packed = Packed(f"{log.directory}/{segment}")
@@ -146,11 +138,9 @@ def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
 
 
 def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
-    """Yield findings for records that lack the mark of their label (an empty file in the index), and for marks that no
-    longer fit their records. With *fix*, correct the marks.
-
-    Both come from edits by hand. `claim-task --next` finds tasks by these marks. So it claims a task without its mark
-    after all others, and reads a task with a wrong mark each time in vain.
+    """Yield findings for records that lack the mark of their label, and for marks that no longer fit their records.
+    Both come from edits by hand. `claim-task --next` claims a task without its mark after all others, and reads a task
+    with a wrong mark each time in vain.
     """
     assert kind.label is not None
     keys_by_label: dict[str, list[str]] = {}
@@ -179,22 +169,17 @@ def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> 
 
 
 def _is_stale(store: FileStore, team: str, kind: Kind[Record], label: str, key: str) -> bool:
-    """Whether the mark of *label* is wrong for the record under *key*. False for a record that cannot be read, because
-    it may have the label.
-    """
     assert kind.label is not None
     try:
         return kind.label(store.get(team, kind, key)[0]) != label
     except errors.NotFound:
         return True
-    except errors.TeamsError:
+    except errors.TeamsError:  # it may have the label
         return False
 
 
 def _stray_messages(store: FileStore, team: str) -> Iterator[Finding]:
-    """Yield a finding for each message that another program put beside the directories of the log. Nobody reads such a
-    message.
-    """
+    """Yield a finding for each message beside the directories of the log, which nobody reads."""
     directory = store.layout.messages(team)
     for name in disk.names_in(directory):
         if name.endswith(".json"):
@@ -202,7 +187,6 @@ def _stray_messages(store: FileStore, team: str) -> Iterator[Finding]:
 
 
 def _held_locks(store: FileStore, team: str) -> Iterator[Finding]:
-    """Yield a finding for each lock of the team that a process holds just now."""
     for directory, _, files in os.walk(store.layout.team(team)):
         if ".lock" in files and (holder := holder_of(f"{directory}/.lock")):
             what = f"is held by process {holder}"

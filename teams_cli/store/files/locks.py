@@ -80,11 +80,8 @@ LOCK = Lock if fcntl else PortableLock
 
 
 def _flock(path: str, timeout: float) -> int:
-    """Lock the file at *path*, and return its descriptor. `filelock` could do this, but importing it takes longer than
-    an everyday command.
-
-    A change holds the lock for about a millisecond. So the first attempts follow each other quickly. Later attempts are
-    rarer, and leave the processor to the process that holds the lock.
+    """Lock the file at *path*, and return its descriptor. A change holds the lock for about a millisecond. So the first
+    attempts follow each other quickly. Later ones are rarer, and leave the processor to the holder of the lock.
     """
     give_up = time.monotonic() + timeout
     pause = 0.0002
@@ -117,9 +114,6 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _busy(path: str, timeout: float) -> errors.Busy:
-    """Return the error for a lock that was not free in time. It names the process that holds the lock, if that is
-    known.
-    """
     holder = holder_of(path)
     if holder is None:
         return errors.Busy(f"{path} was held for {timeout:g} seconds", "Nothing was changed; try again.")
@@ -147,11 +141,7 @@ def holder_of(path: str) -> int | None:
 
 
 def _open(path: str) -> tuple[int, os.stat_result]:
-    """Open the lock file, and return its descriptor and its state. The file is made if it is missing.
-
-    Raises:
-        StorageFailed: The file can't be opened, or is no regular file.
-    """
+    """Open the lock file, or make it. Return its descriptor and its state."""
     no_lock_file = errors.StorageFailed(f"{path} is not a lock file", "Remove it; the next command makes a new one.")
     try:
         descriptor = os.open(path, _FLAGS, 0o600)
@@ -171,9 +161,7 @@ def _open(path: str) -> tuple[int, os.stat_result]:
 
 
 def _is_still_at(path: str, descriptor: int, opened: os.stat_result) -> bool:
-    """Whether the open file is still the file at *path*. *opened* is its state when it was opened. If the system
-    refuses to answer, close the file and raise an error.
-    """
+    """Whether the open file is still at *path*. If the system refuses to answer, close it and raise an error."""
     try:
         return os.path.samestat(opened, os.lstat(path))
     except FileNotFoundError:
@@ -184,9 +172,6 @@ def _is_still_at(path: str, descriptor: int, opened: os.stat_result) -> bool:
 
 
 def _filelock(path: str, timeout: float):  # type: ignore[no-untyped-def]  # filelock is not imported to check types
-    """Take the lock by the library `filelock`, and return it. If the directory was moved away before the lock was
-    taken, take the lock of the directory that is now at *path*.
-    """
     from filelock import FileLock, Timeout
 
     while True:

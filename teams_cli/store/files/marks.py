@@ -32,9 +32,7 @@ def path_in_index(label: str, key: str) -> str:
 
 
 def _thousand(key: str) -> str:
-    """Return the thousands of the number in *key* as digits, such as "2" for `task-2345`. Return "" if the number is
-    below a thousand, or if *key* has no number.
-    """
+    """Return the thousands of the number in *key*, such as "2" for `task-2345`; "" below a thousand or without one."""
     digits = key.rpartition("-")[2]
     return digits[:-3] if digits.isdecimal() else ""
 

@@ -93,8 +93,8 @@ class MessageLog:
         return (kind.with_number(record, number), True) if is_new else (self.decode(kind, path), False)
 
     def _put_next(self, kind: Kind[R], listing: _Listing, temp: str, digits: int, ending: str) -> tuple[int, str]:
-        """Make the file *temp* the next message, and return its number and its path. *temp* has room for a number of
-        *digits* digits. If the next number has more digits, do nothing, and return this number with an empty path.
+        """Make the file *temp* the next message, and return its number and its path. If the number does not have as
+        many *digits* as *temp* has room for, do nothing, and return it with an empty path.
         """
         noted, newest = self._numbers_given(listing)
         number = max(noted, newest) + 1
@@ -108,9 +108,8 @@ class MessageLog:
         return number, path
 
     def _segment_for(self, number: int, newest: int) -> str:
-        """Return the directory for the message with that *number*. *newest* is the number of the message before it; 0
-        if there is none. If the message is the first in its directory, make the directory. Before this, make all
-        messages in the directory before it durable.
+        """Return the directory for the message with that *number*; *newest* is the number of the one before it. Before
+        a new directory is made, make all messages in the previous one durable.
         """
         segment = f"{self.directory}/{number // _SEGMENT}"
         is_first = not newest or newest // _SEGMENT != number // _SEGMENT
@@ -178,22 +177,21 @@ class MessageLog:
             if segment >= (after + 1) // _SEGMENT:
                 for name in _without_most_before(after, segment, self.listed(segment)):
                     number, to, uid = _parts(name)
-                    if number > after:
-                        path = f"{self.directory}/{segment}/{name}"
-                        yield number, uid, [to] if to != _SEVERAL else self._recipients(kind, path)
-
-    def _recipients(self, kind: Kind[R], path: str) -> Sequence[str]:
-        try:
-            return self.decode(kind, path).recipients or ()  # type: ignore[attr-defined]
-        except (FileNotFoundError, errors.TeamsError):
-            return ()
+                    if number <= after:
+                        continue
+                    recipients: Sequence[str] = [to]
+                    if to == _SEVERAL:
+                        try:
+                            message: Any = self.decode(kind, f"{self.directory}/{segment}/{name}")
+                            recipients = message.recipients or ()
+                        except (FileNotFoundError, errors.TeamsError):
+                            recipients = ()
+                    yield number, uid, recipients
 
     def _add_message(
         self, kind: Kind[R], path: str, agent: str | None, messages: list[R], problems: list[errors.TeamsError]
     ) -> None:
-        """Read a listed message, and append it to *messages* if it is for *agent*. If *agent* is None, append it in any
-        case. If the message can't be read, append an error to *problems* instead.
-        """
+        """Append a listed message to *messages* if it is for *agent* (None: all), or its error to *problems*."""
         try:
             record = self.decode(kind, path)
         except FileNotFoundError:
@@ -236,9 +234,7 @@ class MessageLog:
         return noted if noted == after or is_own_to_others else None
 
     def _numbers_given(self, listing: _Listing) -> tuple[int, int]:
-        """Return two numbers: the highest that is noted in the name of a file, and the highest that a message has. The
-        higher of the two was given last.
-        """
+        """Return the highest number noted, and the highest that a message has. The higher of the two was given last."""
         noted = directories.noted_number(listing.names)
         for segment in reversed(_segments(listing.names)):
             names = _without_most_before(noted, segment, listing.messages_in(segment))
@@ -260,7 +256,6 @@ class MessageLog:
         raise errors.DamagedRecord(f"{self.directory}/{key!r}: no message has that name", "Remove it.")
 
     def _path_of(self, kind: Kind[R], key: str) -> str:
-        """Return the path of the message under *key*. Refuse a key that no message has."""
         number = kind.number_in(key)
         segment = number // _SEGMENT
         for name in self.listed(segment) if number else ():
@@ -269,9 +264,8 @@ class MessageLog:
         raise errors.NotFound(f"there is no {kind.name} {key}")
 
     def _path_with_uid(self, listing: _Listing, uid: str | None, first: int, end: int | None = None) -> str:
-        """Return the path of the message with the *uid*; empty if there is no such message, or if *uid* is None. Only
-        directories whose numbers are from *first* to below *end* are searched. The newest is first, because most
-        repeated messages are recent.
+        """Return the path of the message with the *uid*; empty if there is none. Only directories from *first* to below
+        *end* are searched, the newest first, because most repeated messages are recent.
         """
         if uid is None:
             return ""
@@ -297,9 +291,8 @@ class MessageLog:
         return [(number, f"{self.directory}/{segment}/{name}") for number, name in self._names(segment, None)]
 
     def _names(self, segment: int, agent: str | None, after: int = 0) -> list[tuple[int, str]]:
-        """Return the numbers and file names of messages in the directory with the number *segment*, in order. They have
-        a number above *after*. If *agent* is not None, messages to other single agents are left out; messages to
-        several agents stay, because their file names do not have the recipients.
+        """Return the numbers and file names of the messages above *after* in a directory, in order. If *agent* is not
+        None, messages to other single agents are left out.
         """
         names = _without_most_before(after, segment, self.listed(segment))
         if agent is not None:
@@ -320,9 +313,7 @@ class MessageLog:
         return [*{*names, *packed}] if packed else names
 
     def _look_for_packed(self, directory: str) -> Packed | None:
-        """Return the messages that are packed into one file in the directory, and remember them for later calls. Return
-        None if there is no such file.
-        """
+        """Return and remember the messages that are packed into one file in the directory; None without this file."""
         self._packed.pop(directory, None)
         if not os.path.lexists(f"{directory}/{PACKED}"):
             return None
@@ -338,9 +329,7 @@ class MessageLog:
         return self._read(path)[0]
 
     def _read(self, path: str) -> tuple[bytes, str]:
-        """Return the bytes of a listed message, and the path of its file. If the message is packed, the path shows the
-        file in which it is packed.
-        """
+        """Return the bytes of a listed message, and the path of its file, which may be one with packed messages."""
         directory, _, name = path.rpartition("/")
         packed = self._packed.get(directory)
         if packed is None or (data := packed.get(name)) is None:
@@ -371,9 +360,8 @@ class MessageLog:
 
 
 class _Listing:
-    """The names in the directory of a log, and in its directories of messages. A directory of messages is listed only
-    when its names are needed. For a large directory this takes long, and other processes may be waiting for the lock
-    meanwhile.
+    """The names in the directory of a log, and in its directories of messages. One of these is listed only when it is
+    needed: for a large one this takes long, and other processes may be waiting for the lock meanwhile.
     """
 
     def __init__(self, log: MessageLog) -> None:
@@ -441,16 +429,13 @@ def check_addressees(to: Sequence[str], uid: str | None) -> None:
 
 
 def _segments(names: list[str]) -> list[int]:
-    """Return the numbers of the directories of messages that are among the *names*, in order."""
     return sorted(int(name) for name in names if is_number(name) or name == "0")
 
 
 def _without_most_before(number: int, segment: int, names: list[str]) -> list[str]:
-    """Return the file *names* without most names of messages before *number*, so that fewer names need to be taken
-    apart. *names* are those in the directory with the number *segment*.
-
-    Names are compared as texts, not as numbers. This works only among numbers with equally many digits. So all names
-    stay if *number* is below 100, or belongs to another directory.
+    """Return the *names* in the directory *segment* without most messages before *number*, so that fewer need to be
+    taken apart. They are compared as texts, which works only among numbers with equally many digits. So all names stay
+    if *number* is below 100, or belongs to another directory.
     """
     if number // _SEGMENT != segment or number < _SEGMENT // 10:
         return names
@@ -459,29 +444,21 @@ def _without_most_before(number: int, segment: int, names: list[str]) -> list[st
 
 
 def _names_for(agent: str, names: list[str]) -> list[str]:
-    """Return the *names* of files with messages to the agent, or to several agents, because this agent may be among
-    them.
-    """
+    """Return the *names* of files with messages to the agent, or to several agents, who may include it."""
     to_agent, to_several = f".{agent}.", f".{_SEVERAL}."
     return [name for name in names if to_agent in name or to_several in name]
 
 
 def _sort_key(file_name: str) -> tuple[int, str]:
-    """Return a key that sorts file names of messages by number: where the number ends, and the name. This is faster
-    than reading the number.
-    """
-    return file_name.find("."), file_name
+    return file_name.find("."), file_name  # sorts by number, faster than reading the number
 
 
 def _number(file_name: str) -> int:
-    """Return the number in the file name of a message; 0 if the name is not that of a message."""
     return _parts(file_name)[0]
 
 
 def _parts(file_name: str) -> tuple[int, str, str]:
-    """Return the number, the recipient (`@` for several) and the uid in the file name of a message. Return 0 and empty
-    texts if the name is not that of a message.
-    """
+    """Return the number, the recipient (`@` for several) and the uid in a file name; 0 if it is not a message's."""
     parts = file_name.split(".")
     if len(parts) != 4 or parts[3] != "json" or not is_number(parts[0]):
         return 0, "", ""
@@ -534,9 +511,6 @@ def read_history(path: str, after: int, backwards: bool = False) -> Iterator[tup
 
 
 def _forwards(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the entries of the history that begin at byte *position* or later, oldest first, each with the position of
-    its end.
-    """
     at_line_start = True
     with os.fdopen(descriptor, "rb", closefd=False) as file:
         file.seek(position)
@@ -551,9 +525,6 @@ def _forwards(descriptor: int, position: int) -> Iterator[tuple[int, dict[str, A
 
 
 def _backwards(descriptor: int, after: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the entries of the history that begin at byte *after* or later, newest first, each with the position of its
-    end.
-    """
     begin = os.lseek(descriptor, 0, os.SEEK_END)
     data, has_line_end = b"", False
     while begin > after:  # data has the bytes from begin on that were not yielded yet

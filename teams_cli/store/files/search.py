@@ -54,65 +54,60 @@ def in_records(directory: str, kind: Kind[R], words: Sequence[str], problems: li
                 problems.append(problem)
 
 
-class MessageSearch:
-    """Finds messages of a log by words. The indexes are files in *directory*."""
+def in_messages(
+    log: MessageLog, directory: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]
+) -> Iterator[R]:
+    """Yield the messages of the log that may have the *words*, newest first. The indexes are files in *directory*."""
+    segments = log.segments()
+    for segment in reversed(segments):
+        if segment == segments[-1]:
+            index = _made_index(log, segment)
+        else:
+            index = _stored_index(log, segment, f"{directory}/{segment}")
+        numbers = [number for number, line in _lines(index, words) if _has(line, words)]
+        while numbers:
+            yield from reversed(log.fetch(kind, numbers[-_READ_AT_ONCE:], problems))
+            del numbers[-_READ_AT_ONCE:]
 
-    def __init__(self, log: MessageLog, directory: str) -> None:
-        self.log = log
-        self.directory = directory
 
-    def search(self, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
-        """Yield the messages that may have the *words*, newest first."""
-        segments = self.log.segments()
-        for segment in reversed(segments):
-            index = self._made_index(segment) if segment == segments[-1] else self._stored_index(segment)
-            numbers = [number for number, line in _lines(index, words) if _has(line, words)]
-            while numbers:
-                yield from reversed(self.log.fetch(kind, numbers[-_READ_AT_ONCE:], problems))
-                del numbers[-_READ_AT_ONCE:]
+def _stored_index(log: MessageLog, segment: int, path: str) -> bytes:
+    """Return the index at *path* of a full directory of messages. If it is missing, or belongs to an earlier state of
+    the directory, make and store it now.
+    """
+    state = os.stat(f"{log.directory}/{segment}")
+    stamp = f"# {state.st_ino} {state.st_mtime_ns}\n".encode()
+    try:
+        index = disk.read_file(path, _LARGEST)
+        if index.startswith(stamp) and index.endswith(_END):
+            return index
+    except (FileNotFoundError, errors.TeamsError):
+        pass
+    index = stamp + _made_index(log, segment) + _END
+    # Without an index the next search takes longer, so errors are ignored.
+    temp = f"{path}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        with open(temp, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(index)
+        os.rename(temp, path)
+    except OSError:
+        disk.discard(temp)
+    return index
 
-    def _stored_index(self, segment: int) -> bytes:
-        """Return the index of a full directory of messages, the one with the number *segment*. If the index is missing,
-        or belongs to an earlier state of the directory, make and store it now.
-        """
-        state = os.stat(f"{self.log.directory}/{segment}")
-        stamp = f"# {state.st_ino} {state.st_mtime_ns}\n".encode()
-        path = f"{self.directory}/{segment}"
+
+def _made_index(log: MessageLog, segment: int) -> bytes:
+    """Return a new index of a directory: for each readable message, a line with its number and its whole file."""
+    lines = []
+    for number, path in log.files(segment):
         try:
-            index = disk.read_file(path, _LARGEST)
-            if index.startswith(stamp) and index.endswith(_END):
-                return index
+            lines.append(b"%d %s\n" % (number, _folded(log.content(path)).replace(b"\n", b" ")))
         except (FileNotFoundError, errors.TeamsError):
-            pass
-        index = stamp + self._made_index(segment) + _END
-        # Without an index the next search takes longer, so errors are ignored.
-        temp = f"{path}.{os.getpid()}"
-        try:
-            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-            with open(temp, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-                file.write(index)
-            os.rename(temp, path)
-        except OSError:
-            disk.discard(temp)
-        return index
-
-    def _made_index(self, segment: int) -> bytes:
-        """Return a new index of the directory with the number *segment*. For each readable message it has a line with
-        the message's number and whole file.
-        """
-        lines = []
-        for number, path in self.log.files(segment):
-            try:
-                lines.append(b"%d %s\n" % (number, _folded(self.log.content(path)).replace(b"\n", b" ")))
-            except (FileNotFoundError, errors.TeamsError):
-                continue
-        return b"".join(lines)
+            continue
+    return b"".join(lines)
 
 
 def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the text of each message in the *index* that has the longest of the *words*. A single search
-    finds these lines; the caller checks them for the other words.
-    """
+    """Yield the number and the text of each message in the *index* that has the longest of the *words*."""
     longest = max(words, key=len).encode()
     position = index.find(longest)
     while position >= 0:
@@ -124,12 +119,10 @@ def _lines(index: bytes, words: Sequence[str]) -> Iterator[tuple[int, bytes]]:
 
 
 def _folded(data: bytes) -> bytes:
-    """Return the text in lower case. A text in ASCII, as most are, is not decoded, which is faster."""
+    # A text in ASCII, as most are, is not decoded, which is faster.
     return data.lower() if data.isascii() else data.decode(errors="replace").lower().encode()
 
 
 def _has(text: bytes, words: Sequence[str]) -> bool:
-    """Whether all *words* are in the text. True also if the text has characters escaped as `\\u…`, because these may be
-    part of a word.
-    """
+    # A character escaped as `\u…` may be part of any word.
     return b"\\u" in text or all(word.encode() in text for word in words)

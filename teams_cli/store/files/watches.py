@@ -76,7 +76,9 @@ class InotifyWatch:
         self.slow = ""
         self._tree = tree
         self._flat = flat
-        self._topics = None if topics is None else _with_several(topics)
+        self._topics = None if topics is None else frozenset(topics)
+        if topics is not None and any(topic.startswith("message/") for topic in topics):
+            self._topics = frozenset({*topics, "message/@"})  # the file name of one to several does not show to whom
         self._watches_labels = topics is not None and any(topic.startswith("task:") for topic in topics)
         self._libc = libc
         self._descriptor = descriptor
@@ -96,7 +98,10 @@ class InotifyWatch:
         seconds without such a change.
         """
         give_up = time.monotonic() + timeout
-        if not self._hears_of_new_directories() and self._watch_new_directories():
+        # The system reports every new directory, but only once the topmost ones are watched.
+        wanted = [path for path in (self._tree, self._flat) if self._is_wanted(path)]
+        hears_of_new = not self.slow and self._watched.issuperset(wanted)
+        if not hears_of_new and self._watch_new_directories():
             self.heard = EVERY_TOPIC  # files may have come into the directories before they were watched
             return True
         if self.slow:  # some directories are not watched: have the caller look at everything each second
@@ -159,7 +164,6 @@ class InotifyWatch:
                 position += length
 
     def _topics_of_file(self, directory: str, mask: int, name: str) -> set[str]:
-        """Return the topics of a change of the file *name* in *directory*. *mask* says what kind of change it is."""
         if directory.startswith(f"{self._flat}/index/"):  # the file is a mark of a task
             return self._topics_of_task(name, has_final_label=True) if mask & _DELETE else set()
         if name == TOGETHER:  # the names of the records in it are not known
@@ -177,20 +181,19 @@ class InotifyWatch:
         return {kind, f"{kind}/{name[:-5]}"}
 
     def _kind_in(self, directory: str) -> str:
-        """Return the kind of the records in *directory*. The name of the topmost directory below that of the team shows
-        it.
-        """
         name = directory[len(self._tree) + 1 :].partition("/")[0]
         return _KINDS.get(name) or name.removesuffix("s")
 
     def _topics_of_task(self, key: str, has_final_label: bool) -> set[str]:
-        """Return the topics of a changed task: its own topics, and those of its labels.
-
-        While its label is being changed, a task has the marks of the old and the new label. The topics of these labels
-        are left out until the old mark is removed; *has_final_label* says that this has happened. But a task that owes
-        a notice keeps both marks until the notice is sent, so the topics of its labels are returned at once.
+        """Return the topics of a changed task. While its label is being changed, it has the marks of the old and the
+        new label, and the topics of these are left out until the old mark is removed (*has_final_label*). But a task
+        that owes a notice keeps both marks until the notice is sent, so the topics of its labels are returned at once.
         """
-        labels = _labels(f"{self._flat}/index", key)
+        index = f"{self._flat}/index"
+        try:
+            labels = {label_of(name) for name in os.listdir(index) if os.path.lexists(f"{index}/{name}/{key}")}
+        except OSError:
+            labels = set()
         topics = {"task", f"task/{key}"}
         owes_notice = os.path.lexists(f"{self._tree}/{OWED}/{name_of_owed('task', key)}")
         if has_final_label or len(labels) < 2 or owes_notice:
@@ -201,26 +204,16 @@ class InotifyWatch:
         return topics
 
     def _topics_of_interrupted_changes(self) -> frozenset[str]:
-        """Return the topics of each task whose change of label was interrupted, because the changing process was
-        killed. The topics of the old and of the new label are among them.
-        """
+        """Return the topics, with both labels, of each task whose changing process was killed before it ended."""
         now = time.monotonic()
         topics: set[str] = set()
         for key in [key for key, due in self._changing_label.items() if due <= now]:
             topics |= self._topics_of_task(key, has_final_label=True)
         return frozenset(topics)
 
-    def _hears_of_new_directories(self) -> bool:
-        """Whether the system reports every new directory, so that `_watch_new_directories` need not be called."""
-        if self.slow:
-            return False
-        return all(path in self._watched for path in (self._tree, self._flat) if self._is_wanted(path))
-
     def _watch_new_directories(self) -> bool:
-        """Watch the wanted directories that are not watched yet, and return whether there were any.
-
-        The system does not report a directory that was made before the directory above it was watched. So this is
-        repeated until no wanted directory is new.
+        """Watch the wanted directories that are not watched yet, and return whether there were any. This is repeated
+        until none is new: the system reports none that was made before the directory above it was watched.
         """
         any_new = False
         while new := [path for path in self._wanted_directories() if path not in self._watched]:
@@ -237,9 +230,6 @@ class InotifyWatch:
             return []
 
     def _watch(self, path: str) -> None:
-        """Watch a directory. If the system has no inotify watch left for the directory, note in `slow` that changes are
-        noticed late from now on.
-        """
         if self._is_above_tree(path):
             mask = _CREATE | _MOVED_TO
         elif path == self._tree and self._topics is not None:
@@ -256,9 +246,7 @@ class InotifyWatch:
         self._watched.add(path)
 
     def _is_above_tree(self, path: str) -> bool:
-        """Whether the directory is above *tree*, the directory of the team. A directory above it is watched only until
-        the team's directory is made in it.
-        """
+        """Whether the directory is above that of the team. It is watched only until the team's is made in it."""
         return self._tree.startswith(f"{path.rstrip('/')}/")
 
     def _is_wanted(self, path: str) -> bool:
@@ -272,22 +260,6 @@ class InotifyWatch:
         return any(topic == kind or topic.startswith(begins_of_topics) for topic in self._topics)
 
 
-def _with_several(topics: Collection[str]) -> frozenset[str]:
-    """Return the *topics*. If messages to certain agents are among them, add the topic of messages to several agents:
-    the file name of such a message does not show to whom it is.
-    """
-    if any(topic.startswith("message/") for topic in topics):
-        return frozenset({*topics, "message/@"})
-    return frozenset(topics)
-
-
-def _labels(index: str, key: str) -> set[str]:
-    try:
-        return {label_of(name) for name in os.listdir(index) if os.path.lexists(f"{index}/{name}/{key}")}
-    except OSError:
-        return set()
-
-
 def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
     """Return a watch that compares the times of the directories, which change whenever a file is renamed into them.
     *slow* is the reason why changes are noticed late; empty if this need not be reported.
@@ -296,7 +268,6 @@ def polling_watch(tree: str, flat: str, slow: str = "") -> PollingWatch:
 
 
 def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
-    """Return, by path, the time of the last change and the inode of each directory."""
     try:
         paths = _directories(tree, flat)
     except OSError:  # the directories are unknown: another result each second, as if something had changed
@@ -314,10 +285,9 @@ def _states(tree: str, flat: str) -> dict[str, tuple[int, int]]:
 
 
 def _directories(tree: str, flat: str) -> list[str]:
-    """Return the existing directories to watch: the directory *flat* of the tasks and its index, and the directory
-    *tree* of the team with two levels below it. The second level has the directories into which the log is divided.
-
-    If *tree* does not exist yet, the nearest existing directory above it is watched for its creation.
+    """Return the existing directories to watch: *flat* with its index, and *tree* with two levels below it. The second
+    level has the directories into which the log is divided. If *tree* does not exist yet, the nearest existing
+    directory above it is watched for its creation.
     """
     index = f"{flat}/index"
     paths = [path for path in (flat, index, *_subdirectories(index)) if os.path.isdir(path)]
@@ -334,11 +304,8 @@ def _directories(tree: str, flat: str) -> list[str]:
 
 
 def _subdirectories(path: str) -> list[str]:
-    """Return the directories in *path*. But if they are directories of messages, which have numbers as names, return
-    only the newest: the older ones are full and do not change.
-
-    Raises:
-        OSError: Too many files are open to look into *path*, so it is not known whether it has directories.
+    """Return the directories in *path*; of those with messages, which have numbers as names, only the newest: the older
+    ones are full and do not change. OSError is raised if too many files are open to look into *path*.
     """
     try:
         with os.scandir(path) as entries:

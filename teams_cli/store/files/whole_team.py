@@ -113,7 +113,6 @@ def move_to_trash(root: str, team: str) -> str:
 
 
 def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
-    """Move the parts of a team that were *moved* to the trash back to their places."""
     try:
         for part in moved:
             os.rename(f"{trash}/{part}", f"{root}/{part}/{team}")
