@@ -118,7 +118,6 @@ class Connection:
             raise self._translated(error) from None
 
     def look(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of a statement that only reads."""
         return self.rows(sql, values, self._set_path)
 
     def change(self, sql: str, values: Any = (), also_closed: bool = False) -> list[tuple[Any, ...]]:
@@ -136,7 +135,6 @@ class Connection:
         return self.rows(sql, values, f"BEGIN ISOLATION LEVEL READ COMMITTED; {settings}")
 
     def commit(self, sql: str, values: Any = ()) -> None:
-        """Run a last statement, and commit the transaction."""
         self.rows(f"{sql}; COMMIT", values)
 
     def roll_back(self) -> None:
@@ -145,14 +143,11 @@ class Connection:
             self.rows("ROLLBACK")
 
     def close(self) -> None:
-        """End the connection."""
         with suppress(psycopg2.Error):  # it is broken already
             self.link.close()
 
     def _translated(self, error: psycopg2.Error) -> Exception:
-        """Return the exception to raise for an error of the client library. If the connection is no longer usable,
-        close it.
-        """
+        """Return the exception to raise for an error of the client library; close the connection if it is broken."""
         code, reason = error.pgcode or "", str(error).strip().partition("\n")[0]
         if code in _AGAIN:  # one of these codes would also match `_LOST`
             return Again(reason)
@@ -276,11 +271,7 @@ class Server:
                 raise
 
     def _pause(self, give_up: float, problem: str) -> None:
-        """Wait a moment before another attempt.
-
-        Raises:
-            Busy: The time *give_up* has passed.
-        """
+        """Wait a moment before another attempt. Busy is raised after the time *give_up*."""
         if time.monotonic() > give_up:
             if any(part in problem for part in _FULL):
                 raise errors.Busy(f"{self.name} has no connection free: {problem}", _MAKE_ROOM)
@@ -288,7 +279,6 @@ class Server:
         time.sleep(0.02 + jitter(0.1))
 
     def _take_idle(self, give_up: float) -> Connection:
-        """Return an idle connection, or a new one."""
         while True:
             with suppress(IndexError):  # no connection is idle
                 return self._idle.pop()
@@ -307,9 +297,7 @@ class Server:
             self._shared.setdefault(get_ident(), connection)
 
     def _take_shared(self) -> Connection | None:
-        """Return the connection on which this thread listens. Return None if this thread does not listen, or if the
-        connection is in use or broken.
-        """
+        """Return the connection on which this thread listens; None without one, or if it is in use or broken."""
         connection = self._shared.pop(get_ident(), None)
         if connection is None or connection.link.closed:
             return None
@@ -355,17 +343,10 @@ class Server:
                     connection.close()
 
     def close(self) -> None:
-        """Close all idle connections."""
         while self._idle:
             self._idle.pop().close()
 
     def _connect(self) -> Connection:
-        """Return a new connection. Keep its host, port and database in `reached`.
-
-        Raises:
-            StorageFailed: The address is wrong.
-            Lost: The server can't be reached now.
-        """
         try:
             link = psycopg2.connect(**self.options)
         except psycopg2.OperationalError as error:
@@ -395,8 +376,8 @@ def _find_or_prevent(connection: Connection, change_id: str) -> bool:
 
 
 def _parse_address(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Split the address of a store. Return the schema, the options for the client library, and the options that replace
-    some of these for listening. The options for listening are empty if the address has no part `listen=`.
+    """Return from the address of a store the schema, the options for the client library, and the options that replace
+    some of these for listening; none if the address has no part `listen=`.
     """
     place, _, query = address.partition("?")
     schema, listening = SCHEMA, {}
@@ -420,12 +401,7 @@ def _parse_address(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
 
 
 def _options_for_listening(place: str) -> dict[str, Any]:
-    """Return the options in *place*, the value of `listen=`: host, port and, if *place* has it, the name of the
-    database on the server itself.
-
-    Raises:
-        InvalidValue: The value has no host and port.
-    """
+    """Return the options in *place*, the value of `listen=`: host, port and perhaps the name of the database."""
     from urllib.parse import unquote
 
     host, _, port_and_database = unquote(place).rpartition(":")

@@ -91,7 +91,10 @@ class PostgresStore(Store):
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self.root = os.path.abspath(root)
-        self.host = _name_of_host(host or os.uname().nodename)
+        host = host or os.uname().nodename
+        # The name is reduced to the characters and the length that records allow.
+        characters = [char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in host]
+        self.host = "".join(characters)[:64]
         self.variables = {"TEAMS_HOME": self.root, "TEAMS_STORE": address, "TEAMS_HOST": self.host}
         disk.check_owner(self.root)
         self.lock_timeout = lock_timeout
@@ -130,9 +133,7 @@ class PostgresStore(Store):
     def _create_numbered(
         self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]
     ) -> tuple[list[R], str]:
-        """Store *count* new records, and return them with their common revision. *make* gets the ids with the next
-        numbers, and returns the records.
-        """
+        """Store *count* new records, as `create_all` does, and return them with their common revision."""
         _checked(team)
 
         def job(
@@ -253,9 +254,7 @@ class PostgresStore(Store):
         self.session.changed += 1
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Do nothing, because every record that a server shows is durable already, unless the server's settings allow
-        others.
-        """
+        """Do nothing: every record that a server shows is durable, unless the server's settings allow others."""
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
         check_addressees(to, uid)
@@ -271,11 +270,7 @@ class PostgresStore(Store):
         return earlier, False
 
     def _append_numbered(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str) -> R:
-        """Store a message under the next number, and return it.
-
-        Raises:
-            Taken: There is a message with this uid.
-        """
+        """Store a message under the next number, and return it. Taken is raised if there is one with this uid."""
 
         def job(connection: Connection, change_id: str, note_answer: Callable[[R], None]) -> R:
             [(number,)] = connection.begin(TAKE, [_checked(team), kind.name, 1], kind.while_closed)
@@ -306,9 +301,7 @@ class PostgresStore(Store):
     def news(
         self, team: str, kind: Kind[R], agent: str, after: int, problems: list[errors.TeamsError]
     ) -> tuple[list[R], int]:
-        """Return the messages to *agent* with a number above *after*, and the number of the last message of the team.
-        One statement reads both, so that no message comes in between. The number is never below *after*.
-        """
+        """Return new messages: see `Store.news`. One statement reads all, so that no message comes in between."""
         rows = self._look(_NEWS, [after, agent, _checked(team), kind.name])
         last = max(after, int(rows[0][0])) if rows else after  # each row has the last number
         messages = [(number, body) for _, number, body in rows if number is not None]
@@ -330,7 +323,6 @@ class PostgresStore(Store):
     def _decoded(
         self, team: str, kind: Kind[R], rows: Iterable[tuple[Any, ...]], problems: list[errors.TeamsError]
     ) -> list[R]:
-        """Return the messages in the rows. The errors of damaged messages are added to *problems*."""
         records = []
         for number, body in rows:
             try:
@@ -340,25 +332,18 @@ class PostgresStore(Store):
         return records
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
+        query = None  # then every record may match: the index leaves out the words, or the tables are older than it
+        if schema.check(self.server) >= _INDEXED_SINCE:
+            query = self._look("SELECT wanted(%s)::text", [list(words)])[0][0] or None
         rows_of = self._messages_having if kind.name == "message" else self._records_having
-        for key, body in rows_of(_checked(team), kind, self._query_for(words)):
+        for key, body in rows_of(_checked(team), kind, query):
             try:
                 yield self.session.decode(team, kind, key, body)
             except errors.TeamsError as problem:
                 problems.append(problem)
 
-    def _query_for(self, words: Sequence[str]) -> str | None:
-        """Return the query that finds *words* in the index. Return None if the index leaves out all of these words, or
-        if the tables are older than the index.
-        """
-        if schema.check(self.server) < _INDEXED_SINCE:
-            return None
-        return self._look("SELECT wanted(%s)::text", [list(words)])[0][0] or None
-
     def _records_having(self, team: str, kind: Kind[R], query: str | None) -> Iterator[tuple[str, str]]:
-        """Yield the key and the text of each record that may have the words of *query*, the newest first. If *query* is
-        None, yield every record.
-        """
+        """Yield the key and the text of each record that may have the words of *query* (None: any), newest first."""
         sql, values = "SELECT key, body FROM records WHERE team = %s AND kind = %s", [team, kind.name]
         if query is not None:
             sql += " AND key = ANY (ARRAY (SELECT found_records(%s, %s, %s::tsquery)))"
@@ -366,9 +351,6 @@ class PostgresStore(Store):
         yield from sorted(self._look(sql, values), key=lambda row: (kind.number_in(row[0]), row[0]), reverse=True)
 
     def _messages_having(self, team: str, kind: Kind[R], query: str | None) -> Iterator[tuple[str, str]]:
-        """Yield the key and the text of each message that may have the words of *query*, the newest first. If *query*
-        is None, yield every message.
-        """
         sql = "SELECT number, body FROM messages WHERE team = %s AND number < %s"
         if query is not None:
             sql += " AND number = ANY (ARRAY (SELECT found_messages(%s, %s, %s::tsquery)))"
@@ -403,12 +385,9 @@ class PostgresStore(Store):
         whole_team.drop(self.session, _checked(team), kind, revision)
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
-        """Add the entry to the history. If the server refuses, ignore this, because the change that the entry reports
-        is already made.
-        """
         try:
             self.put_history(team, [entry])
-        except (errors.TeamsError, Taken):
+        except (errors.TeamsError, Taken):  # the change that the entry reports is already made
             return
 
     def put_history(self, team: str, entries: Sequence[dict[str, Any]]) -> None:
@@ -450,20 +429,12 @@ class PostgresStore(Store):
         self.server.close()
 
 
-def _name_of_host(name: str) -> str:
-    """Return the name of a machine, reduced to the characters and the length that records allow."""
-    characters = [char if char.isascii() and (char.isalnum() or char in "-_.") else "-" for char in name]
-    return "".join(characters)[:64]
-
-
 def _label(kind: Kind[R], record: R) -> str | None:
     return kind.label(record) if kind.label else None
 
 
 def _columns(kind: Kind[R], records: Sequence[R]) -> tuple[list[str], list[str | None], list[str], frozenset[str]]:
-    """Return three lists with the keys, the labels and the texts of the records, and the topics of the change that
-    stores them.
-    """
+    """Return the keys, the labels and the texts of the records, and the topics of the change that stores them."""
     keys = [getattr(record, kind.key) for record in records]
     labels = [_label(kind, record) for record in records]
     topics_of_each = [topics_of(kind, key, label) for key, label in zip(keys, labels, strict=True)]
@@ -472,11 +443,6 @@ def _columns(kind: Kind[R], records: Sequence[R]) -> tuple[list[str], list[str |
 
 
 def _checked(name: str) -> str:
-    """Return the name unchanged if it is valid.
-
-    Raises:
-        NotFound: The name is not valid.
-    """
     if not is_name(name):
         raise errors.NotFound(f"there is nothing called {name!r}")
     return name

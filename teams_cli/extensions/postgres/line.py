@@ -49,9 +49,7 @@ POOLED = f"{LATE}: a pooler passes none of them on. Add listen=HOST:PORT, the se
 
 
 def name_of(whereabouts: Sequence[str]) -> str:
-    """Return the name of the watcher of a store. *whereabouts* is the identity of the store, from
-    `Server.whereabouts`.
-    """
+    """Return the name of the watcher of the store with the identity *whereabouts*."""
     return md5(repr((_PROTOCOL, *whereabouts)).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
@@ -119,8 +117,8 @@ class Place:
             processes.start_own("teams_cli.extensions.postgres.watcher", [self.name], self._environ, self.log)
 
     def _claim_start(self) -> bool:
-        """Return whether this process may start the watcher. If it may, write to the file `.start`. The time of this
-        file shows other processes that the watcher was just started.
+        """Return whether this process may start the watcher. If it may, it writes to the file `.start`, whose time
+        shows other processes that the watcher was just started.
         """
         try:
             lock = locks.hold(f"{self.directory}/{self.name}.start", self._root)
@@ -155,9 +153,7 @@ class Place:
 
 @contextmanager
 def _short_path(directory: str) -> Iterator[str]:
-    """Yield a short path for the directory, because the path of a socket has at most 100 characters. The path is valid
-    in a `with` block.
-    """
+    """Yield a short path for the directory, because the path of a socket has at most 100 characters."""
     if len(directory) < 80:
         yield directory
         return
@@ -201,30 +197,21 @@ class AttachedWatch:
         return True
 
     def _take_topics(self) -> bool:
-        """Put the topics from all complete lines that have arrived into `heard`. Return whether there are any. If the
-        watcher is gone, put every topic into `heard`, and return True.
+        """Put the topics that have arrived into `heard`, or every topic if the watcher is gone. Return whether there
+        are any.
         """
-        data = self._incomplete_line + self._received()
-        lines, _, self._incomplete_line = data.rpartition(b"\n")
-        if self.is_lost:  # as `_received` has found
-            self.heard = EVERY_TOPIC
-            return True
-        self.heard = frozenset(lines.decode().split())
-        return bool(self.heard)
-
-    def _received(self) -> bytes:
-        """Return the data that the watcher has sent since the last call. If the watcher is gone, set `is_lost`."""
-        parts = []
         try:
             while part := self._line.recv(65536):
-                parts.append(part)
+                self._incomplete_line += part
                 self._heard_at = time.monotonic()
             self.is_lost = True
         except BlockingIOError:
             pass
         except OSError:
             self.is_lost = True
-        return b"".join(parts)
+        lines, _, self._incomplete_line = self._incomplete_line.rpartition(b"\n")
+        self.heard = EVERY_TOPIC if self.is_lost else frozenset(lines.decode().split())
+        return bool(self.heard)
 
     @property
     def silence(self) -> float:
@@ -236,7 +223,6 @@ class AttachedWatch:
         return None if self.is_lost else self._line.fileno()
 
     def close(self) -> None:
-        """Close the connection to the watcher."""
         self._line.close()
 
 

@@ -33,10 +33,8 @@ def check(server: Server) -> int:
 
 
 def checked_version(server: Server, rows: Sequence[Sequence[Any]]) -> int:
-    """Return the version of the tables. *rows* is what a query of the table `format` returned: the version is the last
-    value of its only row. Return 0 if there is no row.
-
-    As in `check`, StorageFailed is raised if a newer version of the program made the tables.
+    """Return the version of the tables as `check` does. *rows* is what a query of the table `format` returned: the
+    version is the last value of its only row.
     """
     version = int(rows[0][-1]) if rows else 0
     if version > VERSION:
@@ -81,7 +79,6 @@ def prune(server: Server) -> None:
 
 
 def _update_tables(connection: Connection, schema: str) -> None:
-    """Create the tables if they do not exist, and run the SQL of each version that they do not have yet."""
     connection.begin(_ONE_AT_A_TIME, [f"teams {schema}"])
     encoding = connection.rows("SHOW server_encoding")[0][0]
     if encoding != "UTF8":
@@ -161,9 +158,7 @@ def login_of(database: str, schema: str, team: str, agent: str) -> str:
 
 
 def _grant(connection: Connection, schema: str, login: str) -> None:
-    """Give the login of an agent the rights that it needs on the tables. The tables have policies, which limit to which
-    rows these rights apply.
-    """
+    """Give the login of an agent its rights on the tables, whose policies limit to which rows these apply."""
     connection.rows(f'GRANT USAGE ON SCHEMA "{schema}" TO "{login}"')
     connection.rows(f'GRANT SELECT ON {", ".join(_TABLES)} TO "{login}"')
     connection.rows(f'GRANT INSERT ON records, messages, history, counters, changes TO "{login}"')
@@ -174,7 +169,6 @@ def _grant(connection: Connection, schema: str, login: str) -> None:
 
 
 def _address(server: Server, login: str, password: str) -> str:
-    """Return the address of the store with which an agent uses its own login."""
     left_out = {"user", "password", "dbname", *SOCKET}
     query = {key: value for key, value in server.options.items() if key not in left_out}
     query["schema"] = server.schema

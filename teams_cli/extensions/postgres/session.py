@@ -157,9 +157,7 @@ class ServerClock:
         return self._store_id, seconds + self._offset
 
     def _ask(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run *sql*, a query for the server's time and the identity of the store. Set the clock by the answer, and
-        return the answer's rows.
-        """
+        """Run *sql*, a query for the server's time and the identity of the store. Set the clock, return the rows."""
         before = self._local.steady()[1]
         rows = self._server.look(sql)
         after = self._local.steady()[1]

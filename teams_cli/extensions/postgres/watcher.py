@@ -97,8 +97,8 @@ class Waiter:
             self._send(b"\n")
 
     def _send(self, data: bytes) -> None:
-        """Send *data* after the data that is still unsent. If too much is unsent, keep only the first line of it,
-        because a part of this line may have been sent. One line that stands for every topic replaces all other lines.
+        """Send *data* after the data that is still unsent. If this is too much, one line replaces all lines but the
+        first, a part of which may have been sent.
         """
         self._unsent += data
         if len(self._unsent) > _MOST_UNSENT:
@@ -157,7 +157,15 @@ class Watcher:
             if key.fileobj is self._door:
                 self._accept()
             elif key.fd in self._waiters:
-                self._receive_from(self._waiters[key.fd])
+                waiter = self._waiters[key.fd]
+                try:
+                    still_waits = waiter.receive()
+                except ValueError:  # it sent anything but a request
+                    still_waits = False
+                if not still_waits:
+                    self._selector.unregister(waiter.line)
+                    del self._waiters[waiter.line.fileno()]
+                    waiter.line.close()
         try:
             if self._stay_connected():
                 self._serve()
@@ -180,9 +188,6 @@ class Watcher:
             self.alone_since = time.monotonic()
 
     def _accept(self) -> None:
-        """Accept a process that connects in order to wait. Close the connection if the process belongs to another
-        user.
-        """
         with suppress(OSError):  # the process has left already
             line, _ = self._door.accept()
             if not is_of_this_user(line):
@@ -192,21 +197,8 @@ class Watcher:
             self._waiters[line.fileno()] = Waiter(line)
             self._selector.register(line, selectors.EVENT_READ)
 
-    def _receive_from(self, waiter: Waiter) -> None:
-        """Read what a waiting process sent. Forget the process if it left, or if it sent anything but a request."""
-        try:
-            still_waits = waiter.receive()
-        except ValueError:
-            still_waits = False
-        if not still_waits:
-            self._selector.unregister(waiter.line)
-            del self._waiters[waiter.line.fileno()]
-            waiter.line.close()
-
     def _serve(self) -> None:
-        """Begin to serve new waiting processes. Listen to the channels of all waiting processes, and to no others. If
-        the server can't announce changes, count the changes of the teams for which processes wait.
-        """
+        """Begin to serve new waiting processes, and listen to the channels of all, and to no others."""
         new = [waiter for waiter in self._waiters.values() if waiter.has_asked and not waiter.is_served]
         wanted = {channel for waiter in self._waiters.values() for channel in waiter.channels}
         if self._counts:
@@ -221,7 +213,6 @@ class Watcher:
             waiter.serve(COUNTS if self._counts else LISTENS)
 
     def _pass_on(self) -> None:
-        """Notify the waiting processes of the changes that the server announced, or that counting found."""
         if self._counts and time.monotonic() >= self._due_at:
             self._count(self._counts)
         if self._connection is None:
@@ -240,7 +231,6 @@ class Watcher:
             waiter.tell(frozenset().union(*topics_of_each_channel))
 
     def _count(self, counts: Counts) -> None:
-        """Count the changes of all teams for which processes wait. Notify the processes whose team has changed."""
         self._due_at = time.monotonic() + _ROUND
         teams = {waiter.team for waiter in self._waiters.values() if waiter.has_asked}
         changed = counts.changed(sorted(teams)) if teams else ()
@@ -249,9 +239,7 @@ class Watcher:
                 waiter.tell(EVERY_TOPIC)
 
     def _drop_connection(self, problem: Exception) -> None:
-        """Close the broken connection to the server, and plan an attempt to connect again. Notify all waiting
-        processes, because they may miss changes now.
-        """
+        """Close the broken connection, plan a new one, and notify all, because they may miss changes now."""
         _log(f"the connection is lost: {problem or type(problem).__name__}")
         if self._connection:
             self._selector.unregister(self._descriptor)
@@ -261,8 +249,8 @@ class Watcher:
         self._tell_all()
 
     def _stay_connected(self) -> bool:
-        """If there is no connection to the server, and the next attempt is due, connect. Return whether there is a
-        connection. After a new connection all waiting processes are notified, because they may have missed changes.
+        """If the next attempt to connect is due, connect, and notify all, because they may have missed changes. Return
+        whether there is a connection.
         """
         if self._connection is None and self._counts is None:
             if time.monotonic() < self._due_at:

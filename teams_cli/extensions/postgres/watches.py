@@ -134,9 +134,6 @@ class HostWatch:
         """The watch in use. It is None between the loss of the watcher and the next watch."""
 
     def wait(self, timeout: float) -> bool:
-        """Block until something may have changed since the last call; return False if *timeout* seconds passed
-        first.
-        """
         give_up = time.monotonic() + timeout
         while True:
             self._move_if_due()
@@ -148,9 +145,7 @@ class HostWatch:
                 return False
 
     def _wait_for_step(self, give_up: float) -> bool:
-        """Wait until there is news, or until it is time to call `_move_if_due` again. Return whether there was news. If
-        the watcher has ended, or has sent nothing for too long, close the watch.
-        """
+        """Wait until there is news, or until it is time to call `_move_if_due` again. Return whether there was news."""
         seconds_left = max(give_up - time.monotonic(), 0.0)
         watch = self._watch
         if watch is None:
@@ -165,8 +160,8 @@ class HostWatch:
         return has_news
 
     def _seconds_to_next_step(self) -> float:
-        """Return for how many seconds this watch may sleep before it has something to do itself, such as to look for a
-        watcher. If there was no news for long, close idle connections, because other processes may need them.
+        """Return for how many seconds this watch may sleep before it has something to do itself. If there was no news
+        for long, close idle connections.
         """
         now = time.monotonic()
         if not isinstance(self._watch, AttachedWatch):
@@ -177,8 +172,8 @@ class HostWatch:
         return _QUIET - (now - self._quiet_since)
 
     def _move_if_due(self) -> None:
-        """If it is time to look for a watcher, use the watcher that is there, or start one. A new watcher may take a
-        moment. If there has been none for long, connect to the server until it is there.
+        """If it is time to look for a watcher, use the one that is there, or start one. If there has been none for
+        long, connect to the server until it is there.
         """
         now = time.monotonic()
         if isinstance(self._watch, AttachedWatch) or now < self._look_at:
@@ -197,16 +192,12 @@ class HostWatch:
             self._move_to(self._connected())
 
     def _move_to(self, watch: Watch) -> None:
-        """Use *watch* from now on, and let the waiting process wake, because changes may have been missed in
-        between.
-        """
+        """Use *watch* from now on, and wake the process, because changes may have been missed in between."""
         self.close()
         self._watch, self._has_moved, self.heard = watch, True, EVERY_TOPIC
 
     def _attached(self) -> AttachedWatch | None:
-        """Return a watch that the watcher serves, or None if there is no watcher. If there is a watcher, the pauses
-        between attempts to find one begin with the shortest again.
-        """
+        """Return a watch that the watcher serves, or None if there is no watcher."""
         attached = self._place.attach(*self._request)
         if attached:
             self._pause, self._looks, self.slow = _SHORTEST_PAUSE, 0, attached.slow
@@ -224,15 +215,11 @@ class HostWatch:
         return PollingWatch(Counts(self._server, [team]).look, _POLL_EVERY)
 
     def fileno(self) -> int | None:
-        """Return a descriptor for `select` that has input when there is news, or None if there is none at the
-        moment.
-        """
         if self._watch is None:
             self._move_if_due()
         return self._watch.fileno() if self._watch else None
 
     def close(self) -> None:
-        """End the watch."""
         if self._watch is not None:
             self._watch.close()
         self._watch = None
@@ -279,9 +266,6 @@ class ListeningWatch:
         self._share()
 
     def wait(self, timeout: float) -> bool:
-        """Block until something may have changed since the last call; return False if *timeout* seconds passed
-        first.
-        """
         if self._connection is None:
             self._connection = listen(self._server, self._channels)[0]
             self._share()
@@ -294,8 +278,8 @@ class ListeningWatch:
         return True
 
     def _take_notifications(self, link: Any) -> bool:
-        """Take all notifications that have arrived. Return True if one of them has a topic that this watch waits for.
-        Return True also if the connection is broken, because notifications may have been lost.
+        """Take all notifications that have arrived. Return whether one of them has a topic that this watch waits for,
+        or may have been lost with the connection.
         """
         try:
             link.poll()
@@ -308,16 +292,13 @@ class ListeningWatch:
         return bool(self.heard) and concerns(self._topics, self.heard)
 
     def _share(self) -> None:
-        """Let this thread use the connection for its statements, too. Do nothing if the watch is for all topics."""
         if self._topics is not None:
             self._server.share(self._connection)
 
     def fileno(self) -> int | None:
-        """Return the descriptor for `select`, or None while the connection is broken."""
         return self._connection.link.fileno() if self._connection else None
 
     def close(self) -> None:
-        """Give the connection back."""
         if self._connection is None:
             return
         self._server.share(None)

@@ -151,7 +151,6 @@ def examine(session: Session, store: Store, kinds: Sequence[Kind[Any]], only: st
 
 
 def _late_notifications(session: Session) -> Iterator[Finding]:
-    """Yield a warning if waiting processes learn of changes late, because a pooler is between them and the server."""
     if session.server.listens_elsewhere:
         direct = session.server.direct()
         try:
