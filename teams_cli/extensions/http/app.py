@@ -54,7 +54,9 @@ _HEADERS = {
 }
 """Headers that every answer gets, unless the answer sets them itself."""
 _PROOF = "/api/proof"
-"""The path where the server proves that it knows the token. A client asks for the proof before it sends the token."""
+"""The path where the server proves that it knows the token. A page that stayed open while no server ran asks for the
+proof before it sends the token.
+"""
 _API = ("/api/", "/openapi.json")
 
 
@@ -74,8 +76,6 @@ class RequestGuard:
         self.private = private
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or pass it on to the application."""
-
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -90,12 +90,7 @@ class RequestGuard:
         await self.app(scope, receive, send_guarded)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        """Check that the request is meant for this server and does not come from a page of another site. If the request
-        needs the token, because it changes something or because the server is private, check the token.
-
-        Raises:
-            RequestRefused: It is refused.
-        """
+        """Refuse a request that is meant for another server, comes from another site, or lacks a needed token."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0] not in self.hosts:
             names = " or ".join(sorted(self.hosts))
@@ -112,11 +107,6 @@ class RequestGuard:
             self._check_token(scope, headers.get("authorization", ""))
 
     def _check_token(self, scope: Scope, authorization: str) -> None:
-        """Check that the request has the server's token in its header *authorization*.
-
-        Raises:
-            RequestRefused: The token is missing or wrong.
-        """
         scheme, _, token = authorization.partition(" ")
         if not token and scope["path"] == "/api/events":  # a browser's event stream can't send headers
             scheme, token = "bearer", parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
@@ -203,7 +193,6 @@ class Api:
         return [Route(f"/{name}", answer, methods=[method]) for name in names]
 
     async def agents(self, request: Request) -> Response:
-        """Answer with the agents that can be written to."""
         team = request.query_params.get("team", "")
         rows = await self.operations.call(request, lambda call: janus.agents(call, team))
         return Document(rows)
@@ -227,7 +216,6 @@ class Api:
             return janus.refused(error, write_hint)
 
     async def log(self, request: Request) -> Response:
-        """Answer with the last lines that an agent printed."""
         name, lines = request.path_params["name"], request.query_params.get("lines")
         log = await self.operations.call(request, lambda call: janus.log(call, name, lines))
         return Document(log)
@@ -246,22 +234,16 @@ async def _describe(request: Request) -> Response:
 
 
 async def _prove(request: Request, token: str) -> Response:
-    """Answer with a proof that this server has the token. A page that stayed open while no server ran asks for the
-    proof before it sends the token.
-    """
     nonce = request.query_params.get("nonce", "")
     return Document({"proof": hmac.new(token.encode(), nonce.encode(errors="replace"), "sha256").hexdigest()})
 
 
 def _check_query(request: Request, known: Collection[str] | None, lists: Collection[str] = ()) -> None:
-    """Check that the query of the request's address has only *known* parameters; if *known* is None, any are allowed.
-    Only the parameters in *lists* may be given several times.
+    """Check that the query of the request has only *known* parameters; if *known* is None, any are allowed. Only the
+    parameters in *lists* may be given several times.
 
-    The names of a team and of an agent must not be blank. Without a name, a request counts as the human's, and a script
+    The names of a team and of an agent must not be blank: a request without a name counts as the human's, and a script
     whose variable is empty by mistake must not pass for the human.
-
-    Raises:
-        InvalidValue: The query is not valid.
     """
     query = request.query_params
     for key in query:

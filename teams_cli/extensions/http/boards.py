@@ -69,9 +69,7 @@ class Board:
             return {"version": f"{self._epoch}-{self._version}", "whole": last_seen is None, "rows": changed}
 
     def _store(self, tables: dict[str, Rows]) -> None:
-        """Store *tables* as the present rows. If any row is new, changed or removed, the board gets its next version,
-        and all these rows get it.
-        """
+        """Store *tables* as the present rows. Those that are new, changed or removed get the board's next version."""
         next_version = self._version + 1
         present = {(table, key): json.dumps(row) for table, rows in tables.items() for key, row in rows.items()}
         removed = [place for place in self._rows if place not in present]
@@ -99,8 +97,6 @@ class Boards:
         self._lock = threading.Lock()
 
     async def whole(self, request: Request) -> Response:
-        """Answer with the whole board of the team."""
-
         def look(call: Call) -> dict[str, Any]:
             position, team = self._position_and_team(call)
             document = {
@@ -113,9 +109,7 @@ class Boards:
         return Document(await self._operations.call(request, look))
 
     def _position_and_team(self, call: Call) -> tuple[int, Team]:
-        """Return the end position of the team's history, and the team. The position is read first, so that no change is
-        missed: later changes have events after this position.
-        """
+        # The position is read first, so that no change is missed: later changes have events after this position.
         position = self._feeds.end_of(call.load_team().name)
         return position, call.load_team()
 
@@ -178,8 +172,8 @@ class Boards:
         return Document(await self._operations.call(request, look))
 
     def _board(self, team: str, finished: int) -> Board:
-        """Return the board of the team with this number of *finished* tasks. If it is not in memory, make a new one. If
-        there are then too many boards, drop the one that was not used for the longest time.
+        """Return the board of the team with this number of *finished* tasks, from memory or a new one. Of too many, the
+        one that was not used for the longest time is dropped.
         """
         with self._lock:
             used = self._boards.pop((team, finished), None) or Board()
@@ -195,11 +189,7 @@ def _run(call: Call, team: str) -> dict[str, Any] | None:
 
 
 def _number(request: Request, name: str, default: int, most: int = 1 << 40) -> int:
-    """Return the number *name* in the query of the request, or *default* if it has none.
-
-    Raises:
-        InvalidValue: The value is not a whole number, or is more than *most*.
-    """
+    """Return the number *name* in the query of the request, or *default* if it has none."""
     value = request.query_params.get(name)
     if value is None:
         return default

@@ -127,7 +127,6 @@ class Feed:
             return self._last
 
     def _publish(self, events: list[tuple[int, int, bytes]], position: int, is_replaced: bool) -> None:
-        """Store the new events in memory, and wake the readers."""
         if is_replaced:
             self.replacements += 1
         has_gap = bool(self._recent and events) and events[0][0] != self._recent[-1][1]
@@ -140,7 +139,7 @@ class Feed:
 
 
 def _first_batch(events: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
-    """Return as many of the first *events* as are sent at once, so that a slow reader holds few events in memory."""
+    """Return as many *events* as are sent at once: few, because a slow reader holds them in memory."""
     batch, size = [], 0
     for after, event in events:
         batch.append((after, event))
@@ -249,9 +248,8 @@ class EventStream(StreamingResponse):
             self._feeds.open_streams -= 1
 
     async def _events(self) -> AsyncIterator[bytes]:
-        """Yield events as they happen, until the server ends. If no event happens for a while, yield a comment, which
-        shows that the server still runs. If the history was replaced, yield an event by which the client learns to read
-        all again.
+        """Yield events as they happen, until the server ends; a comment if none happens for a while; and an event by
+        which the client learns to read all again if the history was replaced.
         """
         yield _START
         while not self._feeds.is_closing:

@@ -44,9 +44,8 @@ def agents(call: Call, team: str) -> list[dict[str, Any]]:
 
 
 def _teams(call: Call, team: str) -> list[Team]:
-    """Return *team*, or all open teams if *team* is "". If there is no open team, an error says so."""
     names = [team] if team else call.open_teams()
-    return [teams.get(call.store, name) for name in names or [call.team]]
+    return [teams.get(call.store, name) for name in names or [call.team]]  # an error says that there is no open team
 
 
 def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, team: str) -> Document:
@@ -64,21 +63,26 @@ def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, tea
         if interrupt is not None and interrupt.lower() not in _YES + _NO:
             raise errors.InvalidValue(f"{interrupt!r} is not true or false", "Use ?interrupt=true, or leave it out.")
         ends_turn = None if interrupt is None else interrupt.lower() in _YES  # None: as the settings say
-        return _send(call, name, message, body.get("uid"), ends_turn)
+        uid = body.get("uid")
+        if uid is not None and not isinstance(uid, str):
+            raise errors.InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
+        target = teams.get_recipient(call.load_team(), name)
+        if target == call.agent:
+            raise errors.WrongUsage("Cannot send message to self", "Choose another agent: GET /api/agents")
+        sent, ended = interrupting.deliver_interruptions(
+            call.store, call.team, call.known_caller, target, message, call.environ, ends_turn, uid
+        )
+        call.signs.note_seen()
     except errors.AgentNotFound as missing:
         available = [agent for record in _teams(call, team) for agent in record.active_names()]
         error = f'Agent "{name}" not found'
         return _undelivered(404, error, missing.code, missing.hint, available=available)
+    return Document({"delivered": True, "target": target, "id": sent.id, "number": sent.number, "interrupted": ended})
 
 
 def _common_team(call: Call, name: str) -> str:
     """Return the team in which the caller writes to the agent *name*: the one open team that has both of them, or else
-    the one open team that has *name*.
-
-    Return "" if there are several such teams. Return "" also if at most one team is open, and it does not have *name*.
-
-    Raises:
-        AgentNotFound: Several teams are open, and none of them has *name*.
+    the one that has *name*. Return "" if there are several, or if at most one team is open and does not have *name*.
     """
     open_teams = [teams.get(call.store, team) for team in call.open_teams()]
     with_recipient = [team for team in open_teams if _has(team, name)]
@@ -92,20 +96,6 @@ def _has(team: Team, name: str) -> bool:
     return name in (HUMAN, "leader") or team.member(name) is not None
 
 
-def _send(call: Call, name: str, message: str, uid: object, interrupt: bool | None) -> Document:
-    """Deliver the message in the team of the call. *uid* is any value from the request, so it is checked here."""
-    if uid is not None and not isinstance(uid, str):
-        raise errors.InvalidValue("uid is not a string", "Use 1 to 64 letters, digits, '-' and '_'.")
-    target = teams.get_recipient(call.load_team(), name)
-    if target == call.agent:
-        raise errors.WrongUsage("Cannot send message to self", "Choose another agent: GET /api/agents")
-    sent, ended = interrupting.deliver_interruptions(
-        call.store, call.team, call.known_caller, target, message, call.environ, interrupt, uid
-    )
-    call.signs.note_seen()
-    return Document({"delivered": True, "target": target, "id": sent.id, "number": sent.number, "interrupted": ended})
-
-
 def refused(error: Exception, write_hint: Callable[[str], str]) -> Document:
     """Return the answer to a message that was not delivered because of *error*. *write_hint* adapts the error's texts
     to the client.
@@ -117,9 +107,7 @@ def refused(error: Exception, write_hint: Callable[[str], str]) -> Document:
 def _undelivered(
     status: int, error: str, code: str, hint: str, headers: dict[str, str] | None = None, **details: Any
 ) -> Document:
-    """Return the answer to a message that was not delivered, with the HTTP *status*. It has the keys and the words that
-    Janus uses, further *details*, and like every error a *code* and a *hint*.
-    """
+    """Return the answer to a message that was not delivered. Besides the keys of Janus it has a *code* and a *hint*."""
     return Document({"delivered": False, "error": error, **details, "code": code, "hint": hint}, status, headers)
 
 

@@ -33,9 +33,7 @@ def _ref(name: str) -> dict[str, Any]:
 
 
 def _object(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the schema of an object. It must have the *required* keys, and may have the *optional* keys and any
-    others.
-    """
+    """Return the schema of an object with these keys; it may have any others."""
     return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
 
 
@@ -88,9 +86,7 @@ _SCHEMAS = {
 
 
 def _answer(command: Command) -> dict[str, Any]:
-    """Return the schema of a command's answer. If the answer has no records, the schema is empty and allows
-    anything.
-    """
+    """Return the schema of a command's answer; an empty one, which allows anything, if it has no records."""
     record = _record_of(command)
     if record is None:
         return {}
@@ -101,12 +97,10 @@ def _answer(command: Command) -> dict[str, Any]:
 
 
 def _record_of(command: Command) -> Any:
-    """Return the class of the records in a command's answer, or None if the answer has no records."""
     return getattr(command.answers, "__args__", (command.answers,))[0]
 
 
 def _components() -> dict[str, Any]:
-    """Return all schemas to which the descriptions of answers refer, by their names."""
     schemas: dict[str, Any] = dict(_SCHEMAS)
     records = dict.fromkeys(_record_of(command) for command in requests.offered())
     for record in filter(None, records):
@@ -117,9 +111,7 @@ def _components() -> dict[str, Any]:
 
 
 def _stored(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a record as it is in an answer: its id or number is required, and there are no defaults,
-    because answers have all keys.
-    """
+    """Return the schema of a stored record, whose id or number and all other keys are there."""
     properties: dict[str, Any] = schema.get("properties", {})
     # These have a default only for a record that is not stored yet.
     given_on_storing = [key for key in ("id", "number") if properties.get(key, {}).get("default") in ("", 0)]
@@ -211,9 +203,6 @@ _TEAM_AND_CALLER = [{"$ref": "#/components/parameters/team"}, {"$ref": "#/compon
 
 
 def _command(command: Command) -> dict[str, Any]:
-    """Return the description of a command's operation. If the command only reads, its arguments are in the query;
-    otherwise they are in the body.
-    """
     schema = requests.schema(command.name, requests.camel_case)
     operation = _operation(command.group, command.name, command.doc, _answer(command), changes=not command.reads)
     if command.reads:
@@ -230,7 +219,6 @@ def _command(command: Command) -> dict[str, Any]:
 
 
 def _operation(tag: str, name: str, doc: str, answer: dict[str, Any], changes: bool) -> dict[str, Any]:
-    """Return the description of an operation. Its summary is the first paragraph of the docstring *doc*."""
     summary, details = description(doc)
     done = {"description": "Done.", "content": _json(answer)}
     responses = {"200": done, "default": {"$ref": "#/components/responses/Refused"}}
@@ -248,7 +236,6 @@ def _get(tag: str, name: str, doc: str, answer: dict[str, Any], *parameters: dic
 
 
 def _agents() -> dict[str, Any]:
-    """Return the addresses by which programs list the agents, write to one, and read an agent's log."""
     send = _operation(_AGENTS, "message", _doc(interrupting.deliver_interruptions), _ref("Delivered"), changes=True)
     # A refusal before the message is looked at, such as that of a wrong token, is an `Error` as for every request.
     send["responses"]["default"] = _refusal({"oneOf": [_ref("Undelivered"), _ref("Error")]})
@@ -269,7 +256,6 @@ def _agents() -> dict[str, Any]:
 
 
 def _board() -> dict[str, Any]:
-    """Return the addresses that a page uses to show a team and follow its changes."""
     number = {**_INTEGER, "minimum": 0}
     team = _object({"name": _STRING, "state": _STRING, "description": _TEXT_OR_NULL, "run": _RUN})
     after_help = "Your latest version: the answer has only later changes, and null for a removed row."

@@ -105,9 +105,7 @@ class Operations:
                 watch.cancel()
 
     def _make_call(self, request: Request, client: Requester, agent: str, sender: requests.Sender | None) -> Call:
-        """Return the call for the request, with *agent* as the caller. It has the user's configuration as it is now,
-        not as it was when the server started, and ends when the client leaves.
-        """
+        """Return the call for the request, with *agent* as the caller and the user's present configuration."""
         base = self.base
         store = cast("Store", WatchedStore(self.watchers, client))
         unbound_call = Call(
@@ -131,22 +129,14 @@ class Operations:
 
 
 async def _watch_client(request: Request, client: Requester) -> None:
-    """Wait until the client leaves, and then end the waits of its request. The body of the request must have been read
-    before.
-    """
-    while (await request.receive())["type"] != "http.disconnect":
+    while (await request.receive())["type"] != "http.disconnect":  # its body was read before
         pass
     client.leave()
 
 
 async def _take_place(limiter: anyio.CapacityLimiter, client: Requester) -> None:
-    """Take a place of *limiter* for the client. If a place is free, take it at once: other tasks of the event loop do
-    not run before this function returns.
-
-    Raises:
-        RequestRefused: No place became free in time.
-    """
-    with suppress(anyio.WouldBlock):  # no place is free
+    # If a place is free, it is taken before other tasks of the event loop run.
+    with suppress(anyio.WouldBlock):
         return limiter.acquire_on_behalf_of_nowait(client)
     try:
         with anyio.fail_after(_PLACE_SECONDS):

@@ -49,9 +49,7 @@ def in_requests(text: str) -> str:
 
 
 def _request(command: Command, arguments: requests.Arguments) -> str:
-    """Return the request that runs the command with the arguments, as a text for a hint. The arguments are in its query
-    or in its JSON body.
-    """
+    """Return the request that runs the command with the arguments, as a text for a hint."""
     method = _METHODS[command.name]
     query, body = [], {}
     for parameter, value in arguments:
@@ -188,6 +186,7 @@ class Bodies:
 
         Raises:
             RequestRefused: The body is too large, not a JSON object, of another type, or late.
+            InvalidValue: A key is in it twice.
         """
         _check_headers(request)
         body = bytearray()
@@ -205,15 +204,19 @@ class Bodies:
             raise RequestRefused(408, "too_slow", "the body did not come in time", "Send it at once.") from None
         finally:
             self._total -= len(body)
-        return _parsed(bytes(body))
+        if not body:
+            return {}
+        try:
+            document = json.loads(body, parse_constant=_refuse_constant, object_pairs_hook=requests.unique_keys)
+        except (ValueError, RecursionError):
+            raise RequestRefused(400, "not_json", "the body is not JSON", "Send one JSON object, in UTF-8.") from None
+        if not isinstance(document, dict):
+            raise RequestRefused(400, "not_json", "the body is not a JSON object", "Send one JSON object.")
+        return document
 
 
 def _check_headers(request: Request) -> None:
-    """Check that the headers announce a JSON body that is not too large, or no body.
-
-    Raises:
-        RequestRefused: The body is too large, or of another type.
-    """
+    """Refuse a body that is too large or not JSON, by what the headers say of it."""
     length = request.headers.get("content-length", "0")
     if length.isascii() and length.isdigit() and int(length[:20]) > BODY:  # 20 digits are too much in any case
         raise _too_large()
@@ -228,24 +231,5 @@ def _too_large() -> RequestRefused:
     return RequestRefused(413, "too_large", f"the body has more than {BODY} bytes", "Shorten it.")
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
-    """Return the JSON object in the body, or an empty one if the body is empty.
-
-    Raises:
-        RequestRefused: The body is not a JSON object.
-        InvalidValue: A key is in it twice.
-    """
-    if not body:
-        return {}
-    try:
-        document = json.loads(body, parse_constant=_refuse_constant, object_pairs_hook=requests.unique_keys)
-    except (ValueError, RecursionError):
-        raise RequestRefused(400, "not_json", "the body is not JSON", "Send one JSON object, in UTF-8.") from None
-    if not isinstance(document, dict):
-        raise RequestRefused(400, "not_json", "the body is not a JSON object", "Send one JSON object.")
-    return document
-
-
 def _refuse_constant(name: str) -> NoReturn:
-    """Refuse NaN and Infinity, which Python reads but JSON does not have."""
-    raise ValueError(name)
+    raise ValueError(name)  # NaN and Infinity, which Python reads but JSON does not have

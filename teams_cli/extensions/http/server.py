@@ -86,7 +86,6 @@ class HttpConnection(H11Protocol):
             self.loop.call_later(refusals.SEND_SECONDS, self._abort_untaken, self.cycle)
 
     def _is_busy(self) -> bool:
-        """Return whether a request has arrived and is not answered yet."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def _wait_for_head(self) -> None:
@@ -104,9 +103,6 @@ class HttpConnection(H11Protocol):
             self.transport.abort()
 
     def _abort_untaken(self, cycle: object) -> None:
-        """Drop the client if it has still not read the whole answer to the request *cycle*. If a later request has
-        begun, do nothing.
-        """
         if self.cycle is cycle and self.transport.get_write_buffer_size():
             self.transport.abort()
 
@@ -186,7 +182,6 @@ class HttpServer(uvicorn.Server):
         )
 
     async def _application(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass the request to the application."""
         await self._asgi(scope, receive, send)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -208,15 +203,7 @@ class HttpServer(uvicorn.Server):
             threading.Thread(target=_open_board, args=[registration], daemon=True).start()
 
     def _register(self) -> dict[str, Any]:
-        """Write the registration of the server, by which programs find it. Lock the registration while the server runs,
-        and return it.
-
-        Also remove the token file of earlier versions. Programs of those versions would send that token to the old
-        port. While no server runs, another user can listen on this port.
-
-        Raises:
-            Conflict: A server of this data directory is running.
-        """
+        """Write and return the registration of the server, by which programs find it, and lock it while it runs."""
         root, pid = self._call.store.root, os.getpid()
         disk.prepare_root(root)
         self._lock = locks.hold(_lock_path(root), root)
@@ -234,6 +221,7 @@ class HttpServer(uvicorn.Server):
         }
         data = json.dumps(registration, indent=2).encode() + b"\n"
         disk.commit(disk.write_temp(f"{root}/tmp", data), _registration_path(root))
+        # Programs of earlier versions would send the token in this file to the old port, where another user may listen.
         disk.discard(f"{root}/server.token")
         return registration
 
@@ -266,7 +254,6 @@ def _lock_path(root: str) -> str:
 
 
 def _registration(root: str) -> dict[str, Any]:
-    """Return the registration in `server.json`, or an empty dictionary if it is missing or damaged."""
     try:
         document = json.loads(disk.read_file(_registration_path(root), _REGISTRATION_BYTES))
     except (FileNotFoundError, ValueError):
@@ -275,12 +262,7 @@ def _registration(root: str) -> dict[str, Any]:
 
 
 def _listen(call: Call, first_port: int) -> socket.socket:
-    """Return a socket that listens on *first_port*, or on the next free port.
-
-    Raises:
-        Conflict: No port is free.
-        StorageFailed: The system does not allow the port.
-    """
+    """Return a socket that listens on *first_port*, or on the next free port."""
     for port in range(first_port, min(first_port + _PORTS_TRIED, LAST_PORT + 1)):
         # asyncio gives TCP_NODELAY only to sockets that say that they are TCP; without, each answer takes 40 ms more.
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
