@@ -74,9 +74,7 @@ def in_calls(text: str, written: Callable[[Command, Arguments], str]) -> str:
 
 
 def _arguments(command: Command, words: str) -> Arguments | None:
-    """Parse the *words* that follow a command. Return each parameter that they set, with its value. Return None if the
-    words are not arguments of the command.
-    """
+    """Return the parameters that *words* set, with their values; None if they are not arguments of the command."""
     unfilled_places, tokens = command.places, _WORD.findall(words)  # places are parameters without a `--`
     arguments: list[tuple[Parameter, str]] = []
     while tokens:
@@ -115,23 +113,16 @@ def schema(name: str, spelling: Spelling) -> dict[str, Any]:
     """Return the JSON Schema for a request of the command, with its fields in the *spelling*."""
     derived = _model(name, spelling).model_json_schema()
     properties = derived.get("properties", {})
-    for field in properties.values():
+    for field in properties.values():  # models read the schema with every call, so each word costs
         field.pop("title", None)
-        _without_null(field)
+        if field.get("default", ...) in (None, False, []):  # `...` stands for no default
+            field.pop("default")
+        options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
+        if len(options) == 1:
+            del field["anyOf"]
+            field.update(options[0])
     required = {"required": derived["required"]} if "required" in derived else {}
     return {"type": "object", "properties": properties, **required, "additionalProperties": False}
-
-
-def _without_null(field: dict[str, Any]) -> None:
-    """Remove null from the types of an optional field, and a default that is null, false or an empty list. Models read
-    the schema with every call, so each word costs.
-    """
-    if field.get("default", ...) in (None, False, []):  # `...` stands for no default
-        field.pop("default")
-    options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
-    if len(options) == 1:
-        del field["anyOf"]
-        field.update(options[0])
 
 
 def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
@@ -140,13 +131,13 @@ def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
     Raises:
         InvalidValue: A field is missing, unknown, or not of its type; the message names it.
     """
-    if request == {} and not _needs_something(name):  # without pydantic, whose import takes long
-        return dict(_defaults(name))
+    command = commands.get(name)
+    if request == {} and not any(parameter.required or parameter.needed for parameter in parameters(command)):
+        return dict(_defaults(name))  # without pydantic, whose import takes long
     from pydantic import ValidationError
 
     from teams_cli.records.validation import first_problem
 
-    command = commands.get(name)
     if isinstance(request, dict) and spelling is snake_case:
         request = _in_snake_case(name, request)
     try:
@@ -160,10 +151,9 @@ def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
 
 
 def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the request with camel-case names of the command's parameters, such as `blockedBy`, replaced by
-    `blocked_by`. If the request has both names of a parameter, `blockedBy` stays, so that the request is refused later.
-    """
-    snake_case_names = _names_by_camel_case(name)
+    """Return the request with `blocked_by` for `blockedBy`. If it has both, it keeps both, and is refused later."""
+    spellings = [key for parameter in parameters(commands.get(name)) for key in parameter.spellings]
+    snake_case_names = {camel_case(key): key for key in spellings}
     renamed = {}
     for key, value in request.items():
         snake_case_key = snake_case_names.get(key, key)
@@ -173,23 +163,12 @@ def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def _names_by_camel_case(name: str) -> dict[str, str]:
-    return {camel_case(key): key for parameter in parameters(commands.get(name)) for key in parameter.spellings}
-
-
-@cache
-def _needs_something(name: str) -> bool:
-    return any(parameter.required or parameter.needed for parameter in parameters(commands.get(name)))
-
-
-@cache
 def _defaults(name: str) -> dict[str, Any]:
     return {parameter.name: parameter.default for parameter in commands.get(name).own}
 
 
 @cache
 def _model(name: str, spelling: Spelling) -> type[BaseModel]:
-    """Return the pydantic model of a request, derived from the declaration of its command."""
     from pydantic import ConfigDict, create_model
 
     fields: Any = {parameter.name: _field(parameter, spelling) for parameter in parameters(commands.get(name))}
@@ -198,7 +177,6 @@ def _model(name: str, spelling: Spelling) -> type[BaseModel]:
 
 
 def _field(parameter: Parameter, spelling: Spelling) -> tuple[Any, Any]:
-    """Return the type and the declaration of a parameter's field in the pydantic model."""
     from typing import Annotated, Literal
 
     from pydantic import AliasChoices, BeforeValidator, Field
@@ -270,12 +248,7 @@ _FIELDS_OF_INFO = ("agent_id", "agent_name", "agent_type")
 
 
 def _take_info(values: dict[str, Any], key: str) -> dict[str, Any]:
-    """Remove from *values* the object that describes the caller, which is under *key*. Return its fields by their names
-    in camel case. A field that is not given is None.
-
-    Raises:
-        InvalidValue: The value of *key* is no object, or the object has unknown fields.
-    """
+    """Remove from *values* the object under *key*, which describes the caller. Return its fields in camel case."""
     info = _take(values, key) or {}
     hint = f"It has {', '.join(map(camel_case, _FIELDS_OF_INFO))}."
     refusal = errors.InvalidValue(f"{camel_case(key)} must be an object", hint)
@@ -289,11 +262,7 @@ def _take_info(values: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _take(values: dict[str, Any], key: str) -> Any:
-    """Remove the value of *key*, in snake case or camel case, from *values* and return it; None if there is none.
-
-    Raises:
-        InvalidValue: Both spellings have a value.
-    """
+    """Remove the value of *key*, in snake case or camel case, from *values* and return it; None if there is none."""
     spellings = dict.fromkeys((key, camel_case(key)))
     given = [value for spelled in spellings if (value := values.pop(spelled, None)) is not None]
     if len(given) > 1:
@@ -335,9 +304,7 @@ def call_as(base: Call, agent: str, team: str = "", token: str = "", sender: Sen
 
 
 def _source(base: Call, key: str, value: str) -> tuple[str, str]:
-    """Return the *value* of a setting, and where it comes from. This is the request, except if the server was started
-    with the same value for the *key*.
-    """
+    """Return the *value*, and where it comes from: the request, unless the server was started with the same value."""
     server_value, server_source = base.sources.get(key, ("", "unset"))
     return value, server_source if value == server_value else "request"
 

@@ -56,7 +56,6 @@ class Watchers:
             self._call_listeners(team, EVERY_TOPIC)
 
     def _watch(self, team: str) -> None:
-        """Notify the listeners of a team of changes, until the team has had no listener for some time."""
         watch: Watch | None = None
         idle_rounds = 0
         try:
@@ -74,9 +73,8 @@ class Watchers:
                 watch.close()
 
     def _wait_for_change(self, team: str, watch: Watch | None) -> tuple[Watch | None, frozenset[str]]:
-        """Wait for a change, at most a second; if *watch* is None, begin to watch instead. Return the watch, or None
-        while the store can't be read. Also return the changed topics, or all topics if it is not known which have
-        changed.
+        """Wait for a change, at most a second, or begin to watch. Return the watch, or None while the store can't be
+        read, and the topics that may have changed.
         """
         try:
             if watch is None:  # before there was a watch, anything may have changed
@@ -89,7 +87,6 @@ class Watchers:
             return None, EVERY_TOPIC
 
     def _call_listeners(self, team: str, changed_topics: frozenset[str]) -> bool:
-        """Call the listeners that the changed topics concern. Return whether the team has any listener."""
         with self._lock:
             listeners = list(self._listeners.get(team, {}).items())
         for listener, topics in listeners:
@@ -98,7 +95,7 @@ class Watchers:
         return bool(listeners)
 
     def _retire(self, team: str) -> bool:
-        """Record that the thread of the team ends. If the team has a listener again, do nothing and return False."""
+        """Record that the thread of the team ends, unless the team has a listener again."""
         with self._lock:
             if self._listeners.get(team):
                 return False
@@ -167,7 +164,6 @@ class SharedWatch:
         """Return None: there is no file descriptor to select on."""
 
     def close(self) -> None:
-        """Stop watching."""
         self._watchers.forget(self._team, self._event.set)
 
 
@@ -182,5 +178,4 @@ class WatchedStore:
         return getattr(self._watchers.store, name)
 
     def watch(self, team: str, topics: Topics = None) -> Watch:
-        """Return a watch of the team, whose waits end when the client is gone."""
         return SharedWatch(self._watchers, team, topics, self._client)

@@ -91,13 +91,10 @@ async def lines(source: int) -> AsyncIterator[bytes | None]:
 
 
 async def _read(source: int) -> bytes:
-    """Wait for bytes from *source* and return them, or empty bytes at the end of the input. No thread waits for them,
-    because a thread would slow down every call; only for sources such as files, which the event loop can't watch, one
-    is used.
-    """
+    """Wait for bytes from *source* and return them, or empty bytes at the end of the input."""
     try:
-        await anyio.wait_readable(source)
-    except OSError:
+        await anyio.wait_readable(source)  # no thread waits, because it would slow down every call
+    except OSError:  # it is a file, for example, which the event loop can't watch
         return await anyio.to_thread.run_sync(os.read, source, _READ_BYTES, abandon_on_cancel=True)
     return os.read(source, _READ_BYTES)
 
@@ -234,7 +231,6 @@ async def _read_all(
     settle: Callable[[], Awaitable[None]],
     receipts: Receipts,
 ) -> None:
-    """Pass on the messages that arrive, one by one, and answer lines that are not messages with an error."""
     try:
         async for line in lines(source):
             message = parsed(line)
@@ -256,7 +252,6 @@ async def _write_all(
     written: anyio.Event,
     receipts: Receipts,
 ) -> None:
-    """Write the messages. If the client no longer reads them, stop accepting its messages."""
     try:
         async for item in leaving:
             data = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
@@ -268,7 +263,7 @@ async def _write_all(
                 _write(sink, data)
             else:
                 await anyio.to_thread.run_sync(_write, sink, data, abandon_on_cancel=True)
-    except OSError:
+    except OSError:  # the client no longer reads, so no more of its messages are accepted
         await incoming.aclose()
         async for _ in leaving:  # so that nobody waits to send a message
             continue

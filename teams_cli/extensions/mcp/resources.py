@@ -86,7 +86,6 @@ def text(call: Call, uri: str) -> str:
 
 
 def _request(uri: str) -> tuple[str, dict[str, Any], str]:
-    """Return the command that reads the resource at *uri*, the command's arguments, and the team."""
     try:
         parts = urlsplit(uri)
     except ValueError:
@@ -142,7 +141,6 @@ class Subscriptions:
         Thread(target=self._watch, args=(asyncio.get_running_loop(),), daemon=True).start()
 
     def end(self) -> None:
-        """Stop watching."""
         self._is_over = True
 
     def remember(self, session: ServerSession, tools: list[str]) -> None:
@@ -159,7 +157,6 @@ class Subscriptions:
             self._contents.setdefault(uri, await asyncio.to_thread(self._text, uri))
 
     def unsubscribe(self, uri: str) -> None:
-        """Stop notifying the client of the resource."""
         del self._subscriptions[uri]
         self._contents.pop(uri, None)
 
@@ -175,7 +172,6 @@ class Subscriptions:
             self._subscriptions.subtract(uris)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Watch the caller's team until `end` is called. If the caller changes to another team, watch that team."""
         is_reported = False
         while not (self._is_over or loop.is_closed()):
             try:
@@ -188,9 +184,7 @@ class Subscriptions:
                 time.sleep(_CHECK_SECONDS)
 
     def _watch_team(self, loop: asyncio.AbstractEventLoop, team: str) -> None:
-        """Watch the team until the caller is in another team, or until other topics must be watched. If the client has
-        subscribed to no resource, only changes that may affect its tools wake this thread.
-        """
+        """Watch the team until the caller is in another team, or until other topics must be watched."""
         if not team:
             time.sleep(_CHECK_SECONDS)
             return
@@ -210,7 +204,7 @@ class Subscriptions:
             watch.close()
 
     def _topics(self) -> frozenset[str] | None:
-        """Return the topics to watch; None stands for all topics."""
+        """Return the topics to watch; None stands for all. Without subscriptions, only the tools may have changed."""
         is_subscribed = any(count > 0 for count in list(self._subscriptions.values()))
         return None if is_subscribed else _TOPICS_OF_TOOLS
 
@@ -221,9 +215,6 @@ class Subscriptions:
             return None
 
     def _notify_of_changes(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Notify the client of each resource with a subscription that has changed, and of the tools if they have
-        changed.
-        """
         for uri in list(self._subscriptions):  # a copy, because the event loop may add some meanwhile
             if self._subscriptions[uri] <= 0:
                 continue
@@ -243,14 +234,12 @@ class Subscriptions:
             asyncio.run_coroutine_threadsafe(self._notify(ToolsListChanged()), loop)
 
     def _text(self, uri: str) -> str:
-        """Return the resource as JSON, or the reason why it can't be read."""
         try:
             return text(self._identity.call(Requester()), uri)
         except errors.TeamsError as error:
             return f"{error.code}: {error.message}"
 
     async def _notify(self, event: ResourceUpdated | ToolsListChanged) -> None:
-        """Send the event to the client, in the form that the client's version of the protocol demands."""
         await self._bus.publish(event)  # for the streams of clients of the newer protocol
         session = self._session
         if session is None or session.protocol_version in MODERN_PROTOCOL_VERSIONS:

@@ -168,7 +168,6 @@ def in_tools(text: str) -> str:
 
 
 def _tool_call(command: Command, arguments: requests.Arguments) -> str:
-    """Return the call of the command's tool as text. Each positional argument has the name that it has in the tool."""
     names = list(_OFFERED_AS[command.name][1]) if command.name in _OFFERED_AS else []
     written = []
     for parameter, value in arguments:
@@ -221,9 +220,7 @@ def answered(call: Call, tool: Tool, document: dict[str, Any]) -> CallToolResult
 
 
 def _name_tools(document: dict[str, Any]) -> None:
-    """Rewrite the shell commands in a document as calls of tools, in place. Such commands are in `next`, hints, help
-    and notices of the document itself, of the rows in its lists, and of its `state`.
-    """
+    """Rewrite the shell commands in a document as calls of tools, also in the rows of its lists and in its `state`."""
     _name_tools_in_row(document)
     parts = list(document.values())
     state = document.get("state")
@@ -239,15 +236,12 @@ def _name_tools(document: dict[str, Any]) -> None:
 
 
 def _name_tools_in_row(row: dict[str, Any]) -> None:
-    """Rewrite the shell commands in a row as calls of tools. In a message from an agent, only a line that the program
-    added is rewritten.
-    """
     for key in ("next", "hint", "help", "message", "content"):
         if not isinstance(row.get(key), str):
             continue
         if key in ("next", "hint", "help") or row.get("from") == SYSTEM:
             row[key] = in_tools(row[key])
-        else:
+        else:  # in a message from an agent, only the line that the program added
             row[key] = _HOW_TO_ANSWER.sub(lambda line: in_tools(line[0]), row[key])
 
 
@@ -269,7 +263,6 @@ def refused(error: errors.TeamsError, code: str = "") -> CallToolResult:
 
 
 def _result(document: dict[str, Any], is_error: bool = False, has_data: bool = True) -> CallToolResult:
-    """Return the document as the result of a call: always as text, and if *has_data* also as data."""
     text = text_of(document)
     try:
         text.encode()

@@ -164,10 +164,15 @@ class TeamsServer:
 
     async def serve(self, source: int, sink: int) -> None:
         """Serve the client over the two descriptors until it leaves."""
+        instructions = INSTRUCTIONS
+        with suppress(errors.TeamsError):  # the client has no team yet
+            call = self.identity.call(Requester())
+            if call.caller and (asks := asking.invitation(call.load_team())):
+                instructions += f" {results.in_tools(asks)}"  # how readily agents should ask each other questions
         server: Server[Any] = Server(
             "teams",
             version=__version__,
-            instructions=self._instructions(),
+            instructions=instructions,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -188,26 +193,13 @@ class TeamsServer:
             self.identity.watchers.close()
             await self.jobs.end(_PATIENCE)
 
-    def _instructions(self) -> str:
-        """Return the instructions for the client. If the caller has a team, they also say how readily its agents should
-        ask each other questions.
-        """
-        try:
-            call = self.identity.call(Requester())
-            asks = asking.invitation(call.load_team()) if call.caller else ""
-        except errors.TeamsError:  # the client has no team yet
-            asks = ""
-        return f"{INSTRUCTIONS} {results.in_tools(asks)}" if asks else INSTRUCTIONS
-
     def _offered(self, requester: Requester) -> list[Any]:
-        """Return the tools to offer the caller, as the protocol lists them."""
         rights = Rights(self.identity.call(requester), self.lists_once)
         return tools.listed(self._usable(rights), rights, self.lists_all)
 
     def _usable(self, rights: Rights) -> list[tools.Tool]:
-        """Return the tools to offer the caller. These are at first a few tools, and a tool that lists the others. Once
-        the client has called that tool, they are the everyday tools. If the server lists all tools, they are all that
-        the caller may use.
+        """Return the tools to offer the caller: all that it may use, the everyday tools, or at first only a few and the
+        tool that lists the others.
         """
         usable = tools.usable(self.tools, rights, self.lists_all)
         if self.lists_few and self.tools:
@@ -215,7 +207,6 @@ class TeamsServer:
         return usable
 
     def _not_yet_offered(self, call: Call) -> list[Any]:
-        """Return the everyday tools of the caller that are not in the first list."""
         rights = Rights(call, self.lists_once)
         usable = tools.usable(self.tools, rights, everything=False)
         first = tools.first_tools(usable)
@@ -232,7 +223,6 @@ class TeamsServer:
         return ListToolsResult(tools=offered)
 
     async def _call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
-        """Use a tool, and report to the client while the tool waits."""
         arguments = dict(params.arguments or {})
         agent_id = str(arguments.pop(insiders.ARGUMENT, ""))
         name, arguments = self._tool_and_arguments(params.name, arguments)
@@ -265,12 +255,7 @@ class TeamsServer:
             self.receipts.end(ctx.request_id)
 
     def _tool_and_arguments(self, name: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the name of the tool to use, and the tool's arguments. If `more_tools` is called with the name of
-        another tool, return that name, and the arguments for that tool.
-
-        Raises:
-            MCPError: There is no such tool, or `more_tools` has no valid arguments for it.
-        """
+        """Return the name and the arguments of the tool to use, which `more_tools` may name in its own arguments."""
         tool = results.tool_meant(name, self.tools)
         if tool == tools.MORE_TOOLS and isinstance(arguments.get("name"), str):
             name, arguments = arguments["name"], _inner_arguments(arguments)
@@ -282,8 +267,8 @@ class TeamsServer:
     def _use(
         self, name: str, arguments: Mapping[str, Any], identify: Callable[..., Call], requester: Requester
     ) -> tuple[CallToolResult, Call | None]:
-        """Use a tool, in a thread. *identify* gets the *requester*, who can leave, and the sender in *arguments*; it
-        returns the call with its caller. Return the tool's answer and this call, or the refusal and None.
+        """Use a tool, in a thread. *identify* makes the call for the *requester* and the sender in *arguments*. Return
+        the tool's answer and this call, or the refusal and None.
         """
         self.receipts.settle()
         try:
@@ -323,7 +308,6 @@ class TeamsServer:
         return EmptyResult()
 
     async def _run(self, work: Callable[[Requester], T]) -> T:
-        """Run *work* in a thread, and return its result. A refusal or a bug becomes an error of the protocol."""
         try:
             return await self.jobs.run(work)
         except errors.TeamsError as error:
@@ -333,11 +317,8 @@ class TeamsServer:
 
 
 def _inner_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments for the tool that `more_tools` is to call. In *given*, the arguments of `more_tools` itself,
-    they are an object or, as some models send it, the JSON text of an object. Return {} if they are missing.
-
-    Raises:
-        MCPError: They are something else, or are written beside the name of the tool instead of inside `arguments`.
+    """Return the arguments in those of `more_tools` for the tool that it is to call. They are an object or, as some
+    models send it, the JSON text of an object.
     """
     if given.keys() <= {"name", "arguments"}:
         value = given.get("arguments")
@@ -356,7 +337,6 @@ _RESOURCE_NOT_FOUND, _SERVER_ERROR = -32002, -32000
 
 
 def _protocol_error(error: errors.TeamsError, code: str) -> MCPError:
-    """Return the refusal of a request that is not a call of a tool. *code* is our own name for the kind of error."""
     number = _SERVER_ERROR
     if isinstance(error, errors.NotFound):
         number = _RESOURCE_NOT_FOUND

@@ -128,9 +128,8 @@ class Tool:
         return {**answer, "result": answer["result"][::-1]} if self.command.newest_last else answer
 
     def _limited(self, call: Call, arguments: Arguments) -> tuple[Arguments, int]:
-        """Return the arguments with which the command shows only rows that fit into one answer, and how many rows this
-        leaves out. A command that marks rows as read is to mark only these. Other commands, and requests that say
-        themselves which rows to show, keep their arguments.
+        """Return the arguments with which a command that marks rows as read marks only those that fit into one answer,
+        and how many rows this leaves out. Requests that say themselves which rows to show keep their arguments.
         """
         marks_as_read = {"peek", "limit"} <= {parameter.key for parameter in self.command.own}
         if not marks_as_read or any(arguments.get(key) for key in ("peek", "all", "limit")):
@@ -140,18 +139,12 @@ class Tool:
         return {**arguments, "limit": fitting or None}, len(rows) - fitting
 
     def run(self, call: Call, arguments: Arguments) -> Any:
-        """Run the command, and return its document.
-
-        Raises:
-            TeamsError: The command refuses.
-        """
+        """Run the command, and return its document."""
         return requests.answer(call, self.command.name, arguments)
 
 
 def _complete(answer: dict[str, Any], more: int, must_fit: bool) -> dict[str, Any]:
-    """Return the answer. If the command left out rows, *more* is their number and is added to the answer. If *must_fit*
-    is True, an answer that is too long is cut.
-    """
+    """Return the answer with *more*, the number of rows that are left out. If it *must_fit*, it is cut."""
     if more:
         answer = {**answer, "more": more}
     return results.within(answer) if must_fit else answer
@@ -188,12 +181,7 @@ class MessagingTool(Tool):
             raise
 
     def _checked(self, arguments: Arguments) -> dict[str, str]:
-        """Return the arguments as texts; a whole number becomes a text. Arguments that are null are left out.
-
-        Raises:
-            WrongUsage: An argument is unknown or missing.
-            InvalidValue: An argument is not a text.
-        """
+        """Return the arguments as texts; a whole number becomes a text. Arguments that are null are left out."""
         known, required = self.schema["properties"], self.schema.get("required", ())
         hint = f"{self.name} takes {', '.join(known) or 'nothing'}."
         if unknown := [key for key in arguments if key not in known]:
@@ -208,11 +196,10 @@ class MessagingTool(Tool):
 
 
 def _list_agents(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """List the agents. As in Janus, the `status` of an agent is `idle` or `active`."""
     document = requests.answer(call, "list-agents", arguments)
     agents = []
     for row in document["agents"]:
-        agent = {"name": row["name"], "status": "active" if row["state"] == "active" else "idle"}
+        agent = {"name": row["name"], "status": "active" if row["state"] == "active" else "idle"}  # as in Janus
         agent |= {key: row[key] for key in ("state", "role", "agentType", "queueDepth") if row.get(key)}
         if row.get("status"):
             agent["workingOn"] = row["status"]
@@ -221,7 +208,6 @@ def _list_agents(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _send_to_agent(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Send a message to one agent. The answer has the keys of Janus."""
     target, message = arguments["target"], arguments["message"]
     if target == _sender(call):
         raise errors.WrongUsage("Cannot send message to self", "Choose another agent from the list.")
@@ -230,9 +216,7 @@ def _send_to_agent(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _undelivered(call: Call, arguments: Arguments, error: errors.TeamsError) -> results.DocumentedRefusal:
-    """Return the refusal of `send_to_agent`, with the keys of Janus: `delivered`, `error`, and the names of the agents
-    that are `available`. If the recipient is unknown, `error` has exactly the sentence of Janus.
-    """
+    """Return the refusal of `send_to_agent`, with the keys of Janus and its exact sentence for unknown recipients."""
     is_unknown = isinstance(error, errors.AgentNotFound)
     message = f'Agent "{arguments["target"]}" not found' if is_unknown else error.message
     try:
@@ -248,9 +232,6 @@ def _sender(call: Call) -> str:
 
 
 def _broadcast(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Send a message. With `send_to`, it goes to that agent. With `reply_to`, it is a reply to that message. Without
-    either, it goes to all other agents.
-    """
     message, recipient, answered = arguments["message"], arguments.get("send_to"), arguments.get("reply_to")
     if answered is not None and recipient is not None:
         raise errors.WrongUsage("an answer goes to the sender of the message", "Leave out send_to or reply_to.")
@@ -266,9 +247,7 @@ def _broadcast(call: Call, arguments: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _broadcast_to_all(call: Call, message: str) -> dict[str, Any]:
-    """Send the message to all other agents. If there are none, and the sender has no status line yet, the message
-    becomes the sender's status line.
-    """
+    """Send the message to all other agents. If there are none, it becomes the sender's first status line."""
     sender = _sender(call)
     try:
         sent = requests.answer(call, "broadcast-message", {"text": message})
@@ -342,9 +321,7 @@ def listed(usable: Iterable[Tool], rights: Rights, everything: bool) -> list[Lis
 
 
 def _shorter(tool: Tool) -> Listed:
-    """Return the tool with a description of one sentence, and without rarely used arguments. A short list of tools
-    saves tokens, because models read it with every request.
-    """
+    """Return the tool with one sentence and without rarely used arguments: models read it with every request."""
     rare = {parameter.key for parameter in tool.command.own if parameter.seldom}
     properties = {}
     for key, field in tool.schema["properties"].items():
@@ -457,9 +434,6 @@ class AskPermission(Tool):
 
 
 def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
-    """Ask the person whether the tool *tool_name* may be used with this *input*. Return the decision in the form that
-    the client expects.
-    """
     if not isinstance(tool_name, str) or not isinstance(input, dict):
         raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
     refusal = answering.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
