@@ -118,7 +118,6 @@ def apply(store: Store, change: FileChange) -> None:
 
 
 def _write(path: str, data: bytes | None) -> None:
-    """Replace the file by *data* in one step, and keep its mode. If *data* is None, remove the file."""
     if data is None:
         disk.discard(path)
         return
@@ -133,9 +132,7 @@ def _write(path: str, data: bytes | None) -> None:
 
 
 def _read(place: SettingsFile) -> bytes | None:
-    """Return the content of the file; None if there is no file. Links are followed. But a link that leads out of the
-    project is refused, and so is a file of another user.
-    """
+    """Return the content of the file; None if there is no file. Links are followed, but not out of the project."""
     real = os.path.realpath(place.path)
     if place.project and not real.startswith(os.path.realpath(place.project) + "/"):
         raise errors.NotAllowed(f"{place.path} is a link out of the project", "Replace it with a file.")
@@ -163,7 +160,6 @@ def backup_of(store: Store, place: SettingsFile) -> str:
 
 
 def _read_record(store: Store, place: SettingsFile) -> dict[str, Any]:
-    """Return what our last change of the file noted, so that it can be undone; empty if nothing was noted."""
     path = _record_path(store, place)
     try:
         record = json.loads(disk.read_file(path))
@@ -190,9 +186,8 @@ def _bytes(text: str | None) -> bytes | None:
 
 
 def _without(store: Store, place: SettingsFile, data: bytes | None) -> bytes | None:
-    """Return what the file, whose content is *data*, contained without our entries; None if there is no file. If nobody
-    has edited the file since our last change, this is the content that was stored before our first change. Otherwise it
-    is *data* with our entries taken out.
+    """Return the content *data* of the file without our entries. If nobody has edited the file since our last change,
+    this is what was stored before our first one. Otherwise our entries are taken out.
     """
     if data is None:
         return None

@@ -28,8 +28,8 @@ def without_comments(text: str) -> str:
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    """Return the text with blanks in place of each match of the *pattern*, except that strings stay. The pattern also
-    matches whole strings, so that it does not match anything inside of a string.
+    """Return the text with blanks in place of each match of the *pattern*. The pattern also matches whole strings,
+    which stay, so that it does not match anything inside of a string.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -113,9 +113,6 @@ class _Container:
         self.close = _after_blanks(bare, self.children[-1].end if self.children else start + 1)
 
     def _children(self, bare: str, place: int) -> Iterator[_Child]:
-        """Yield the values in the object or list. *place* is a position after its opening bracket and before its first
-        value.
-        """
         number = 0
         while bare[start := _after_blanks(bare, place)] not in "]}":
             if bare[start] == ",":
@@ -140,9 +137,7 @@ class _Container:
 
 
 def _inserted(text: str, container: _Container, key: str | int, value: Any) -> str:
-    """Return the text with *value* added at the end of the *container*. If this is an object, the value is put under
-    *key*. The new value is formatted like the values that are there.
-    """
+    """Return the text with *value* added at the end of the *container*, formatted like the values that are there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     head = "" if container.is_list else f"{json.dumps(key)}: "
     last = container.children[-1] if container.children else None
@@ -171,7 +166,6 @@ def _inserted(text: str, container: _Container, key: str | int, value: Any) -> s
 
 
 def _comma_after(code: str, place: int) -> int:
-    """Return the position of the comma after a value that ends at *place*; -1 if no comma follows."""
     comma = _after_blanks(code, place)
     return comma if code[comma : comma + 1] == "," else -1
 
@@ -183,7 +177,6 @@ def _end_of_line(code: str, place: int) -> int:
 
 
 def _indentation_at(text: str, place: int) -> str:
-    """Return the blanks at the beginning of the line that contains *place*."""
     return _leading_blanks(text[text.rfind("\n", 0, place) + 1 : place])
 
 
@@ -192,6 +185,5 @@ def _leading_blanks(line: str) -> str:
 
 
 def _after_blanks(text: str, place: int) -> int:
-    """Return the position after the blanks that begin at *place*."""
     match = _BLANK.match(text, place)
     return match.end() if match else place

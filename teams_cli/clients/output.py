@@ -88,9 +88,7 @@ def matching(where: Mapping[str, Any], printed: str) -> Iterator[Any]:
 
 
 def _texts(where: Mapping[str, Any], printed: str) -> Iterator[str]:
-    """Yield a text from each document in the output that meets the conditions in *where*. *where* also has the path of
-    the text in the document.
-    """
+    """Yield the text at the path in *where* from each document that meets the conditions in *where*."""
     for document in matching(where, printed):
         value = value_at(document, where["path"])
         if isinstance(value, str):
@@ -98,9 +96,7 @@ def _texts(where: Mapping[str, Any], printed: str) -> Iterator[str]:
 
 
 def _documents(where: str, printed: str) -> Iterator[Any]:
-    """Yield the JSON documents in the output. If *where* is `json`, the whole output is one document. If it is `items`,
-    the output is a list of documents. If it is `lines`, each line is a document.
-    """
+    """Yield the JSON documents in the output, which is one (`json`), a list of them (`items`), or one on each line."""
     if where == "lines":
         for line in printed.splitlines():
             yield from _parsed(line)
@@ -196,9 +192,7 @@ def tokens_in(profile: Profile, printed: str, model: str | None = None) -> list[
 
 
 def _counted(where: Mapping[str, Any], document: Any, model: str | None) -> Iterator[Tokens]:
-    """Yield the counts of tokens in the *document*, found by the paths in *where*. If the client counts by model, there
-    is a count for each model. Otherwise there is a single count, for *model*.
-    """
+    """Yield the counts of tokens in the *document*: one for each model, or a single one for *model*."""
     parts = value_at(document, where["each"]) if "each" in where else {model: document}
     if not isinstance(parts, dict):
         return
@@ -252,9 +246,8 @@ def limited_until(printed: str, now: datetime) -> datetime | None:
 
 
 def _next_time(now: datetime, hour: int, minute: int, am_or_pm: str, zone: str | None) -> datetime:
-    """Return the next time after *now* when a clock in the *zone* shows *hour* and *minute*. If the zone is None or
-    unknown, it is the zone of *now*. *am_or_pm* is `am`, `pm`, or "" for 24 hours. If there is no such time of day,
-    return a time some minutes after *now*.
+    """Return the next time after *now* when a clock in the *zone*, or else in that of *now*, shows *hour* and *minute*.
+    If there is no such time of day, return a time some minutes after *now*.
     """
     from zoneinfo import ZoneInfo
 

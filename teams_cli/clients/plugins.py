@@ -96,8 +96,7 @@ def uninstall(root: str, client: str, plugin: PluginCommands, environ: Mapping[s
 
 def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
     """Restore the former *texts* of settings files, byte for byte, after the client's command has rewritten them. A
-    text is None if the file did not exist; such a file is removed. A file that now holds other settings than before
-    the installation stays as it is, because somebody else has changed it.
+    text is None if the file did not exist. A file with other settings than before the installation stays as it is.
     """
     for path, before in texts.items():
         present = _text(path)
@@ -113,15 +112,12 @@ def _put_back(texts: dict[str, str | None], plugin: PluginCommands) -> None:
 
 
 def _read_record(root: str, client: str) -> dict[str, Any]:
-    """Return the record of the installation. `files` has the former texts of the settings files. `version` is the
-    version of the plugin; it is missing in records from before 0.3.
-    """
+    """Return the record of the installation. Its `version` is missing in records from before 0.3."""
     record: dict[str, Any] = json.loads(disk.read_file(_record_path(root, client)))
     return record
 
 
 def _run(commands: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str:
-    """Run the commands, and return the output of the last command."""
     output = ""
     for words in commands:
         try:
@@ -139,8 +135,8 @@ def _run(commands: Iterable[tuple[str, ...]], environ: Mapping[str, str]) -> str
 
 
 def _comparable(text: str, leftovers: tuple[str, ...]) -> Any:
-    """Return the content of settings in a form that can be compared. *leftovers* are keys that a removed plugin may
-    leave behind. Such a key is left out if it begins with `$`, or if nothing but the removed plugin is under it.
+    """Return settings in a form that can be compared: without those of the *leftovers*, the keys that a removed plugin
+    may leave behind, that begin with `$` or hold nothing but the removed plugin.
     """
     try:
         document = json.loads(text or "{}")

@@ -146,7 +146,7 @@ def get(name: str, config: Config | None, command: str | None = None) -> Profile
 
 
 def _refuse_bad_usage(document: Mapping[str, Any], where: str) -> None:
-    """Refuse a profile in whose `usage` one of the counts is not a list of paths. Its tokens would never be counted."""
+    """Refuse a profile whose tokens would never be counted, because `usage` has no lists of paths."""
     for key in ("input", "cached", "output"):
         paths = document.get("usage", {}).get(key, [])
         if not (isinstance(paths, list) and all(isinstance(path, str) for path in paths)):

@@ -101,9 +101,7 @@ class Settings:
         return _encoded(text)
 
     def _additions(self, path: str, document: dict[str, Any], ours: Ours) -> Iterator[tuple[Place, Any]]:
-        """Yield the place and the value of each entry of ours that is to be added. An entry of a list is put after the
-        last one.
-        """
+        """Yield the place and the value of each entry of ours that is to be added."""
         hooks = document.get("hooks", {})
         for event, entry in ours.client.hook_entries(ours.hook).items() if self.hooks else ():
             entries = hooks.get(event, [])
@@ -127,9 +125,6 @@ class Settings:
         return [_value_at(document, place)["command"] for place in _places_of_our_hooks(document)]
 
     def _read(self, path: str, data: bytes) -> tuple[str, dict[str, Any]]:
-        """Return the text of the file, and its content. Refuse a file in which anything but an object is where our
-        entries belong.
-        """
         text = data.decode(errors="surrogateescape")
         bare = json_edits.without_comments(text) if self.comments else text
         document = strict_json(_encoded(bare), path) if bare.strip() else {}
@@ -139,9 +134,7 @@ class Settings:
         return text, document
 
     def _last_of_ours(self, document: dict[str, Any], earlier: dict[str, Any]) -> Place:
-        """Return the place of our entry that is to be taken out next: the last hook, else the last rule that is not in
-        *earlier*, else the server. Return an empty place if none of our entries is left.
-        """
+        """Return the place of our entry to take out next; () if none is left. Rules that are in *earlier* stay."""
         if self.hooks and (places := list(_places_of_our_hooks(document))):
             place = places[-1]
             has_other_hooks = len(_value_at(document, place[:-1])) > 1
@@ -155,7 +148,6 @@ class Settings:
 
 
 def _places_of_our_hooks(document: dict[str, Any]) -> Iterator[Place]:
-    """Yield the places of our hooks, in the order of the file. Values of an unexpected form are skipped."""
     for event, entries in document.get("hooks", {}).items():
         for entry_number, entry in enumerate(entries if isinstance(entries, list) else ()):
             hooks = entry.get("hooks") if isinstance(entry, dict) else None
@@ -179,9 +171,7 @@ def _value_at(document: Any, place: Place) -> Any:
 
 
 def _encoded(text: str) -> bytes:
-    """Return settings as UTF-8. A program that cuts a text may leave half of a surrogate pair, which UTF-8 can't have.
-    It is written as an escape.
-    """
+    # A program that cuts a text may leave half of a surrogate pair, which UTF-8 can't have.
     return text.encode(errors="backslashreplace")
 
 
@@ -325,7 +315,6 @@ def of_project(name: str, directory: str) -> list[SettingsFile]:
 
 
 def _client_with_home(name: str) -> tuple[Client, Home]:
-    """Return the client and the places of its settings files, or refuse a client without settings files."""
     client = known.find(name)
     if client is None or client.home is None:
         raise known.unknown(name)

@@ -130,7 +130,6 @@ def _refuse_bytes(document: Mapping[str, Any]) -> None:
 
 
 def _read(path: str, data: bytes) -> dict[str, Any]:
-    """Return the content of the file *path*, whose bytes are *data*, or refuse invalid TOML."""
     try:
         return _loads(data.decode())
     except ValueError as error:
@@ -149,23 +148,18 @@ def _servers(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_server(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document without our server. If it has no other server, the table of servers is left out, too."""
     others = {name: server for name, server in _servers(document).items() if name != own_entries.NAME}
     document = {key: value for key, value in document.items() if key != "mcp_servers"}
     return {**document, "mcp_servers": others} if others else document
 
 
 def _is_same(document: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether both documents are equal. Unlike with `==`, NaN equals NaN."""
-    return repr(document) == repr(other)
+    return repr(document) == repr(other)  # unlike with `==`, NaN equals NaN
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield texts that may be the file without our server. Each lacks one of our blocks, or one of the tables with our
-    server. Other lines in a block stay.
-
-    A text inside a string may look like a block. The file without it differs in more than our server, so the caller
-    rejects this candidate.
+    """Yield texts that may be the file without our server: each lacks one of our blocks, except for the lines of others
+    in it, or one of the tables with our server. A text inside a string may look like a block; the caller rejects it.
     """
     for begin in _BEGIN_LINE.finditer(text):
         end = _END_LINE.search(text, begin.end())
@@ -177,9 +171,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _has_others_hook(path: str, key: str) -> bool:
-    """Whether the hooks file *path* has a hook of somebody else at the place that *key* names. The form of *key* is
-    `FILE:EVENT:ENTRY:NUMBER`.
-    """
+    """Whether the hooks file *path* has a hook of somebody else at the place in *key*: `FILE:EVENT:ENTRY:NUMBER`."""
     event, entry, number = key.rsplit(":", 3)[1:]
     try:
         with open(path, "rb") as file:

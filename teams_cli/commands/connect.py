@@ -71,9 +71,6 @@ def _hook(call: Call, client: str) -> Any:
 
 
 def _here(call: Call, name: str | None, forget: bool) -> Any:
-    """Bind this directory to the team *name*. With *forget*, remove the binding instead. Return the team to which the
-    directory is bound then.
-    """
     directory, root = os.path.realpath(call.directory), os.path.abspath(call.store.root)
     if name and forget:
         raise errors.WrongUsage("give either a team or --forget", "Write: teams here TEAM")
@@ -98,9 +95,7 @@ def _places(call: Call, client: str, project: bool, user: bool) -> list[Settings
 
 
 def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
-    """Return the file AGENTS.md of the project in a list, if it *is_wanted* or already has instructions of `teams`.
-    Otherwise the list is empty.
-    """
+    """Return the file AGENTS.md of the project, if it *is_wanted* or has instructions of `teams`, else nothing."""
     project, instructions = os.getcwd(), Instructions()
     path = f"{project}/AGENTS.md"
     try:
@@ -114,9 +109,6 @@ def _agents_md(client: str, is_wanted: bool) -> list[SettingsFile]:
 def _install(
     call: Call, client: str, project: bool, user: bool, only_print: bool, yes: bool, plugin: bool, agents_md: bool
 ) -> Any:
-    """Add the plugin of `teams` to the client. If the client can't have it, add the hooks and the MCP server to the
-    client's settings instead. With *only_print*, or if the person does not agree, nothing is changed.
-    """
     ours = _ours(client, project)
     if not ours.server:
         call.say(f"{_NO_SERVER}. {to_install('mcp')}, and install the client again")
@@ -150,9 +142,6 @@ def _install(
 def _change_settings(
     call: Call, client: str, files: list[SettingsFile], ours: Ours, only_print: bool, asks: bool
 ) -> Any:
-    """Add the entries of `teams` (*ours*) to the settings files. If *asks* is set, the person is shown the change and
-    has to agree first. With *only_print*, nothing is changed, and only the change is shown.
-    """
     planned = [installation.install(call.store, file, ours) for file in files]
     asks = asks and any(change.diff for change in planned)
     if only_print or (asks and not _agrees(call, [change.diff.rstrip("\n") for change in planned])):
@@ -168,22 +157,16 @@ def _change_settings(
 
 
 def _can_have_plugin(call: Call, name: str) -> bool:
-    """Return whether the client can have the plugin: it has a command for plugins, and its settings have no entries of
-    `teams`. Also, `teams` on PATH must be this program, because the plugin runs `teams` from PATH.
-    """
     client, program = known.get(name), which("teams", path=call.environ.get("PATH"))
     if client.plugin is None or program is None:
         return False
     if os.path.dirname(os.path.realpath(program)) != os.path.realpath(os.path.dirname(sys.executable)):
-        return False
+        return False  # the plugin runs `teams` from PATH, which must be this program
     return not any(file.hook_commands() for file in _places(call, name, project=False, user=True))
 
 
 def _change_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> Any:
-    """Add the plugin to the client if it *is_wanted*, or else remove it. When the plugin is added, entries of `teams`
-    in the client's settings are removed, because both would act. With *only_print*, only return the commands that would
-    run.
-    """
+    """Add the plugin to the client if it *is_wanted*, or else remove it."""
     client, root = known.get(name), call.store.root
     if client.plugin is None:
         raise errors.InvalidValue(
@@ -219,24 +202,19 @@ def _change_plugin(call: Call, name: str, only_print: bool, is_wanted: bool) -> 
 
 
 def _beside_plugin(client: Client, files: list[SettingsFile]) -> list[SettingsFile]:
-    """Return the client's settings file in a list if it needs an entry in addition to the plugin. Otherwise the list is
-    empty.
-    """
+    """Return the client's settings file if it needs an entry in addition to the plugin, else nothing."""
     file_format = client.plugin.format if client.plugin else None
     return [SettingsFile(client, files[0].path, file_format)] if file_format and files else []
 
 
 def _agrees(call: Call, planned: list[str]) -> bool:
-    """Show the *planned* changes to the person, and return whether the person agrees."""
     for line in planned:
         call.say(line)
     return call.person is not None and call.person.agrees("Make this change?")
 
 
 def _ours(name: str, project: bool) -> Ours:
-    """Return the entries to add to the settings of the client *name*. The settings of a *project* are for everybody who
-    works on it, so these entries name no path of this machine.
-    """
+    # The settings of a project are for everybody who works on it, so these entries name no path of this machine.
     client = known.get(name)
     hook = f"teams hook {name}" if project else client.hook_command(sys.executable)
     server = ["teams", "mcp"] if project else client.server_command(sys.executable)
@@ -244,9 +222,6 @@ def _ours(name: str, project: bool) -> Ours:
 
 
 def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: bool) -> Any:
-    """Remove the plugin of `teams` from the client. If the client has no plugin, remove the entries of `teams` from its
-    settings.
-    """
     if not project and (known.get(client).home is None or plugins.is_installed(call.store.root, client)):
         return _change_plugin(call, client, only_print, is_wanted=False)
     files = _places(call, client, project, user) + (_agents_md(client, False) if project else [])
@@ -261,9 +236,7 @@ def _uninstall(call: Call, client: str, project: bool, user: bool, only_print: b
 
 
 def _outcome(call: Call, changes: list[FileChange], only_print: bool) -> dict[str, Any]:
-    """Return the outcome of the changes as JSON. `diff` and `changed` are about all files. The other fields are about
-    the first file, which has the hooks. `files` has the outcome for each file.
-    """
+    """Return the outcome: `diff` and `changed` of all files, the other keys of the first one, which has the hooks."""
     files: list[dict[str, Any]] = [
         {
             "path": change.place.path,
@@ -303,12 +276,9 @@ def words_of_change(done: dict[str, Any]) -> list[str]:
 
 
 def _file_lines(file: dict[str, Any], asked: bool) -> list[str]:
-    """Return the outcome for a file as lines. *asked* says that the person was asked before, and has seen the changed
-    lines. Then these are left out.
-    """
     if file["removed"]:
         return [f"{file['path']}: {'removed' if file['changed'] else 'would be removed'}"]
-    lines: list[str] = [] if asked else file["diff"].splitlines()
+    lines: list[str] = [] if asked else file["diff"].splitlines()  # a person who was asked has seen them
     if asked and not file["changed"]:
         lines.append(f"{file['path']}: left as it is")
     if file["changed"]:
