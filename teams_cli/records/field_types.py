@@ -92,7 +92,6 @@ def unknown_types(kind: type[Record]) -> list[str]:
 
 
 def _checks_of(kind: type[Record]) -> dict[str, Check]:
-    """Return the functions that check the fields of a kind, by the keys of the fields on disk. They are remembered."""
     checks: dict[str, Check] = {}
     for name, (key, _) in kind.fields.items():
         nested_kind = kind.nested.get(name)
@@ -148,9 +147,7 @@ def _list_of_records(kind: type[Record]) -> Check:
 
 
 def _object_with(needed: tuple[str, ...], checks: dict[str, Check]) -> Check:
-    """Return a function that checks whether a value is an object with the *needed* keys. Other keys are allowed.
-    *checks* has a function for some keys, which checks the value of the key.
-    """
+    """Return a function that checks whether a value is an object with the *needed* keys, and its values by *checks*."""
 
     def check_object(value: Any) -> bool:
         if type(value) is not dict or not all(key in value for key in needed):

@@ -59,9 +59,6 @@ def indented(value: Any) -> str:
 
 
 def _indented(value: Any, line_start: str) -> str:
-    """Return the JSON text of the value. *line_start* is a line end, followed by the indent of the line on which the
-    value begins.
-    """
     if type(value) is str:
         return _quoted(value)
     inner_start = line_start + "  "

@@ -82,9 +82,7 @@ class Record:
             raise TypeError(f"{type(self).__name__} has no {', '.join(unknown)}")
 
     def _set_values(self, values: dict[str, Any], extra: dict[str, Any]) -> None:
-        """Set the attributes to *values*. A missing value is set only if the field has no default, or one that is made
-        anew for each record. Other defaults are attributes of the class already.
-        """
+        # Plain defaults are attributes of the class already.
         for name in self.without_plain_default:
             value = values.get(name, self.defaults[name])
             if value is MISSING:
@@ -115,7 +113,6 @@ class Record:
         return record
 
     def _all_values(self) -> dict[str, Any]:
-        """Return all values by attribute. The fields come first, in their order."""
         return {**self.defaults, **self.__dict__, _DOCUMENT: None}
 
     def to_json(self) -> dict[str, Any]:

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 else:
 
     def _type_of(name: str, declared: FieldType) -> Any:
-        """Return pydantic's type for the field type with that *name*."""
         if declared.words:
             return Literal[declared.words]
         if declared.prefix:
@@ -80,9 +79,7 @@ else:
 
 
 def _signal_and_seconds(pair: list[Any]) -> list[Any]:
-    """Return the *pair* if it consists of a signal and the seconds until the next signal. A client is ended by a list
-    of these pairs.
-    """
+    """Check a pair of a signal and the seconds until the next one; a client is ended by a list of them."""
     signals = ("HUP", "INT", "QUIT", "TERM", "KILL")
     seconds = pair[1] if len(pair) == 2 else -1
     if type(seconds) not in (int, float) or not 0 <= seconds < 1e6 or pair[0] not in signals:

@@ -56,20 +56,16 @@ def first_problem(error: ValidationError) -> str:
 
 
 def _model(kind: type[Record]) -> Any:
-    """Return a pydantic model with the fields that the record *kind* declares."""
     models = {nested.__name__: _model(nested) for nested in kind.nested.values()}
     hints = get_type_hints(kind, globalns={**vars(types), **models}, include_extras=True)
     fields: dict[str, Any] = {}
     for name, (key, default) in kind.fields.items():
         # A name that pydantic uses for its models must not be the name of a field.
         field_name = f"{name}_" if hasattr(BaseModel, name) else name
-        fields[field_name] = hints[name], Field(alias=key, **_default(default))
+        options: dict[str, Any] = {}
+        if isinstance(default, Fresh):
+            options = {"default_factory": default.factory}
+        elif default is not MISSING:
+            options = {"default": default}
+        fields[field_name] = hints[name], Field(alias=key, **options)
     return create_model(kind.__name__, __config__=ConfigDict(extra="allow", allow_inf_nan=False), **fields)
-
-
-def _default(default: object) -> dict[str, Any]:
-    if default is MISSING:
-        return {}
-    if isinstance(default, Fresh):
-        return {"default_factory": default.factory}
-    return {"default": default}
