@@ -206,9 +206,6 @@ class PollingWatch:
         self._remember(look())
 
     def wait(self, timeout: float) -> bool:
-        """Block until anything may have changed since the last call. Return False after *timeout* seconds without a
-        change.
-        """
         give_up = time.monotonic() + timeout
         while (result := self._look()) == self._last_result:
             now = time.monotonic()

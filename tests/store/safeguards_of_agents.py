@@ -107,9 +107,9 @@ MUTANTS = [
     ),
     Mutant(
         "marks made anew by what may be taken back",
-        "files/marks",
-        "                disk.confirm(directory, directory)\n",
-        "                pass\n",
+        "files/engine",
+        "                    disk.confirm(directory, directory)\n",
+        "                    pass\n",
         NOTICES,
     ),
     Mutant("a notice of what may be taken back", "../messages/notices", "        store.confirm(", "        (", NOTICES),

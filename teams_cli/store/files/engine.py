@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 FILES = "files"
 """The address that stands for the store in files below the root."""
+_UNDER_ONE_LOCK = 500
+"""How many records get their marks before other processes get a turn."""
 _TIMEOUT_OF_MARKS = 1.0
 """The seconds that a change waits at most for the lock under which it removes marks that became outdated."""
 
@@ -80,7 +82,6 @@ class FileStore(Store):
         return sorted(name for name in names if os.path.lexists(f"{directory}/{name}/team.json"))
 
     def create(self, team: str, kind: Kind[R], key: str | None, record: R) -> tuple[R, bytes]:
-        """Store a new record: see `Store.create`. Return the record and its revision, the bytes of its file."""
         directory = self.layout.directory(team, kind)
         path = "" if key is None else self.layout.path(team, kind, key)  # refuses an invalid key before a change
         self._prepare()
@@ -124,7 +125,6 @@ class FileStore(Store):
         return noted, max(noted, newest) + 1
 
     def create_all(self, team: str, kind: Kind[R], count: int, make: Callable[[list[str]], list[R]]) -> list[R]:
-        """Store new records in one commit: see `Store.create_all`."""
         directory = self.layout.directory(team, kind)
         self._prepare()
         disk.make_directories(directory, self.address)
@@ -170,7 +170,7 @@ class FileStore(Store):
         return sorted(map(marks.kind_and_key_owing, disk.names_in(self.layout.owed(team))))
 
     def replace(self, team: str, kind: Kind[R], key: str, record: R, revision: bytes, lasting: bool = True) -> bytes:
-        """Replace the record, if it still has the *revision*: see `Store.replace`.
+        """Replace the record: see `Store.replace`.
 
         Under the lock, the new marks are made, the files by which the record is found, and then the record is stored.
         After the lock, the change is synced, and then the outdated marks are removed. If a power cut may undo the
@@ -215,7 +215,6 @@ class FileStore(Store):
         return self.layout.marks(team, kind, key, self._contents.decode(revision, kind, key, path))
 
     def replace_all(self, team: str, kind: Kind[R], changed: Sequence[tuple[R, bytes]]) -> None:
-        """Replace records in one commit, if all still have their revisions: see `Store.replace_all`."""
         self._prepare()
         with self._lock(self.layout.directory(team, kind)):
             directories.settle(self.layout, team, kind)
@@ -257,7 +256,6 @@ class FileStore(Store):
             raise errors.StaleRevision(f"{kind.name} {key} was changed meanwhile", "Read it again.")
 
     def confirm(self, team: str, kind: Kind[R], key: str) -> None:
-        """Make the record durable: see `Store.confirm`."""
         if kind.name == "message":
             self.log(team).confirm(kind, key)
             return
@@ -270,7 +268,6 @@ class FileStore(Store):
                 pass
 
     def append(self, team: str, kind: Kind[R], to: Sequence[str], record: R, uid: str | None) -> tuple[R, bool]:
-        """Append a message to the log: see `Store.append`."""
         log = self.log(team)  # refuses what is no name of a team, before anything is made
         self._prepare()
         stored, is_new = log.append(kind, to, record, uid, lambda: self._refuse_closed(team, kind))
@@ -314,10 +311,7 @@ class FileStore(Store):
         return max(directories.numbers_given(names, kind))
 
     def reserve(self, team: str, kind: Kind[R], number: int) -> None:
-        """From now on, give only numbers above *number*: see `Store.reserve`. The number is noted in the directory of
-        the records.
-        """
-        directory = self.layout.messages(team) if kind.name == "message" else self.layout.directory(team, kind)
+        directory = self.layout.directory(team, kind)
         if number <= directories.noted_number(disk.names_in(directory)):
             return
         self._prepare()
@@ -347,7 +341,6 @@ class FileStore(Store):
         whole_team.put_messages(self.log(team), kind, packed)
 
     def drop(self, team: str, kind: Kind[R], revision: bytes) -> None:
-        """Delete the closed team: see `Store.drop`. Its files are moved away under all its locks, then deleted."""
         from teams_cli.store.files import whole_team
 
         path = self.layout.path(team, kind, team)
@@ -386,10 +379,25 @@ class FileStore(Store):
         return examine(self, kinds, fix, only)
 
     def correct_hints(self, team: str, kind: Kind[R], keys: Collection[str]) -> None:
-        def marks_of(key: str) -> list[str]:
-            return self.layout.marks(team, kind, key, self.get(team, kind, key)[0])
-
-        marks.correct_hints(self.layout, self.lock, team, kind, keys, marks_of)
+        labels, directory = self.layout.labels(team, kind), self.layout.directory(team, kind)
+        remaining = list(keys)
+        try:
+            while remaining:
+                with self.lock(directory, 0.0):  # hints are not worth a wait
+                    # Otherwise a power cut could bring back records that need the marks that are removed here.
+                    disk.confirm(directory, directory)
+                    for key in remaining[:_UNDER_ONE_LOCK]:
+                        try:
+                            right_marks = self.layout.marks(team, kind, key, self.get(team, kind, key)[0])
+                        except errors.NotFound:
+                            right_marks = []
+                        except errors.TeamsError:  # the record can't be read, so its marks are unknown
+                            continue
+                        marks.make(right_marks)
+                        marks.clear(self.layout.all_marks(team, kind, key, labels), right_marks)
+                del remaining[:_UNDER_ONE_LOCK]
+        except errors.TeamsError:
+            return
 
     def _clear_outdated(
         self, team: str, kind: Kind[R], key: str, outdated: list[str], stored: bytes, kept: list[str]

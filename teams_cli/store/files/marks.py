@@ -9,20 +9,11 @@ from __future__ import annotations
 
 import os
 
-from teams_cli import errors
 from teams_cli.store.files import disk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-    from typing import TypeVar
-
-    from teams_cli.records.records import Record
-    from teams_cli.store.contract import Kind
-    from teams_cli.store.files.directories import Layout
-    from teams_cli.store.files.locks import Lock
-
-    R = TypeVar("R", bound=Record)
+    from collections.abc import Collection, Iterator
 
 
 def path_in_index(label: str, key: str) -> str:
@@ -145,39 +136,3 @@ def clear(paths: Collection[str], kept: Collection[str] = ()) -> None:
         label, dot, _ = directory.partition(".")
         if dot:  # LABEL.N holds the further thousands of marks; version 0.1 had all of them in LABEL
             disk.discard(f"{index}/{label}/{key}")
-
-
-_UNDER_ONE_LOCK = 500
-"""How many records get their marks before other processes get a turn."""
-
-
-def correct_hints(
-    layout: Layout,
-    lock: type[Lock],
-    team: str,
-    kind: Kind[R],
-    keys: Collection[str],
-    marks_of: Callable[[str], list[str]],
-) -> None:
-    """Give each record under *keys* exactly the marks that *marks_of* returns for its key. If another process holds the
-    lock of the records' directory, stop at once: hints are not worth a wait.
-    """
-    labels, directory = layout.labels(team, kind), layout.directory(team, kind)
-    remaining = list(keys)
-    try:
-        while remaining:
-            with lock(directory, 0.0):
-                # Otherwise a power cut could bring back records that need the marks that are removed here.
-                disk.confirm(directory, directory)
-                for key in remaining[:_UNDER_ONE_LOCK]:
-                    try:
-                        right_marks = marks_of(key)
-                    except errors.NotFound:
-                        right_marks = []
-                    except errors.TeamsError:  # the record can't be read, so its marks are unknown
-                        continue
-                    make(right_marks)
-                    clear(layout.all_marks(team, kind, key, labels), right_marks)
-            del remaining[:_UNDER_ONE_LOCK]
-    except errors.TeamsError:
-        return

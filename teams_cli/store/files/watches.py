@@ -94,9 +94,6 @@ class InotifyWatch:
         self._watch_new_directories()
 
     def wait(self, timeout: float) -> bool:
-        """Block until a change on the topics may have happened since the last call. Return False after *timeout*
-        seconds without such a change.
-        """
         give_up = time.monotonic() + timeout
         # The system reports every new directory, but only once the topmost ones are watched.
         wanted = [path for path in (self._tree, self._flat) if self._is_wanted(path)]
@@ -123,7 +120,6 @@ class InotifyWatch:
                 return True
 
     def fileno(self) -> int:
-        """Return the descriptor for `select` and `poll`."""
         return self._descriptor
 
     def close(self) -> None:
