@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from teams_cli.clients.profiles import Versions
     from teams_cli.clients.seats import Seat
     from teams_cli.clients.settings_files import FileFormat
 
@@ -66,6 +65,19 @@ class PluginCommands(NamedTuple):
     settings: str = ""
     format: FileFormat | None = None
     noun: str = "plugin"
+
+
+class Versions(NamedTuple):
+    """The versions of a client that were tried. *oldest* is the oldest of them. *other* is the first version that works
+    in another way; "" if there is none.
+
+    *differs* says what is different from the version *other* on, and *remedy* says what to do about it.
+    """
+
+    oldest: str
+    other: str = ""
+    differs: str = ""
+    remedy: str = ""
 
 
 class Client:
@@ -171,11 +183,13 @@ class Client:
 
     def hook_command(self, python: str) -> str:
         """Return the shell command that the client runs as a hook."""
-        return own_entries.hook_command(python, self.name)
+        import shlex  # slow to import, and only needed for settings that are written
+
+        return shlex.join(own_entries.program(python, "hook", self.name))
 
     def server_command(self, python: str) -> list[str]:
         """Return the command line that starts our MCP server, as words."""
-        return own_entries.server_command(python)
+        return own_entries.program(python, "mcp")
 
 
 class ToolGuard(NamedTuple):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,17 +91,16 @@ def without_member(text: str, path: Path) -> str:
     return text[: start + 1] + text[end:]
 
 
-class _Child:
+class _Child(NamedTuple):
     """A value in an object or a list: its key, where its entry starts, where the value itself starts, and where it
     ends. In an object, the entry starts with the key. In a list, the key is the value's number, and the entry starts
     with the value.
     """
 
-    def __init__(self, key: str | int, start: int, value_start: int, end: int) -> None:
-        self.key = key
-        self.start = start
-        self.value_start = value_start
-        self.end = end
+    key: str | int
+    start: int
+    value_start: int
+    end: int
 
 
 class _Container:

@@ -35,13 +35,6 @@ def of_module(python: str, module: str) -> list[str]:
     return [python, "-P", "-c", f"{where}from {module} import main; main()"]
 
 
-def hook_command(python: str, client: str) -> str:
-    """Return the shell command that answers the client's hooks."""
-    import shlex  # slow to import, and only needed for settings that are written
-
-    return shlex.join(program(python, "hook", client))
-
-
 def is_our_hook(shell_command: object) -> bool:
     """Whether the shell command is a hook that this version or an earlier one installed."""
     if not isinstance(shell_command, str):
@@ -89,11 +82,6 @@ def is_server_available() -> bool:
         return find_spec("mcp") is not None
     except ImportError:
         return False
-
-
-def server_command(python: str) -> list[str]:
-    """Return the words of the command line that starts our MCP server."""
-    return program(python, "mcp")
 
 
 def is_our_server(entry: object) -> bool:

@@ -273,20 +273,6 @@ _PATIENCE = 30
 """How many seconds a program may take to print its version."""
 
 
-class Versions:
-    """The versions of a client that were tried. *oldest* is the oldest of them. *other* is the first version that works
-    in another way; "" if there is none.
-
-    *differs* says what is different from the version *other* on, and *remedy* says what to do about it.
-    """
-
-    def __init__(self, oldest: str, other: str = "", differs: str = "", remedy: str = "") -> None:
-        self.oldest = oldest
-        self.other = other
-        self.differs = differs
-        self.remedy = remedy
-
-
 _UNKNOWN_VERSION = "does not say its version"
 
 

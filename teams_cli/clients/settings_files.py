@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from typing import NamedTuple
 
 from teams_cli import errors
 from teams_cli.clients import json_edits, known, plugins
@@ -37,15 +38,14 @@ _COMMAND = "const command = "
 _ALLOWED: Place = ("permissions", "allow")
 
 
-class Ours:
+class Ours(NamedTuple):
     """The entries of `teams` for a client. *hook* is the shell command that answers hooks. *server* is the command line
     of the MCP server; None if the packages that the server needs are not installed.
     """
 
-    def __init__(self, client: Client, hook: str, server: list[str] | None) -> None:
-        self.client = client
-        self.hook = hook
-        self.server = server
+    client: Client
+    hook: str
+    server: list[str] | None
 
 
 class Settings:
@@ -264,16 +264,15 @@ def write_once(path: str, data: bytes) -> str:
     return path
 
 
-class SettingsFile:
+class SettingsFile(NamedTuple):
     """A settings file: its client, its path, its format, and the project to which it belongs. For a file of the user,
     *project* is "".
     """
 
-    def __init__(self, client: Client, path: str, format: FileFormat, project: str = "") -> None:
-        self.client = client
-        self.path = path
-        self.format = format
-        self.project = project
+    client: Client
+    path: str
+    format: FileFormat
+    project: str = ""
 
     def hook_commands(self) -> list[str]:
         """Return the commands of our hooks in the file; an empty list if it can't be read."""

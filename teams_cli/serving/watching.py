@@ -154,14 +154,13 @@ class SharedWatch:
         watchers.listen(team, self._event.set, topics)
 
     def wait(self, timeout: float) -> bool:
-        """Block until anything may have changed since the last call. Return False if *timeout* seconds passed first."""
         happened = self._client.wait(self._event, timeout)
         if happened:  # after a timeout the event stays, so that a change at this moment ends the next wait
             self._event.clear()
         return happened
 
     def fileno(self) -> None:
-        """Return None: there is no file descriptor to select on."""
+        return None
 
     def close(self) -> None:
         self._watchers.forget(self._team, self._event.set)

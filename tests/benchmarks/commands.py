@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from teams_cli.clients import own_entries
+from teams_cli.clients import known
 from tests.benchmarks.measuring import EVERYDAY, TOLERANCE, against, in_every_try, show, slower_than_bare, spent, timed
 from tests.benchmarks.places import Place
 from tests.support.cli import ALPHA
@@ -76,7 +76,7 @@ OVER = 3
 HOOK = Case(
     "",
     given=json.dumps({"hook_event_name": "PostToolBatch", "tool_response": "x" * 20_000}).encode(),
-    program=shlex.split(own_entries.hook_command(sys.executable, "claude")),
+    program=shlex.split(known.get("claude").hook_command(sys.executable)),
 )
 START = {
     "--version": (Case("--version"), 1.1),

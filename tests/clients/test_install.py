@@ -177,7 +177,7 @@ def test_opencode_gets_a_plugin(home: Home) -> None:
     before = tree(home.path)
     home.change("install", "opencode")
     (line,) = [line for line in path.read_text().splitlines() if line.startswith("const command")]
-    assert json.loads(line.partition("= ")[2]) == own_entries.hook_command(sys.executable, "opencode")
+    assert json.loads(line.partition("= ")[2]) == known.get("opencode").hook_command(sys.executable)
     assert home.change("install", "opencode")["changed"] is False
     path.write_text(path.read_text() + "// changed\n")
     home.change("uninstall", "opencode")

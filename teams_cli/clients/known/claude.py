@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from teams_cli.clients.contract import COMMON, Client, Home, PluginCommands, SettingsPlace
+from teams_cli.clients.contract import COMMON, Client, Home, PluginCommands, SettingsPlace, Versions
 from teams_cli.clients.environments import SETTINGS
 from teams_cli.clients.own_entries import NAME, PROMPT_TOOL
-from teams_cli.clients.profiles import Versions
 from teams_cli.clients.seats import BELL, SOCKET, Seat, Socket
 from teams_cli.clients.settings_files import Settings
 

@@ -8,9 +8,9 @@ from shutil import which
 from typing import Any
 
 from teams_cli.clients import own_entries
-from teams_cli.clients.contract import COMMON, Client, Home, SettingsPlace
+from teams_cli.clients.contract import COMMON, Client, Home, SettingsPlace, Versions
 from teams_cli.clients.known import DIRECTORY
-from teams_cli.clients.profiles import Versions, is_at_least, version_of
+from teams_cli.clients.profiles import is_at_least, version_of
 from teams_cli.clients.seats import BELL, HTTP, Seat
 from teams_cli.clients.settings_files import Ours, Plugin, Settings, write_once
 

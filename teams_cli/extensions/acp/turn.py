@@ -92,7 +92,7 @@ def _our_server() -> list[dict[str, Any]]:
     """Return a list with our MCP server, to be offered to the client. It is empty if the extra `mcp` is missing."""
     if not own_entries.is_server_available():
         return []
-    command, *args = own_entries.server_command(sys.executable)
+    command, *args = own_entries.program(sys.executable, "mcp")
     variables = [{"name": name, "value": os.environ[name]} for name in own_entries.VARIABLES if name in os.environ]
     return [{"name": own_entries.NAME, "command": command, "args": args, "env": variables}]
 

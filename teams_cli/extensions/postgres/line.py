@@ -189,7 +189,6 @@ class AttachedWatch:
         line.setblocking(False)
 
     def wait(self, timeout: float) -> bool:
-        """Block until there is a change, or the watcher is gone. Return False if *timeout* seconds passed first."""
         give_up = time.monotonic() + timeout
         while not self._take_topics():
             if not select.select([self._line], [], [], max(give_up - time.monotonic(), 0))[0]:
@@ -219,7 +218,6 @@ class AttachedWatch:
         return time.monotonic() - self._heard_at
 
     def fileno(self) -> int | None:
-        """Return the descriptor for `select`, or None once the watcher is gone."""
         return None if self.is_lost else self._line.fileno()
 
     def close(self) -> None:
