@@ -9,11 +9,12 @@ from teams_cli.text import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from teams_cli.clients.seats import Seat
+    from teams_cli.clients.profiles import Versions
     from teams_cli.clients.settings_files import FileFormat
+    from teams_cli.records.types import TerminalState
 
 
 _A_DAY = 86400
@@ -67,17 +68,67 @@ class PluginCommands(NamedTuple):
     noun: str = "plugin"
 
 
-class Versions(NamedTuple):
-    """The versions of a client that were tried. *oldest* is the oldest of them. *other* is the first version that works
-    in another way; "" if there is none.
+class Socket(NamedTuple):
+    """The socket of a client, which takes messages for this client.
 
-    *differs* says what is different from the version *other* on, and *remedy* says what to do about it.
+    *address_variable* and *token_variable* name the environment variables in which the client's hooks find the address
+    of the socket and the token for it. If the client's command line has one of the words *asking_options*, the client
+    asks its person about messages from the socket. If *framed* is set, each line states the version of the protocol.
     """
 
-    oldest: str
-    other: str = ""
-    differs: str = ""
-    remedy: str = ""
+    address_variable: str
+    token_variable: str
+    asking_options: tuple[str, ...] = ()
+    framed: bool = False
+
+
+class Daemon(NamedTuple):
+    """The daemon of a client, which runs the tools and hooks of all the client's terminals. They get the daemon's
+    environment, not that of the terminal.
+
+    *word* is in the daemon's command line and not in those of terminals. The daemon's socket is at *path* below the
+    directory that the variable *home* names, or else below *directory* in HOME.
+    """
+
+    word: str
+    home: str
+    directory: str
+    path: str
+
+    def address(self, environ: Mapping[str, str]) -> str:
+        """Return the path of the daemon's socket, for a client with the environment *environ*."""
+        home = environ.get(self.home) or f"{environ.get('HOME', '')}/{self.directory}"
+        return f"{home}/{self.path}"
+
+
+class Seat(NamedTuple):
+    """The properties of a client in a terminal.
+
+    A run with one of the words *headless* in its command line has no person. To wake the client, the *ways* are tried
+    one after the other; *stops* are the ways to interrupt it. *resume* are the options that open a session of the
+    client, *first* are the options that begin a session with a prompt, and *set* has variables for the client. *titles*
+    maps characters in the title of the client's window to states.
+
+    If *begins_silently* is set, the client calls no hook when it begins a turn for which it was woken. Its state is
+    then known again only at its next tool call or at the end of the turn. *password_variable* names the variable with
+    the password of a client that listens at the address in its options `--port` and `--hostname`; "" for other clients.
+    """
+
+    headless: str
+    ways: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
+    first: tuple[str, ...] = ("{prompt}",)
+    stops: tuple[str, ...] = ()
+    socket: Socket | None = None
+    daemon: Daemon | None = None
+    password_variable: str = ""
+    begins_silently: bool = False
+    titles: Mapping[str, TerminalState] = {}
+    set: Mapping[str, str] = {}
+
+    def is_headless(self, words: Sequence[str]) -> bool:
+        """Whether a run with the command line *words* has no person: it takes a single turn, or serves programs."""
+        return any(word in words[1:] for word in self.headless.split())
 
 
 class Client:

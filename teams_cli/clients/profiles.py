@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from teams_cli import errors
 from teams_cli.clients import environments, known, own_entries, permissions
@@ -271,6 +272,19 @@ def session_file(profile: Profile, session_id: str, variables: Mapping[str, str]
 
 _PATIENCE = 30
 """How many seconds a program may take to print its version."""
+
+
+class Versions(NamedTuple):
+    """The versions of a client that were tried. *oldest* is the oldest of them. *other* is the first version that works
+    in another way; "" if there is none.
+
+    *differs* says what is different from the version *other* on, and *remedy* says what to do about it.
+    """
+
+    oldest: str
+    other: str = ""
+    differs: str = ""
+    remedy: str = ""
 
 
 _UNKNOWN_VERSION = "does not say its version"

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     Place = tuple[str | int, ...]
 
     class FileFormat(Protocol):
-        """A format of settings files. It puts our entries into a file, takes them out, and finds our commands among the
-        hooks in the file.
-        """
+        """A format of settings files: puts our entries in, takes them out, and finds our commands among the hooks."""
 
         def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None: ...
 

@@ -19,8 +19,7 @@ from teams_cli.agents.seats.insiders import Insider
 from teams_cli.agents.seats.sitting import Arrival
 from teams_cli.agents.sessions import SESSION
 from teams_cli.clients import known, permissions, seats
-from teams_cli.clients.contract import COMMON
-from teams_cli.clients.seats import Seat
+from teams_cli.clients.contract import COMMON, Seat
 from teams_cli.clock import seconds_since
 from teams_cli.hooks import news, replies
 from teams_cli.hooks.replies import ClientEvent, Reply

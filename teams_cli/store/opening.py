@@ -47,7 +47,6 @@ def open_store(
 
 
 _SCHEMES = ("postgresql", "postgres")
-"""The schemes of store addresses that an extension opens."""
 
 
 def open_target(root: str, target: str, environ: Mapping[str, str], host: str = "") -> Store:

@@ -41,12 +41,7 @@ def paced(ready: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def insist(change: Callable[[], T]) -> T:
-    """Make a change that must not fail just because other processes are busy: if *change* raises `Busy`, call it again,
-    up to five times in all. Return what *change* returns.
-
-    Raises:
-        Busy: Each call waited too long for its turn.
-    """
+    """Make a change that must not fail because others are busy: call it up to five times while it raises `Busy`."""
     for _ in range(_TRIES - 1):
         try:
             return change()

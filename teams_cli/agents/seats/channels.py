@@ -72,8 +72,8 @@ class Client:
         if way == CONTROL:
             return bool(self.daemon) and lines.has_listener(self.daemon)
         # With some options the client asks its person before it takes messages from its socket.
-        asking_options = self.seat.socket.asking_options if self.seat and self.seat.socket else frozenset()
-        asks_person = not asking_options.isdisjoint(terminals.words_of(self.pid))
+        asking_options = self.seat.socket.asking_options if self.seat and self.seat.socket else ()
+        asks_person = not {*asking_options}.isdisjoint(terminals.words_of(self.pid))
         return bool(self.socket) and not asks_person and lines.has_listener(self.socket)
 
     def _enqueue(self) -> bool:

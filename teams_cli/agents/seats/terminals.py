@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.clients.seats import Seat
+    from teams_cli.clients.contract import Seat
     from teams_cli.records.types import Count, Name, TerminalState, Text, Time, Word
 
 

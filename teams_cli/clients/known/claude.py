@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from teams_cli.clients.contract import COMMON, Client, Home, PluginCommands, SettingsPlace, Versions
+from teams_cli.clients.contract import COMMON, Client, Home, PluginCommands, Seat, SettingsPlace, Socket
 from teams_cli.clients.environments import SETTINGS
 from teams_cli.clients.own_entries import NAME, PROMPT_TOOL
-from teams_cli.clients.seats import BELL, SOCKET, Seat, Socket
+from teams_cli.clients.profiles import Versions
+from teams_cli.clients.seats import BELL, SOCKET
 from teams_cli.clients.settings_files import Settings
 
 ALLOWED = ("Bash(teams:*)", f"mcp__{NAME}")
@@ -73,7 +74,11 @@ class Claude(Client):
         socket=Socket(
             "CLAUDE_CODE_MESSAGING_SOCKET",
             "CLAUDE_CODE_MESSAGING_TOKEN",
-            asking_options="bypassPermissions --permission-mode=bypassPermissions --dangerously-skip-permissions",
+            asking_options=(
+                "bypassPermissions",
+                "--permission-mode=bypassPermissions",
+                "--dangerously-skip-permissions",
+            ),
         ),
     )
     hook_timeout = 30

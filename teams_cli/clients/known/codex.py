@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from teams_cli.clients import own_entries
-from teams_cli.clients.contract import Client, Dialect, Home, PluginCommands, SettingsPlace, ToolGuard, Versions
-from teams_cli.clients.seats import CONTROL, QUEUE, Daemon, Seat
+from teams_cli.clients.contract import Client, Daemon, Dialect, Home, PluginCommands, Seat, SettingsPlace, ToolGuard
+from teams_cli.clients.profiles import Versions
+from teams_cli.clients.seats import CONTROL, QUEUE
 from teams_cli.clients.settings_files import Settings
 from teams_cli.clients.toml_settings import Toml, inline
 from teams_cli.environment import SANDBOX

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from teams_cli.clients import own_entries
-from teams_cli.clients.contract import COMMON, Client, Dialect, PluginCommands, Versions
-from teams_cli.clients.seats import Seat
+from teams_cli.clients.contract import COMMON, Client, Dialect, PluginCommands, Seat
+from teams_cli.clients.profiles import Versions
 from teams_cli.text import safe
 
 _TURN = ("copilot", "--output-format", "json", "--no-ask-user", "{model}", "{permissions}", "{mcp}")

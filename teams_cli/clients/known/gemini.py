@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from teams_cli.clients.contract import Client, Dialect, Home, SettingsPlace, ToolGuard, Versions
+from teams_cli.clients.contract import Client, Dialect, Home, Seat, SettingsPlace, ToolGuard
 from teams_cli.clients.known import DIRECTORY
 from teams_cli.clients.own_entries import VARIABLES
-from teams_cli.clients.seats import IDLE, PERMISSION, WORKING, Seat
+from teams_cli.clients.profiles import Versions
+from teams_cli.clients.seats import IDLE, PERMISSION, WORKING
 from teams_cli.clients.settings_files import Settings, write_settings_once
 
 _TURN = ("gemini", "-o", "json", "{model}")

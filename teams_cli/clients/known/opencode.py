@@ -8,10 +8,10 @@ from shutil import which
 from typing import Any
 
 from teams_cli.clients import own_entries
-from teams_cli.clients.contract import COMMON, Client, Home, SettingsPlace, Versions
+from teams_cli.clients.contract import COMMON, Client, Home, Seat, SettingsPlace
 from teams_cli.clients.known import DIRECTORY
-from teams_cli.clients.profiles import is_at_least, version_of
-from teams_cli.clients.seats import BELL, HTTP, Seat
+from teams_cli.clients.profiles import Versions, is_at_least, version_of
+from teams_cli.clients.seats import BELL, HTTP
 from teams_cli.clients.settings_files import Ours, Plugin, Settings, write_once
 
 _VERSION_2 = "2.0"

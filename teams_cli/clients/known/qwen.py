@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from teams_cli.clients.contract import Client, Dialect, Home, PluginCommands, SettingsPlace, ToolGuard, Versions
-from teams_cli.clients.seats import SOCKET, Seat, Socket
+from teams_cli.clients.contract import Client, Dialect, Home, PluginCommands, Seat, SettingsPlace, Socket, ToolGuard
+from teams_cli.clients.profiles import Versions
+from teams_cli.clients.seats import SOCKET
 from teams_cli.clients.settings_files import Settings, write_settings_once
 
 _TURN = ("qwen", "-o", "json", "{model}")

@@ -121,7 +121,6 @@ class MessageLog:
         return segment
 
     def fetch(self, kind: Kind[R], numbers: Sequence[int], problems: list[errors.TeamsError]) -> list[R]:
-        """Return the messages with these *numbers*, in order. Numbers without a message are skipped."""
         messages: list[R] = []
         wanted = frozenset(numbers)
         for segment in sorted({number // _SEGMENT for number in wanted}):
