@@ -141,14 +141,14 @@ class Api:
     def application(self, port: int, token: str, private: bool) -> ASGIApp:
         """Return the ASGI application. If the server is *private*, even reading needs the *token*."""
         api = [
-            Route("/agents", _with_refusals(self.agents)),
+            Route("/agents", self._looking(janus.agents)),
             Route("/agents/{name}/message", self.message, methods=["POST"]),
-            Route("/agents/{name}/log", _with_refusals(self.log, ["lines"])),
-            Route("/board", _with_refusals(self.boards.whole)),
-            Route("/board/teams", _with_refusals(self.boards.teams)),
+            Route("/agents/{name}/log", self._looking(janus.log, ["lines"])),
+            Route("/board", self._looking(self.boards.whole)),
+            Route("/board/teams", self._looking(self.boards.teams)),
             Route("/board/rows", _with_refusals(self.boards.rows, ["after", "messages", "finished"])),
             Route("/board/messages", _with_refusals(self.boards.messages, ["before", "limit", "whole"])),
-            Route("/board/report", _with_refusals(self.boards.report)),
+            Route("/board/report", self._looking(self.boards.report)),
             Route("/proof", _with_refusals(partial(_prove, token=token), ["nonce"])),
             Route("/events", _with_refusals(self.events, ["lastEventId", "token"])),
             *(route for command in requests.offered() for route in self._routes(command)),
@@ -192,10 +192,13 @@ class Api:
         answer = _with_refusals(handle, query_parameters, list_keys)
         return [Route(f"/{name}", answer, methods=[method]) for name in names]
 
-    async def agents(self, request: Request) -> Response:
-        team = request.query_params.get("team", "")
-        rows = await self.operations.call(request, lambda call: janus.agents(call, team))
-        return Document(rows)
+    def _looking(self, look: Callable[[Call, Request], Any], parameters: Collection[str] = ()) -> Handler:
+        """Return a handler that answers with the document that *look* returns."""
+
+        async def answer(request: Request) -> Response:
+            return Document(await self.operations.call(request, lambda call: look(call, request)))
+
+        return _with_refusals(answer, parameters)
 
     async def message(self, request: Request) -> Response:
         """Deliver a message to an agent. A refusal has the form that clients of the Janus system expect."""
@@ -214,11 +217,6 @@ class Api:
             return janus.refused(_SERVER_ENDED, write_hint)
         except Exception as error:
             return janus.refused(error, write_hint)
-
-    async def log(self, request: Request) -> Response:
-        name, lines = request.path_params["name"], request.query_params.get("lines")
-        log = await self.operations.call(request, lambda call: janus.log(call, name, lines))
-        return Document(log)
 
     async def events(self, request: Request) -> Any:
         """Answer with the stream of the team's events. A request for the headers alone opens no stream."""

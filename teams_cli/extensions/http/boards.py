@@ -96,17 +96,15 @@ class Boards:
         self._boards: dict[tuple[str, int], Board] = {}
         self._lock = threading.Lock()
 
-    async def whole(self, request: Request) -> Response:
-        def look(call: Call) -> dict[str, Any]:
-            position, team = self._position_and_team(call)
-            document = {
-                "team": team_documents.to_document(team),
-                **board.board(call.store, team, call.config, call.problems),
-            }
-            problems = [problem.message for problem in call.problems]
-            return {**document, "problems": problems, "position": position}
-
-        return Document(await self._operations.call(request, look))
+    def whole(self, call: Call, request: Request) -> dict[str, Any]:
+        """Return the whole board of the team."""
+        position, team = self._position_and_team(call)
+        document = {
+            "team": team_documents.to_document(team),
+            **board.board(call.store, team, call.config, call.problems),
+        }
+        problems = [problem.message for problem in call.problems]
+        return {**document, "problems": problems, "position": position}
 
     def _position_and_team(self, call: Call) -> tuple[int, Team]:
         # The position is read first, so that no change is missed: later changes have events after this position.
@@ -147,29 +145,16 @@ class Boards:
 
         return Document(await self._operations.call(request, look))
 
-    async def report(self, request: Request) -> Response:
-        """Answer with the run that made the team, and the run's report as Markdown, if it has one."""
+    def report(self, call: Call, request: Request) -> Any:
+        """Return the run that made the team, and the run's report as Markdown, if it has one."""
+        return reports.report_of(call.store, call.load_team().name)
 
-        def look(call: Call) -> Any:
-            return reports.report_of(call.store, call.load_team().name)
-
-        return Document(await self._operations.call(request, look))
-
-    async def teams(self, request: Request) -> Response:
-        """Answer with all teams, each with its state, its description and the run that made it, if any."""
-
-        def look(call: Call) -> list[dict[str, Any]]:
-            return [
-                {
-                    "name": team.name,
-                    "state": team.state,
-                    "description": team.description,
-                    "run": _run(call, team.name),
-                }
-                for team in teams.all_of(call.store, call.problems)
-            ]
-
-        return Document(await self._operations.call(request, look))
+    def teams(self, call: Call, request: Request) -> list[dict[str, Any]]:
+        """Return all teams, each with its state, its description and the run that made it, if any."""
+        return [
+            {"name": team.name, "state": team.state, "description": team.description, "run": _run(call, team.name)}
+            for team in teams.all_of(call.store, call.problems)
+        ]
 
     def _board(self, team: str, finished: int) -> Board:
         """Return the board of the team with this number of *finished* tasks, from memory or a new one. Of too many, the

@@ -100,9 +100,6 @@ class Feed:
 
         The last entry that was read before is read again. If there is another entry in its place now, the history was
         replaced, for example from a backup, and is read from its beginning.
-
-        Raises:
-            TeamsError: The history can't be read.
         """
         with self._reading:
             position = self._before_last  # so that the entry that was read last comes first

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from starlette.requests import Request
+
     from teams_cli.commands.call import Call
 
 
@@ -24,12 +26,10 @@ _LINES = 100
 """The number of lines of a log, unless the request asks for another number."""
 
 
-def agents(call: Call, team: str) -> list[dict[str, Any]]:
-    """Return the active members of *team*, or of all open teams if *team* is "". Each row has the member's team, and as
-    `status` the word `active` or `idle`.
-    """
+def agents(call: Call, request: Request) -> list[dict[str, Any]]:
+    """Return the active members of the team in the query, or of all open teams, with the `status` of Janus."""
     rows = []
-    for record in _teams(call, team):
+    for record in _teams(call, request.query_params.get("team", "")):
         active = set(record.active_names())
         for row in agent_rows(call.store, record, call.problems):
             if row["name"] not in active:
@@ -111,15 +111,15 @@ def _undelivered(
     return Document({"delivered": False, "error": error, **details, "code": code, "hint": hint}, status, headers)
 
 
-def log(call: Call, name: str, lines: str | None) -> dict[str, Any]:
-    """Return the last lines that an agent printed, in their order. *lines* is the number of lines in the request, or
-    None for 100.
+def log(call: Call, request: Request) -> dict[str, Any]:
+    """Return the last lines that an agent printed, in their order: as many as `lines` in the query, or 100.
 
     Raises:
         AgentNotFound: `teams` did not start an agent of that name.
-        InvalidValue: *lines* is not a number from 1 to 10000.
+        InvalidValue: `lines` is not a number from 1 to 10000.
     """
-    count = lines if lines is not None else str(_LINES)
+    name = request.path_params["name"]
+    count = request.query_params.get("lines", str(_LINES))
     if not (count.isascii() and count.isdigit() and 0 < int(count[:9]) <= 10_000):
         raise errors.InvalidValue(f"{count!r} is not a valid number of lines", "Give one from 1 to 10000.")
     session = sessions.find(call.store, call.load_team().name, name)

@@ -109,6 +109,7 @@ class HttpConnection(H11Protocol):
 
 _HOST = "127.0.0.1"
 _PORTS_TRIED = 100
+_REGISTRATION, _LOCK = "server.json", "server.lock"
 _REGISTRATION_BYTES = 4096
 _SHUTDOWN_SECONDS = 3
 """Seconds that running requests have to end when the server ends."""
@@ -123,7 +124,7 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
         Conflict: A server of this data directory is running, or no port is free.
     """
     root = call.store.root
-    if settings["browse"] and is_locked(_lock_path(root)) and (running := _registration(root)):
+    if settings["browse"] and is_locked(f"{root}/{_LOCK}") and (running := _registration(root)):
         call.say(f"a server of these teams is running; to end it: kill {running['pid']}")
         call.show(_shown(running))
         _open_board(running)
@@ -206,7 +207,7 @@ class HttpServer(uvicorn.Server):
         """Write and return the registration of the server, by which programs find it, and lock it while it runs."""
         root, pid = self._call.store.root, os.getpid()
         disk.prepare_root(root)
-        self._lock = locks.hold(_lock_path(root), root)
+        self._lock = locks.hold(f"{root}/{_LOCK}", root)
         if self._lock is None:
             running = _registration(root)
             message = f"a server of these teams is running at {running.get('url', 'an unknown address')}"
@@ -220,7 +221,7 @@ class HttpServer(uvicorn.Server):
             "pidBoot": processes.pid_scope(),
         }
         data = json.dumps(registration, indent=2).encode() + b"\n"
-        disk.commit(disk.write_temp(f"{root}/tmp", data), _registration_path(root))
+        disk.commit(disk.write_temp(f"{root}/tmp", data), f"{root}/{_REGISTRATION}")
         # Programs of earlier versions would send the token in this file to the old port, where another user may listen.
         disk.discard(f"{root}/server.token")
         return registration
@@ -228,7 +229,7 @@ class HttpServer(uvicorn.Server):
     def unregister(self) -> None:
         """Remove the file `server.json`, by which programs find a running server, if it is this server's."""
         if self._lock is not None:
-            disk.discard(_registration_path(self._call.store.root))
+            disk.discard(f"{self._call.store.root}/{_REGISTRATION}")
             os.close(self._lock)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -245,17 +246,9 @@ class HttpServer(uvicorn.Server):
         self._captured_signals.clear()  # uvicorn would raise the signal again: the exit status tells of it
 
 
-def _registration_path(root: str) -> str:
-    return f"{root}/server.json"
-
-
-def _lock_path(root: str) -> str:
-    return f"{root}/server.lock"
-
-
 def _registration(root: str) -> dict[str, Any]:
     try:
-        document = json.loads(disk.read_file(_registration_path(root), _REGISTRATION_BYTES))
+        document = json.loads(disk.read_file(f"{root}/{_REGISTRATION}", _REGISTRATION_BYTES))
     except (FileNotFoundError, ValueError):
         return {}
     return document if isinstance(document, dict) and {"url", "pid", "token"} <= document.keys() else {}

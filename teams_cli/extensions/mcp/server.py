@@ -70,9 +70,6 @@ class Jobs:
         """Run *work* in a thread, and return its result. *report* is called every few seconds with the seconds that
         have passed. If the request is cancelled, the thread stops waiting for changes, but completes a change that it
         has begun.
-
-        Raises:
-            Busy: Too many requests are running.
         """
         if len(self._running) >= _MOST_REQUESTS:
             raise errors.Busy(f"{_MOST_REQUESTS} calls are running", "Wait for one of them, or cancel one.")

@@ -105,9 +105,6 @@ class Tool:
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
         """Run the command and return its answer. It is cut to the permitted length, with two exceptions: the argument
         `full` is true, or the request has a `limit` and the command left out no rows.
-
-        Raises:
-            TeamsError: The command refuses.
         """
         own_arguments: Arguments = {key: value for key, value in arguments.items() if key != _FULL}
         if arguments.get(_FULL) is True:
@@ -379,7 +376,7 @@ class MoreTools(Tool):
 
     def __init__(self, others: Callable[[Call], list[Listed]]) -> None:
         doc = "List all other tools, or call one of them."
-        command = Command(MORE_TOOLS, self._list, doc=doc, example=MORE_TOOLS, quiet=True, daily=True, changes=False)
+        command = Command(MORE_TOOLS, self.answer, doc=doc, example=MORE_TOOLS, quiet=True, daily=True, changes=False)
         super().__init__(command, schema=_MORE_TOOLS_SCHEMA)
         self._others = others
 
@@ -391,9 +388,6 @@ class MoreTools(Tool):
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
         """Return the whole list of further tools. It may be longer than the answers of other tools."""
-        return self._list(call)
-
-    def _list(self, call: Call) -> dict[str, Any]:
         rows = [
             {"name": tool.name, "does": tool.description, "arguments": tool.input_schema["properties"]}
             for tool in self._others(call)
@@ -422,7 +416,7 @@ class AskPermission(Tool):
 
     def __init__(self) -> None:
         doc = "Ask the person at the team's console whether a tool may be used. Your client calls this by itself."
-        command = Command(PROMPT_TOOL, _ask, doc=doc, example=PROMPT_TOOL, quiet=True, daily=True, long=True)
+        command = Command(PROMPT_TOOL, self.answer, doc=doc, example=PROMPT_TOOL, quiet=True, daily=True, long=True)
         super().__init__(command, PROMPT_TOOL, schema=_ASK_SCHEMA)
 
     def is_for(self, rights: Rights) -> bool:
@@ -430,11 +424,8 @@ class AskPermission(Tool):
 
     def answer(self, call: Call, arguments: Arguments) -> dict[str, Any]:
         """Return the person's decision, uncut: it repeats the client's input, which must stay complete."""
-        return _ask(call, arguments.get("tool_name"), arguments.get("input"))
-
-
-def _ask(call: Call, tool_name: Any, input: Any) -> dict[str, Any]:
-    if not isinstance(tool_name, str) or not isinstance(input, dict):
-        raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
-    refusal = answering.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
-    return {"behavior": "deny", "message": refusal} if refusal else {"behavior": "allow", "updatedInput": input}
+        tool_name, input = arguments.get("tool_name"), arguments.get("input")
+        if not isinstance(tool_name, str) or not isinstance(input, dict):
+            raise errors.WrongUsage("Missing tool_name or input", f"{PROMPT_TOOL} takes both.")
+        refusal = answering.ask_for_tool(call.store, call.team, call.caller, tool_name, permissions.as_text(input))
+        return {"behavior": "deny", "message": refusal} if refusal else {"behavior": "allow", "updatedInput": input}
