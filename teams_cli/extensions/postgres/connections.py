@@ -179,7 +179,6 @@ class Server:
         """The host, the port and the database of the last connection; empty before the first one."""
         self.patience = patience
         self.lock_timeout = lock_timeout
-        self.version = 0
         self._idle: list[Connection] = []
         self._shared: dict[int, Connection] = {}
 

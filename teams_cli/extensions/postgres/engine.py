@@ -175,12 +175,8 @@ class PostgresStore(Store):
         if keys is not None:
             sql += " AND key = ANY (%s)"
             values.append(list(keys))
-        rows = self._look(sql, values)
-        for key, body, revision in sorted(rows, key=lambda row: (kind.number_in(row[0]), row[0])):
-            try:
-                yield self.session.decode(team, kind, key, body), revision
-            except errors.TeamsError as problem:
-                problems.append(problem)
+        rows = sorted(self._look(sql, values), key=lambda row: (kind.number_in(row[0]), row[0]))
+        yield from self._decoded(team, kind, rows, problems)
 
     def labelled(self, team: str, kind: Kind[R], *labels: str) -> Iterator[str]:
         values = [_checked(team), kind.name, list(labels)]
@@ -304,8 +300,8 @@ class PostgresStore(Store):
         """Return new messages: see `Store.news`. One statement reads all, so that no message comes in between."""
         rows = self._look(_NEWS, [after, agent, _checked(team), kind.name])
         last = max(after, int(rows[0][0])) if rows else after  # each row has the last number
-        messages = [(number, body) for _, number, body in rows if number is not None]
-        return self._decoded(team, kind, messages, problems), last
+        rows = [(f"{kind.prefix}-{number}", body, "") for _, number, body in rows if number is not None]
+        return [message for message, _ in self._decoded(team, kind, rows, problems)], last
 
     def envelopes(self, team: str, kind: Kind[R], after: int) -> Iterator[tuple[int, str, Sequence[str]]]:
         where = "team = %s AND number > %s"
@@ -318,29 +314,26 @@ class PostgresStore(Store):
         self, team: str, kind: Kind[R], where: str, values: Sequence[object], problems: list[errors.TeamsError]
     ) -> list[R]:
         rows = self._look(f"SELECT number, body FROM messages WHERE team = %s AND {where}", values)
-        return self._decoded(team, kind, rows, problems)
+        rows = [(f"{kind.prefix}-{number}", body, "") for number, body in rows]
+        return [message for message, _ in self._decoded(team, kind, rows, problems)]
 
     def _decoded(
         self, team: str, kind: Kind[R], rows: Iterable[tuple[Any, ...]], problems: list[errors.TeamsError]
-    ) -> list[R]:
-        records = []
-        for number, body in rows:
+    ) -> Iterator[tuple[R, str]]:
+        """Yield the record and the revision in each row of a key, a text and a revision."""
+        for key, body, revision in rows:
             try:
-                records.append(self.session.decode(team, kind, f"{kind.prefix}-{number}", body))
+                yield self.session.decode(team, kind, key, body), revision
             except errors.TeamsError as problem:
                 problems.append(problem)
-        return records
 
     def search(self, team: str, kind: Kind[R], words: Sequence[str], problems: list[errors.TeamsError]) -> Iterator[R]:
         query = None  # then every record may match: the index leaves out the words, or the tables are older than it
         if schema.check(self.server) >= _INDEXED_SINCE:
             query = self._look("SELECT wanted(%s)::text", [list(words)])[0][0] or None
         rows_of = self._messages_having if kind.name == "message" else self._records_having
-        for key, body in rows_of(_checked(team), kind, query):
-            try:
-                yield self.session.decode(team, kind, key, body)
-            except errors.TeamsError as problem:
-                problems.append(problem)
+        rows = ((key, body, "") for key, body in rows_of(_checked(team), kind, query))
+        yield from (record for record, _ in self._decoded(team, kind, rows, problems))
 
     def _records_having(self, team: str, kind: Kind[R], query: str | None) -> Iterator[tuple[str, str]]:
         """Yield the key and the text of each record that may have the words of *query* (None: any), newest first."""
