@@ -47,11 +47,7 @@ def dumps(value: Any) -> str:
 
 
 def indented(value: Any) -> str:
-    """Return the value on several lines, as `json.dumps` does with an indent of two blanks and without escapes.
-
-    Raises:
-        ValueError: A number in it is not finite.
-    """
+    """Return the value on several lines, as `json.dumps` does with an indent of two blanks and without escapes."""
     try:
         return _indented(value, "\n")
     except TypeError:  # a key is no text, or a value is unusual or no JSON

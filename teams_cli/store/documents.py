@@ -61,9 +61,6 @@ def encode_unnumbered(record: Record, kind: Kind[Any], digits: int) -> bytes:
 
     The checksum is that of the file with the blanks. So it stays right if the heading is filled in later, and if a
     power failure turns the heading into blanks again.
-
-    Raises:
-        InvalidValue: As for `encode`.
     """
     document = record.to_json()
     document.pop("id", None)
@@ -209,9 +206,6 @@ def decode_unchecked(data: bytes, kind: Kind[R]) -> R:
 def says_closed(data: bytes, path: str) -> bool:
     """Whether the record of a team says that the team is closed. If the file is indented as by `encode`, the text is
     searched for the state; else it is parsed.
-
-    Raises:
-        DamagedRecord: The record is not a JSON object.
     """
     if data.startswith(b'{\n  "'):  # indented as by `encode`, so lines with two spaces have fields of the team itself
         for state in (b"active", b"closed"):
@@ -227,10 +221,8 @@ def team_closed(team: str) -> errors.WrongState:
 
 
 def strict_json(data: bytes, path: str) -> Any:
-    """Parse JSON, but refuse what programs read in different ways: NaN, infinities, and keys that are given twice.
-
-    Raises:
-        DamagedRecord: The data is not JSON, or has one of these, or is nested too deeply.
+    """Parse JSON, but refuse what programs read in different ways: NaN, infinities, keys that are given twice, and too
+    deep nesting.
     """
     import json
 

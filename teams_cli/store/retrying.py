@@ -89,9 +89,6 @@ def update_all(
     another writer was first, try again with the new records.
 
     Returns each record before and after.
-
-    Raises:
-        Busy: Other writers were first again and again.
     """
     give_up = time.monotonic() + max(store.lock_timeout, _PATIENCE)
     while True:

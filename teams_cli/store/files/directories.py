@@ -246,14 +246,10 @@ def commit_together(layout: Layout, team: str, kind: Kind[R], records: Sequence[
 
 def settle(layout: Layout, team: str, kind: Kind[R]) -> None:
     """Give a file of its own to each of the records that were committed together. The caller holds the lock of their
-    directory.
+    directory. If this fails, the records are still in their common file.
 
     The last record gets its file first. So a reader that goes through the records by number, and finds the file of one
     of them, also finds the files of all later ones.
-
-    Raises:
-        DamagedRecord: The file of records committed together is damaged, so it is not known which they were.
-        StorageFailed: The system refused; the records are still in their common file.
     """
     directory = layout.directory(team, kind)
     if not (files := _committed_together(directory, kind)):
@@ -318,10 +314,9 @@ def each_record(
     keys: Collection[str] | None,
     look: Callable[[str, Kind[R], str], T],
 ) -> Iterator[T]:
-    """Yield what *look* returns for each record in the directory, ordered by number or name. *look* gets the path, the
-    kind and the key of the record. If *keys* is not None, only the records under these keys are looked at.
-
-    Missing files are skipped. The error of a file that cannot be read is appended to *problems*.
+    """Yield what *look* returns for the path, the kind and the key of each record in the directory, ordered by number
+    or name; with *keys*, only for these. Missing files are skipped. The error of a file that cannot be read is appended
+    to *problems*.
     """
     if keys is None:
         keys = keys_in(directory, kind, problems)

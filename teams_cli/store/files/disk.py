@@ -98,9 +98,6 @@ def glance(path: str) -> bytes:
 def read_named(path: str, most: int) -> bytes:
     """Return at most *most* bytes of a file that a person named. Only a regular file is read: a pipe could block, and a
     device might never end.
-
-    Raises:
-        OSError: The file can't be read, or is no regular file.
     """
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -109,9 +106,7 @@ def read_named(path: str, most: int) -> bytes:
 
 
 def release(descriptor: int) -> None:
-    """Close a file that was only read, locked or synced. Errors are ignored, because nothing was written that could be
-    lost.
-    """
+    """Close a file that was only read, locked or synced. Ignore errors: nothing was written."""
     try:
         os.close(descriptor)
     except OSError:
@@ -119,11 +114,7 @@ def release(descriptor: int) -> None:
 
 
 def write_temp(directory: str, data: bytes) -> str:
-    """Write *data* to a new file in *directory*, sync it, and return its path.
-
-    Raises:
-        StorageFailed: The system refused; nothing is left behind.
-    """
+    """Write *data* to a new file in *directory*, sync it, and return its path. Nothing is left if this fails."""
     global _files_made
     _files_made += 1
     path = f"{directory}/{os.getpid()}.{_files_made}.{os.urandom(6).hex()}"
@@ -166,11 +157,7 @@ class Written:
 
 
 def overwrite_beginning(temp: str, data: bytes) -> None:
-    """Overwrite the beginning of the file *temp* with *data*, without syncing it to the disk.
-
-    Raises:
-        StorageFailed: The system refused.
-    """
+    """Overwrite the beginning of the file *temp* with *data*, without syncing it to the disk."""
     try:
         descriptor = os.open(temp, _OVERWRITE)
         try:
@@ -208,11 +195,7 @@ def commit(temp: str, path: str) -> None:
 
 
 def put(temp: str, path: str) -> None:
-    """Move the file *temp* to *path*. The move is durable once `confirm` returns.
-
-    Raises:
-        StorageFailed: The system refused; the file is removed.
-    """
+    """Move the file *temp* to *path*; if that fails, remove it. The move is durable once `confirm` returns."""
     try:
         os.rename(temp, path)
     except OSError as error:
@@ -221,11 +204,7 @@ def put(temp: str, path: str) -> None:
 
 
 def confirm(directory: str, path: str) -> None:
-    """Make the entries of *directory* durable. *path* is the entry that was changed or that the caller relies upon.
-
-    Raises:
-        OutcomeUnknown: The disk did not confirm.
-    """
+    """Make the entries of *directory* durable, of which *path* was changed or is relied upon."""
     try:
         sync_directory(directory)
     except OSError as error:
@@ -251,9 +230,6 @@ def make_directories(path: str, root: str) -> None:
     A directory with a lock file is durable, because the lock file is made later.
 
     Above *root*, directories have the mode of the user's umask. From *root* on, only the user may use them.
-
-    Raises:
-        StorageFailed: The system refused.
     """
     if os.path.isdir(path) and (not path.startswith(root) or os.path.lexists(f"{path}/.lock")):
         return
@@ -276,11 +252,7 @@ def make_directories(path: str, root: str) -> None:
 
 
 def names_in(path: str) -> list[str]:
-    """Return the names in a directory, in any order; an empty list if the directory does not exist.
-
-    Raises:
-        StorageFailed: The system refused.
-    """
+    """Return the names in a directory, in any order; an empty list if the directory does not exist."""
     try:
         return os.listdir(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -292,9 +264,6 @@ def names_in(path: str) -> list[str]:
 def refuse_taken(directory: str, file_name: str, what: str) -> None:
     """Refuse a *file_name* that a file in the directory has already, even with other capitals. *what* is the name of
     the record for the error.
-
-    Raises:
-        AlreadyExists: There is such a file.
     """
     if any(name.lower() == file_name.lower() for name in names_in(directory)):
         confirm(directory, f"{directory}/{file_name}")
@@ -302,9 +271,7 @@ def refuse_taken(directory: str, file_name: str, what: str) -> None:
 
 
 def failed(doing: str, path: str, error: OSError) -> errors.StorageFailed:
-    """Return the error that says what the system refused, at which *path*, and what helps. *doing* is a verb for what
-    failed, such as "read".
-    """
+    """Return the error that says what the system refused, at which *path*, and what helps. *doing* is a verb."""
     return errors.StorageFailed(f"can't {doing} {path}: {error.strerror or error}", _REMEDIES.get(error.errno or 0, ""))
 
 
@@ -421,11 +388,7 @@ class Contents:
         """The bytes of each valid record, and its marks. The marks are None unless this process wrote the record."""
 
     def read(self, path: str) -> bytes:
-        """Return all bytes of a file, as it is now.
-
-        Raises:
-            FileNotFoundError, DamagedRecord, StorageFailed: As for `read_file`.
-        """
+        """Return all bytes of a file, as it is now."""
         state, data = self._read.get(path, (None, b""))
         if state and state == _state_of(path):
             return data
@@ -442,9 +405,6 @@ class Contents:
     def decode(self, data: bytes, kind: Kind[R], key: str, path: str) -> R:
         """Return the record of the file at *path*, whose bytes are *data*. If this process found the same bytes valid
         at *path* before, or wrote them there, they are not checked again.
-
-        Raises:
-            DamagedRecord: The record has the wrong shape.
         """
         if self.is_valid(path, data):
             return decode_unchecked(data, kind)
@@ -462,8 +422,7 @@ class Contents:
         """Return the marks by which the record with the bytes *data* is found. None if this process did not write the
         record, and so does not know its marks.
         """
-        remembered = self._valid.get(path)
-        return remembered[1] if remembered and remembered[0] == data else None
+        return self._valid[path][1] if self.is_valid(path, data) else None
 
     def remember(self, path: str, data: bytes, marks: list[str] | None = None) -> None:
         """Remember that the file at *path* has the bytes *data*, and that they are a valid record. *marks* are the

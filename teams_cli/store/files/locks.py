@@ -124,9 +124,7 @@ def _busy(path: str, timeout: float) -> errors.Busy:
 
 
 def holder_of(path: str) -> int | None:
-    """Return the process that holds the lock file; None if no process holds it, or if the system does not show
-    which.
-    """
+    """Return the process that holds the lock file; None if none does, or if the system does not show which."""
     try:
         state = os.stat(path)
         inode = f"{os.major(state.st_dev):02x}:{os.minor(state.st_dev):02x}:{state.st_ino}"

@@ -102,9 +102,6 @@ def _keys(names: Collection[str]) -> set[str]:
 def make(paths: Collection[str]) -> None:
     """Make the marks by which a record is found. This is done before the record is stored: a mark too many does no
     harm, but a record without its mark might not be found.
-
-    Raises:
-        StorageFailed: The system refused.
     """
     for path in paths:
         try:

@@ -374,7 +374,7 @@ class _Listing:
         return self._messages[segment]
 
 
-class Packed:
+class Packed(dict[str, bytes]):
     """The messages of a directory that an older version packed, by their former file names. Empty if no messages were
     packed.
 
@@ -394,20 +394,10 @@ class Packed:
             self.heading, *parts = disk.read_file(self.path).split(_BEFORE_NAME)
         except FileNotFoundError:
             self.heading, parts = b"", []
-        self._files: dict[str, bytes] = {}
+        super().__init__()
         for part in parts:
             name, _, data = part.partition(_AFTER_NAME)
-            self._files[name.decode("ascii", "replace")] = data.rstrip(b"\n") + b"\n"
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    def get(self, name: str) -> bytes | None:
-        """Return the bytes of the message whose file had that *name*; None if no such message is packed here."""
-        return self._files.get(name)
+            self[name.decode("ascii", "replace")] = data.rstrip(b"\n") + b"\n"
 
     @property
     def announced(self) -> int:

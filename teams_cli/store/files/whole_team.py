@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 def create_team(layout: Layout, team: str, record: Record, lock: Lock) -> bytes:
     """Store the record of a new team, and return its bytes. *lock* is the lock of the directory that has all teams. If
     a crash left a directory for this team without a record, this directory is used.
-
-    Raises:
-        AlreadyExists: There is a team of that name, perhaps in another case.
     """
     parent, directory = layout.teams, layout.team(team)
     disk.make_directories(parent, layout.root)
