@@ -378,14 +378,23 @@ def _parse_address(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return from the address of a store the schema, the options for the client library, and the options that replace
     some of these for listening; none if the address has no part `listen=`.
     """
+    from urllib.parse import unquote
+
     place, _, query = address.partition("?")
-    schema, listening = SCHEMA, {}
+    schema: str = SCHEMA
+    listening: dict[str, Any] = {}
     other_parts = []
     for part in query.split("&") if query else ():
         if part.startswith("schema="):
             schema = part.removeprefix("schema=")
         elif part.startswith("listen="):
-            listening = _options_for_listening(part.removeprefix("listen="))
+            host, _, port_and_database = unquote(part.removeprefix("listen=")).rpartition(":")
+            port, _, database = port_and_database.partition("/")
+            if not host or not port.isdecimal():
+                raise errors.InvalidValue(
+                    "listen= in the address of the store names no server", "Write listen=HOST:PORT."
+                )
+            listening = {"host": host, "port": port, **({"dbname": database} if database else {})}
         else:
             other_parts.append(part)
     if not is_name(schema) or len(schema) > 48:
@@ -397,14 +406,3 @@ def _parse_address(address: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
     except psycopg2.Error:  # its text contains the password
         raise errors.InvalidValue("not a valid store address", "Write postgresql://USER@HOST:PORT/DATABASE.") from None
     return schema, {**SOCKET, **options}, listening
-
-
-def _options_for_listening(place: str) -> dict[str, Any]:
-    """Return the options in *place*, the value of `listen=`: host, port and perhaps the name of the database."""
-    from urllib.parse import unquote
-
-    host, _, port_and_database = unquote(place).rpartition(":")
-    port, _, database = port_and_database.partition("/")
-    if not host or not port.isdecimal():
-        raise errors.InvalidValue("listen= in the address of the store names no server", "Write listen=HOST:PORT.")
-    return {"host": host, "port": port, **({"dbname": database} if database else {})}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from teams_cli import errors
-from teams_cli.extensions.postgres import schema, whole_team
+from teams_cli.extensions.postgres import schema
 from teams_cli.extensions.postgres.connections import Connection, Missing, Server, Taken
 from teams_cli.extensions.postgres.session import PASS, TAKE, Session
 from teams_cli.names import is_name
@@ -70,6 +70,24 @@ _LABEL = """UPDATE records SET label = new.label
     FROM unnest(%s::text[], %s::text[], %s::text[]) AS new (key, label, revision)
     WHERE team = %s AND kind = %s AND records.key = new.key AND records.xmin = new.revision::xid
         AND records.label IS DISTINCT FROM new.label"""
+
+
+_TO_SEVERAL = "@"
+"""Stands in the key of a packed message where its recipient would be, if the message has several recipients."""
+_COUNTED = f"counted AS ({PASS}), "
+_PUT = """INSERT INTO records (team, kind, key, label, body) VALUES (%s, %s, %s, %s, %s)
+    ON CONFLICT (team, kind, key) DO UPDATE SET label = excluded.label, body = excluded.body,
+    changed_at = clock_timestamp() RETURNING 1"""
+_PUT_MESSAGES = """INSERT INTO messages (team, number, uid, recipients, body)
+    SELECT %s, new.number, new.uid, string_to_array(new.recipients, ' '), new.body
+    FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS new (number, uid, recipients, body)
+    ON CONFLICT DO NOTHING RETURNING 1"""
+_IF_GONE = "team = %s AND EXISTS (SELECT 1 FROM gone)"
+_DROP = f"""gone AS (DELETE FROM records WHERE team = %s AND kind = %s AND key = %s AND xmin = %s::xid
+    AND record->>'state' = 'closed' RETURNING 1),
+    no_records AS (DELETE FROM records WHERE kind <> 'team' AND {_IF_GONE}),
+    no_messages AS (DELETE FROM messages WHERE {_IF_GONE}), no_history AS (DELETE FROM history WHERE {_IF_GONE}),
+    no_counters AS (DELETE FROM counters WHERE {_IF_GONE}), no_logins AS (DELETE FROM logins WHERE {_IF_GONE}), """
 
 
 class PostgresStore(Store):
@@ -366,16 +384,53 @@ class PostgresStore(Store):
             self.session.prepared().do(lambda connection: connection.change(PASS, [_checked(team), kind.name, number]))
 
     def pack(self, team: str, kind: Kind[R]) -> Iterator[tuple[str, bytes]]:
-        return whole_team.pack(self.session, _checked(team), kind)
+        if kind.name == "message":  # its key has the number, the recipient and the uid
+            sql = "SELECT number, uid, body FROM messages WHERE team = %s ORDER BY number"
+            rows = self._look(sql, [_checked(team)])
+            for number, uid, body in rows:
+                message = self.session.decode(team, kind, f"{kind.prefix}-{number}", body)
+                to = _TO_SEVERAL if message.recipients else message.to  # type: ignore[attr-defined]
+                yield f"{number}.{to}.{uid}", body.encode()
+            return
+        rows = self._look("SELECT key, body FROM records WHERE team = %s AND kind = %s", [_checked(team), kind.name])
+        for key, body in sorted(rows, key=lambda row: (kind.number_in(row[0]), row[0])):
+            self.session.decode(team, kind, key, body)  # refuses a damaged record
+            yield key, body.encode()
 
     def put(self, team: str, kind: Kind[R], key: str, data: bytes) -> None:
-        whole_team.put(self.session, _checked(team), kind, key, data)
+        body = data.decode()
+        record = self.session.decode(team, kind, key, body)
+        values = [_checked(team), kind.name, key, _label(kind, record), body]
+        if kind.numbered:
+            to_count = [team, kind.name, kind.number_in(key)]
+            self.session.change(team, kind.also_closed, _PUT, [*to_count, *values], _COUNTED)
+        else:
+            self.session.change(team, kind.also_closed, _PUT, values)
 
     def put_messages(self, team: str, kind: Kind[R], packed: Sequence[tuple[str, bytes]]) -> None:
-        whole_team.put_messages(self.session, _checked(team), kind, packed)
+        numbers, uids, recipients, bodies = [], [], [], []
+        for key, data in packed:
+            number, _, recipient_and_uid = key.partition(".")
+            uid = recipient_and_uid.partition(".")[2]
+            body = data.decode()
+            message = self.session.decode(team, kind, f"{kind.prefix}-{number}", body)
+            if not uid:
+                what = f"{self.address}: {key!r}: no message has that name"
+                raise errors.DamagedRecord(what, "Look where it comes from.")
+            numbers.append(int(number))
+            uids.append(uid)
+            recipients.append(" ".join(message.recipients or [message.to]))  # type: ignore[attr-defined]
+            bodies.append(body)
+        values = [_checked(team), kind.name, max(numbers), team, numbers, uids, recipients, bodies]
+        self.session.change(team, kind.also_closed, _PUT_MESSAGES, values, _COUNTED)
 
     def drop(self, team: str, kind: Kind[R], revision: str) -> None:
-        whole_team.drop(self.session, _checked(team), kind, revision)
+        where = [_checked(team), kind.name, team]  # the key of a team's own record is its name
+        for_conditions = [team] * _DROP.count(_IF_GONE)
+        if self.session.change(team, kind, "SELECT 1 FROM gone", [*where, revision, *for_conditions], _DROP) is None:
+            if not self._look("SELECT 1 FROM records WHERE team = %s AND kind = %s AND key = %s", where):
+                raise errors.NotFound(f"there is no {kind.name} {team}")
+            raise errors.StaleRevision(f"{kind.name} {team} was changed meanwhile", "Read it again.")
 
     def journal(self, team: str, entry: dict[str, Any]) -> None:
         try:
@@ -405,18 +460,23 @@ class PostgresStore(Store):
 
     def watch(self, team: str, topics: Collection[str] | None = None) -> Watch:
         from teams_cli.extensions.postgres.line import Place, name_of
-        from teams_cli.extensions.postgres.watches import watch
+        from teams_cli.extensions.postgres.watches import HostWatch
 
         if self.place is None:
             name = name_of(self.server.whereabouts())
             self.place = Place(self.root, name, self.variables, self.environ)
-        return watch(self.session, self.place, _checked(team), topics)
+        channels = [self.session.channel(_checked(team))]
+        if topics is None or "history" in topics:
+            channels.append(self.session.channel(team, "h"))
+        return HostWatch(self.server, self.place, team, channels, topics)
 
     def admit(self, team: str, agents: Mapping[str, str], kinds: Sequence[Kind[Any]]) -> dict[str, str]:
         return schema.admit(self.session.prepared(), _checked(team), agents, kinds)
 
     def examine(self, kinds: Sequence[Kind[Any]], fix: bool, only: str = "") -> Iterable[Finding]:
-        return whole_team.examine(self.session, self, kinds, only)
+        from teams_cli.extensions.postgres.examination import examine
+
+        return examine(self.session, self, kinds, only)
 
     def close(self) -> None:
         self.server.close()

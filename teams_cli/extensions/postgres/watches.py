@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from teams_cli.extensions.postgres.connections import Connection, Server
-    from teams_cli.extensions.postgres.session import Session
     from teams_cli.store.contract import Watch
 
 
@@ -92,16 +91,6 @@ _QUIET = 5.0
 _SILENT = 2.5 * BEAT
 _UNWATCHED = f"{LATE}: no watcher of this machine gets to the server that listen= names, as it says in"
 _LOOKS_BEFORE_WARNING = 4
-
-
-def watch(session: Session, place: Place, team: str, topics: Collection[str] | None) -> HostWatch:
-    """Return a watch on changes of the team that concern the *topics*, or on all its changes if *topics* is None.
-    *place* says where this machine's watcher is.
-    """
-    channels = [session.channel(team)]
-    if topics is None or "history" in topics:
-        channels.append(session.channel(team, "h"))
-    return HostWatch(session.server, place, team, channels, topics)
 
 
 class HostWatch:
