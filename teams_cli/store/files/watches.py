@@ -212,18 +212,18 @@ class InotifyWatch:
         until none is new: the system reports none that was made before the directory above it was watched.
         """
         any_new = False
-        while new := [path for path in self._wanted_directories() if path not in self._watched]:
+        while True:
+            try:
+                wanted = [path for path in _directories(self._tree, self._flat) if self._is_wanted(path)]
+            except OSError as error:
+                self.slow = f"changes are seen up to a second late: {error.strerror}; raise the limit with ulimit -n"
+                return any_new
+            new = [path for path in wanted if path not in self._watched]
+            if not new:
+                return any_new
             for path in new:
                 self._watch(path)
             any_new = True
-        return any_new
-
-    def _wanted_directories(self) -> list[str]:
-        try:
-            return [path for path in _directories(self._tree, self._flat) if self._is_wanted(path)]
-        except OSError as error:
-            self.slow = f"changes are seen up to a second late: {error.strerror}; raise the limit with ulimit -n"
-            return []
 
     def _watch(self, path: str) -> None:
         if self._is_above_tree(path):

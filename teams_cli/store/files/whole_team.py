@@ -101,24 +101,20 @@ def move_to_trash(root: str, team: str) -> str:
                 os.rename(f"{root}/{part}/{team}", f"{trash}/{part}")
                 moved.append(part)
     except OSError as error:
-        _put_back(root, team, trash, moved)
+        try:
+            for part in moved:
+                os.rename(f"{trash}/{part}", f"{root}/{part}/{team}")
+        except OSError as failure:
+            raise errors.OutcomeUnknown(
+                f"team {team} is only partly removed; the disk failed: {failure.strerror}",
+                "Repeat the command: it continues.",
+            ) from None
+        with suppress(OSError):  # it may not have been made; an empty one hurts nobody
+            os.rmdir(trash)
         raise disk.failed("remove", f"team {team} in {root}", error) from None
     for part in moved:
         disk.confirm(f"{root}/{part}", f"{root}/{part}/{team}")
     return trash
-
-
-def _put_back(root: str, team: str, trash: str, moved: list[str]) -> None:
-    try:
-        for part in moved:
-            os.rename(f"{trash}/{part}", f"{root}/{part}/{team}")
-    except OSError as error:
-        raise errors.OutcomeUnknown(
-            f"team {team} is only partly removed; the disk failed: {error.strerror}",
-            "Repeat the command: it continues.",
-        ) from None
-    with suppress(OSError):  # it may not have been made; an empty one hurts nobody
-        os.rmdir(trash)
 
 
 def delete_trash(directory: str) -> None:
