@@ -132,8 +132,9 @@ def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
         InvalidValue: A field is missing, unknown, or not of its type; the message names it.
     """
     command = commands.get(name)
+    defaults = {parameter.name: parameter.default for parameter in command.own}
     if request == {} and not any(parameter.required or parameter.needed for parameter in parameters(command)):
-        return dict(_defaults(name))  # without pydantic, whose import takes long
+        return defaults  # without pydantic, whose import takes long
     from pydantic import ValidationError
 
     from teams_cli.records.validation import first_problem
@@ -147,7 +148,7 @@ def values(name: str, request: object, spelling: Spelling) -> dict[str, Any]:
         shown_name = name.replace("-", "_") if spelling is snake_case else name
         raise errors.InvalidValue(first_problem(error), f"{shown_name} takes {keys or 'nothing'}.") from None
     stated = {key: value for key, value in checked if key in checked.model_fields_set and value is not None}
-    return _defaults(name) | stated
+    return defaults | stated
 
 
 def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -160,11 +161,6 @@ def _in_snake_case(name: str, request: dict[str, Any]) -> dict[str, Any]:
         has_both = snake_case_key != key and snake_case_key in request
         renamed[key if has_both else snake_case_key] = value
     return renamed
-
-
-@cache
-def _defaults(name: str) -> dict[str, Any]:
-    return {parameter.name: parameter.default for parameter in commands.get(name).own}
 
 
 @cache

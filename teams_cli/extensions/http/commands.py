@@ -33,10 +33,6 @@ def _serve(call: Call, port: int, private: bool, browse: bool) -> Any:
     return Service("extensions.http.server", "http", {"port": port, "private": private, "browse": browse})
 
 
-def _serving(server: dict[str, Any]) -> list[str]:
-    return [f"{server['url']}/#token={server['token']}"]
-
-
 COMMANDS = table(
     "Connect",
     Command(
@@ -50,7 +46,7 @@ COMMANDS = table(
         doc=_SERVE,
         in_team=False,
         changes=False,
-        words=_serving,
+        words=lambda server: [f"{server['url']}/#token={server['token']}"],
         traits="at_shell",
         example="serve",
         also="board graph timeline dashboard web ui gui server",
