@@ -93,27 +93,22 @@ class FileStore(Store):
             return record, data
         disk.make_directories(directory, self.address)
         if key is None:
-            return self._create_numbered(team, kind, record)
-        with disk.Written(self.layout.temp, data := encode(record)) as temp, self._lock(directory):
-            disk.refuse_taken(directory, f"{key}.json", f"{kind.name} {key}")
-            self._refuse_closed(team, kind)
-            marks.make(self.layout.marks(team, kind, key, record))
-            disk.put(temp, path)
-        disk.confirm(directory, path)
-        self.changed += 1
-        return record, data
-
-    def _create_numbered(self, team: str, kind: Kind[R], record: R) -> tuple[R, bytes]:
-        directory = self.layout.directory(team, kind)
-        with self._lock(directory):
-            noted, number = self._next_number(team, kind, directory)
-            record = kind.with_number(record, number)
-            key = getattr(record, kind.key)
-            with disk.Written(self.layout.temp, data := encode(record)) as temp:
+            with self._lock(directory):
+                noted, number = self._next_number(team, kind, directory)
+                record = kind.with_number(record, number)
+                key = getattr(record, kind.key)
+                path = f"{directory}/{key}.json"
+                with disk.Written(self.layout.temp, data := encode(record)) as temp:
+                    marks.make(self.layout.marks(team, kind, key, record))
+                    disk.put(temp, path)
+                directories.raise_note(directory, noted, number)
+        else:
+            with disk.Written(self.layout.temp, data := encode(record)) as temp, self._lock(directory):
+                disk.refuse_taken(directory, f"{key}.json", f"{kind.name} {key}")
+                self._refuse_closed(team, kind)
                 marks.make(self.layout.marks(team, kind, key, record))
-                disk.put(temp, f"{directory}/{key}.json")
-            directories.raise_note(directory, noted, number)
-        disk.confirm(directory, f"{directory}/{key}.json")
+                disk.put(temp, path)
+        disk.confirm(directory, path)
         self.changed += 1
         return record, data
 
@@ -179,7 +174,11 @@ class FileStore(Store):
         path = self.layout.path(team, kind, key)
         directory = os.path.dirname(path)
         marks_before = self._marks_of(team, kind, key, path, revision)
-        lock = self._lock_for(team, kind, key, record, directory)
+        lock: Lock | Closing = self._lock(directory)
+        if kind.closes and kind.closes(record):  # then no change may follow: this takes all locks of the team
+            lock = self._closing(team)
+        elif not self.layout.holds(team, (kind.name,)):
+            raise errors.NotFound(f"there is no {kind.name} {key}")
         self._prepare()
         # The caller may allow that a power cut undoes the change. Then the record before it must be durable itself.
         is_synced = lasting or self._durable != (path, revision)
@@ -224,14 +223,6 @@ class FileStore(Store):
             self._refuse_closed(team, kind)
             directories.commit_together(self.layout, team, kind, [record for record, _ in changed])
         self.changed += 1
-
-    def _lock_for(self, team: str, kind: Kind[R], key: str, record: R, directory: str) -> Lock | Closing:
-        """Return the lock to hold while the record is replaced: all locks of the team if the *record* closes it."""
-        if kind.closes and kind.closes(record):
-            return self._closing(team)
-        if not self.layout.holds(team, (kind.name,)):
-            raise errors.NotFound(f"there is no {kind.name} {key}")
-        return self._lock(directory)
 
     def _refuse_closed(self, team: str, kind: Kind[R]) -> None:
         """Refuse to change records of a closed team. The caller holds a lock of the team, for which a process that

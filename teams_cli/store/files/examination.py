@@ -98,7 +98,17 @@ def _damaged_records(store: FileStore, team: str, kind: Kind[Record], fix: bool)
     """Yield a finding for each record of a kind that can't be read. With *fix*, the record's file is moved to
     `quarantine`. The file of the team's own record stays: without it the other files would belong to no team.
     """
-    for problem in _problems_of_reading(store, team, kind):
+    problems: list[errors.TeamsError] = []
+    try:
+        if kind.name == "team":
+            store.get(team, kind, team)
+        elif kind.name == "message":
+            store.read(team, kind, None, 0, problems)
+        else:
+            list(store.scan(team, kind, problems))
+    except errors.TeamsError as failure:
+        problems.append(failure)
+    for problem in problems:
         path = problem.path if isinstance(problem, errors.DamagedRecord) else ""
         moves = fix and kind.name != "team" and os.path.lexists(path)
         if moves:
@@ -111,20 +121,6 @@ def _damaged_records(store: FileStore, team: str, kind: Kind[Record], fix: bool)
             disk.confirm(os.path.dirname(path), path)
             store.correct_hints(team, kind, [os.path.basename(path).removesuffix(".json")])
         yield _finding(f"team {team}", problem.message, problem.hint, "fixed" if moves else "problem")
-
-
-def _problems_of_reading(store: FileStore, team: str, kind: Kind[Record]) -> list[errors.TeamsError]:
-    problems: list[errors.TeamsError] = []
-    try:
-        if kind.name == "team":
-            store.get(team, kind, team)
-        elif kind.name == "message":
-            store.read(team, kind, None, 0, problems)
-        else:
-            list(store.scan(team, kind, problems))
-    except errors.TeamsError as problem:
-        problems.append(problem)
-    return problems
 
 
 def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
