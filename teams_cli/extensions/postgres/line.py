@@ -59,16 +59,12 @@ class Place:
     def __init__(self, root: str, name: str, variables: Mapping[str, str], environ: Mapping[str, str]):
         self.directory = f"{root}/watchers"
         self.name = name
+        self.log = f"{self.directory}/{name}.log"
         self._root = root
         self._environ = {key: value for key, value in environ.items() if key.startswith(_FOR_THE_SERVER)}
         self._environ.update(variables)
         # A process that is started in a sandbox ends with the command.
         self._may_start = bool(environ) and not environ.get(SANDBOX)
-
-    @property
-    def log(self) -> str:
-        """The path of the watcher's log."""
-        return f"{self.directory}/{self.name}.log"
 
     def attach(self, team: str, channels: Sequence[str], topics: Collection[str] | None) -> AttachedWatch | None:
         """Return a watch that the watcher serves, for changes that it announces on *channels* and that concern the

@@ -40,17 +40,14 @@ class Session:
 
     def __init__(self, server: Server, root: str) -> None:
         self.server = server
+        self.address = server.name
+        """The address of the store without its password."""
         self.clock = ServerClock(server)
         self.changed = 0
         """The number of changes that this session made."""
         self._root = root
         self._is_prepared = False
         """Whether the tables are known to be of this version."""
-
-    @property
-    def address(self) -> str:
-        """The address of the store without its password."""
-        return self.server.name
 
     def prepared(self) -> Server:
         """Return the server, to change it. On the first call, update its tables to the version of this program."""

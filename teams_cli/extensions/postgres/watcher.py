@@ -53,11 +53,6 @@ class Waiter:
         self._received = b""
         self._unsent = b""
 
-    @property
-    def has_asked(self) -> bool:
-        """Whether the waiting process has sent its request, which says for what it waits."""
-        return bool(self.channels)
-
     def receive(self) -> bool:
         """Read what the waiting process sent. Return False if the process has left, or if it sent too much.
 
@@ -71,7 +66,7 @@ class Waiter:
         except OSError:
             return False
         self._received += data
-        if self.has_asked or not self._received.endswith(b"\n"):  # no request is expected, or it is incomplete
+        if self.channels or not self._received.endswith(b"\n"):  # no request is expected, or it is incomplete
             return bool(data) and len(self._received) < _LONGEST_REQUEST
         request = parse_request(self._received)
         self.team, self.channels = str(request["team"]), frozenset(map(str, request["channels"]))
@@ -199,7 +194,7 @@ class Watcher:
 
     def _serve(self) -> None:
         """Begin to serve new waiting processes, and listen to the channels of all, and to no others."""
-        new = [waiter for waiter in self._waiters.values() if waiter.has_asked and not waiter.is_served]
+        new = [waiter for waiter in self._waiters.values() if waiter.channels and not waiter.is_served]
         wanted = {channel for waiter in self._waiters.values() for channel in waiter.channels}
         if self._counts:
             if new:  # a change is found only in a team that was counted before it
@@ -232,7 +227,7 @@ class Watcher:
 
     def _count(self, counts: Counts) -> None:
         self._due_at = time.monotonic() + _ROUND
-        teams = {waiter.team for waiter in self._waiters.values() if waiter.has_asked}
+        teams = {waiter.team for waiter in self._waiters.values() if waiter.channels}
         changed = counts.changed(sorted(teams)) if teams else ()
         for waiter in self._waiters.values():
             if waiter.team in changed:
