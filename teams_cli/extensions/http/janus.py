@@ -51,9 +51,6 @@ def _teams(call: Call, team: str) -> list[Team]:
 def send(call: Call, name: str, body: dict[str, Any], interrupt: str | None, team: str) -> Document:
     """Deliver the message in *body* to the agent *name*. The *team* is given, or else the only team that has both the
     sender and the agent. Return the answer, which also says whether the message interrupted a turn of the agent.
-
-    Raises:
-        WrongUsage: The message or its sender is missing, or the sender is also the recipient.
     """
     message, sender = body.get("message"), body.get("sender")
     if not (isinstance(message, str) and isinstance(sender, str) and message.strip() and sender):
@@ -112,12 +109,7 @@ def _undelivered(
 
 
 def log(call: Call, request: Request) -> dict[str, Any]:
-    """Return the last lines that an agent printed, in their order: as many as `lines` in the query, or 100.
-
-    Raises:
-        AgentNotFound: `teams` did not start an agent of that name.
-        InvalidValue: `lines` is not a number from 1 to 10000.
-    """
+    """Return the last lines that an agent printed, in their order: as many as `lines` in the query, or 100."""
     name = request.path_params["name"]
     count = request.query_params.get("lines", str(_LINES))
     if not (count.isascii() and count.isdigit() and 0 < int(count[:9]) <= 10_000):

@@ -16,7 +16,6 @@ from teams_cli.views import board
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from teams_cli.commands.declaration import Command
@@ -236,7 +235,9 @@ def _get(tag: str, name: str, doc: str, answer: dict[str, Any], *parameters: dic
 
 
 def _agents() -> dict[str, Any]:
-    send = _operation(_AGENTS, "message", _doc(interrupting.deliver_interruptions), _ref("Delivered"), changes=True)
+    send = _operation(
+        _AGENTS, "message", interrupting.deliver_interruptions.__doc__ or "", _ref("Delivered"), changes=True
+    )
     # A refusal before the message is looked at, such as that of a wrong token, is an `Error` as for every request.
     send["responses"]["default"] = _refusal({"oneOf": [_ref("Undelivered"), _ref("Error")]})
     send["requestBody"] = {
@@ -273,11 +274,11 @@ def _board() -> dict[str, Any]:
         "content": {"text/event-stream": {"schema": _STRING}},
     }
     return {
-        "/api/board": _get(_BOARD, "board", _doc(board.board), _ref("Board")),
+        "/api/board": _get(_BOARD, "board", board.board.__doc__ or "", _ref("Board")),
         "/api/board/rows": _get(
             _BOARD,
             "board-rows",
-            _doc(board.rows),
+            board.rows.__doc__ or "",
             _ref("Rows"),
             _query("after", _STRING, after_help),
             _query("messages", number, "The number of the newest message that you have."),
@@ -292,7 +293,7 @@ def _board() -> dict[str, Any]:
             _query("limit", {**number, "maximum": 1000}, "How many; 200 unless given."),
             _query("whole", {"enum": [0, 1]}, "1 for long messages in full; else they are cut."),
         ),
-        "/api/board/report": _get(_BOARD, "board-report", _doc(reports.report_of), _ref("Report")),
+        "/api/board/report": _get(_BOARD, "board-report", reports.report_of.__doc__ or "", _ref("Report")),
         "/api/board/teams": _get(_BOARD, "board-teams", "List all teams, with the run that made each.", _list_of(team)),
         "/api/events": events,
     }
@@ -303,9 +304,3 @@ _EVENTS = """Stream the team's changes as server-sent events.
 Each entry of the team's history is an event `change`, whose id is its position; a stream goes on behind the
 `Last-Event-ID`, or with the next event. The event `reset` says that the events you saw are no longer in the history.
 """
-
-
-def _doc(function: Callable[..., Any]) -> str:
-    from inspect import getdoc
-
-    return getdoc(function) or ""
