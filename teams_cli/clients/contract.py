@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 _A_DAY = 86400
 _HOLD_TIMEOUT = 900
-"""Seconds that a client gives to a hook that delays the end of a turn. Qwen Code takes 1000 or more for
-milliseconds.
-"""
+"""Seconds for a hook that delays the end of a turn. Qwen Code takes 1000 or more for milliseconds."""
 
 
 class SettingsPlace(NamedTuple):

@@ -124,9 +124,7 @@ def value_at(document: Any, path: str) -> Any:
 
 
 class Tokens(Record):
-    """The tokens that one model used: *input* are the tokens read, *cached* are those of them that came from a cache,
-    and *output* are the tokens written.
-    """
+    """The tokens that one model used. *cached* are those of the *input* that came from a cache."""
 
     model: Text | None = None
     input: Count = 0
@@ -139,9 +137,7 @@ class Tokens(Record):
         return self.input + self.output
 
     def minus(self, earlier: Tokens) -> Tokens:
-        """Return the tokens used since the *earlier* count. If the earlier count is larger, the client has begun to
-        count from zero again. Then return this count unchanged.
-        """
+        """Return the tokens used since the *earlier* count; all of them if the client has begun to count anew."""
         if earlier.total > self.total:
             return self
         return self.having(

@@ -7,9 +7,7 @@ import os
 WAIT = "--wait"
 """The argument of a hook that waits in the background of a client in a terminal for mail."""
 HOLD = "--hold"
-"""The argument of a hook that may delay the end of a turn for a quarter of an hour. A client with this hook waits so
-long for it.
-"""
+"""The argument of a hook that may delay the end of a turn for a quarter of an hour; its client waits so long."""
 ASK = "--ask"
 """The argument of a hook that asks the human whether a tool may be used."""
 TYPE_CHECKING = False
@@ -46,9 +44,7 @@ def is_our_hook(shell_command: object) -> bool:
 
 
 NAME = "team"
-"""The name of our server in the settings of clients. It is not `teams`, because another product often uses that
-name.
-"""
+"""The name of our server in the settings of clients; not `teams`, which another product often uses."""
 PROMPT_TOOL = "ask_permission"
 """The tool by which a client asks the human whether it may use another tool."""
 VARIABLES = (
@@ -69,9 +65,7 @@ VARIABLES = (
     "OPENCODE_TEAM_NAME",
     "JANUS_AGENT_NAME",
 )
-"""The variables that our server reads. Clients that do not pass their whole environment to servers must pass these
-variables.
-"""
+"""The variables that our server reads, and that clients which do not pass all of theirs must pass."""
 
 
 def is_server_available() -> bool:

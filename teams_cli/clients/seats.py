@@ -53,9 +53,7 @@ _SUBJECT_KEYS = ("command", "file_path", "filePath", "path")
 
 
 def state_in(event: Mapping[str, Any]) -> TerminalState | None:
-    """Return the state of the client that the *event* of a hook reports; None if it reports no state. If the event has
-    a field `state`, this is the state.
-    """
+    """Return the state of the client that a hook's *event* reports, in `state` or by its name; None without one."""
     if event.get("state") in _EXPLICIT_STATES:
         return event["state"]  # type: ignore[no-any-return]  # it is one of the states
     name = str(event.get("hook_event_name"))

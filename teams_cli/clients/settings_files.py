@@ -118,7 +118,6 @@ class Settings:
             yield (self.servers, NAME), ours.client.server_entry(ours.server)
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """Return our commands among the hooks in the file."""
         _, document = self._read("", data)
         return [_value_at(document, place)["command"] for place in _places_of_our_hooks(document)]
 
@@ -237,7 +236,6 @@ class Instructions:
         return _BEGIN.encode() in data
 
     def hook_commands(self, data: bytes) -> list[str]:
-        """Return an empty list, because instructions have no hooks."""
         return []
 
 
@@ -263,9 +261,7 @@ def write_once(path: str, data: bytes) -> str:
 
 
 class SettingsFile(NamedTuple):
-    """A settings file: its client, its path, its format, and the project to which it belongs. For a file of the user,
-    *project* is "".
-    """
+    """A settings file of a client in a *project*; for a file of the user, this is ""."""
 
     client: Client
     path: str

@@ -391,7 +391,6 @@ class Kind(Generic[R]):
         numbered: bool = False,
         label: Callable[[R], str | None] | None = None,
         closes: Callable[[R], bool] | None = None,
-        while_closed: bool = False,
         logins: str = "",
     ) -> None:
         self.name = name
@@ -402,7 +401,7 @@ class Kind(Generic[R]):
         """For the kind of teams, a function that returns whether a team's record says that the team is closed. None for
         all other kinds.
         """
-        self.while_closed = while_closed
+        self.while_closed = False
         """Whether records of this kind may be changed in a closed team."""
         self.logins = logins
         """The records of this kind that the login of an agent may change: `own` for the record under the agent's name,

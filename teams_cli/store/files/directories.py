@@ -85,11 +85,7 @@ class Layout:
         return directory
 
     def path(self, team: str, kind: Kind[R], key: str) -> str:
-        """Return the path of a record's file.
-
-        Raises:
-            DamagedRecord: The team's directory is a link. The lock in it would be the lock of another team.
-        """
+        """Return the path of a record's file. Refuse a team's directory that is a link: its lock is another team's."""
         directory = self.directory(team, kind)
         if kind.name == "team":
             if os.path.islink(directory):

@@ -26,9 +26,6 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | 
 def hold(path: str, root: str) -> int | None:
     """Lock a file below *root*, and return its descriptor. The lock is held as long as the descriptor is open. Return
     None if another process holds the lock.
-
-    Raises:
-        StorageFailed: The file can't be opened or locked, or the directories above it can't be made.
     """
     make_directories(os.path.dirname(path), root)
     descriptor, _ = _open(path)
