@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from teams_cli import environment, errors, processes, text
-from teams_cli.agents import checkouts, shell, work
+from teams_cli.agents import checkouts, merging, shell, work
 from teams_cli.agents.checkouts import Checkout
 from teams_cli.agents.trees import own_place, tree
 from teams_cli.clients import environments
@@ -97,7 +97,18 @@ class _CheckRun:
             return outcome.having(output=f"{outcome.output}\n[in {directory}, {outside}]")
         uncommitted = work.uncommitted(checkout) if checkout else []
         outcome = self._run(directory)
+        if checkout and not outcome.passed:
+            outcome = outcome.having(output=f"{outcome.output}{self._remark_on_missing_work(checkout)}")
         return outcome.having(commit=checkout.head) if checkout and not uncommitted else outcome
+
+    def _remark_on_missing_work(self, checkout: Checkout) -> str:
+        """Return a line that says that *checkout*, where the check failed, lacks the commit of the caller; "" if it has
+        the commit, or if the caller is not in a worktree of the same repository.
+        """
+        own = checkouts.at(self.place.directory)
+        if own is None or own.common != checkout.common or merging.holds(checkout.top, checkout.head, own.head):
+            return ""
+        return f"\n[{checkout.top}, where the check ran, lacks your commit {own.head[:10]}: merge it first]"
 
     def _check_commit(self, checkout: Checkout) -> Check:
         """Run the check in *checkout*. It runs in a temporary checkout if git was told to skip files, or if the main

@@ -80,6 +80,18 @@ def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> Non
     assert "commit" not in shop.task("2")["checked"]
 
 
+def test_a_failed_check_says_that_the_work_is_not_merged(shop: Shop) -> None:
+    """The check runs in the main checkout, into which the owner forgot to merge its commit."""
+    shop.create("t", "--check", "test -e new", "--check-in", str(shop.main))
+    shop.ok("bob", "claim-task", "1")
+    shop.write(shop.trees["bob"], "new", "2")
+    head = git(shop.trees["bob"], "rev-parse", "HEAD")
+    refused = shop.at("bob", "update-task", "1", "--status", "completed")
+    assert f"[{shop.main}, where the check ran, lacks your commit {head[:10]}: merge it first]" in refused.stderr
+    git(shop.main, "merge", "-q", "bobs")
+    shop.ok("bob", "update-task", "1", "--status", "completed")
+
+
 HIDINGS = {
     "skipped": "echo 2 >file; git update-index --skip-worktree file",
     "ignored by the branch": "echo new >.gitignore; git add .; git commit -qm ignored; touch new",
