@@ -98,7 +98,7 @@ def _refuse_once(store: Store, standing: Standing, task: Task, edit: Edit, place
     """
     again = f"teams update-task {task.id} --status completed{edit.options}"
     if edit.result is not None:
-        again += " (your result is kept)"
+        again += " (your result is kept; --result TEXT replaces it)"
     try:
         editing.refuse_unseen(store, standing.team, task, standing.name, again)
         if not (task.check or task.step):

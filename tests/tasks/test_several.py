@@ -59,7 +59,7 @@ def test_a_completion_with_an_unseen_edit_is_refused_once(cli: Cli) -> None:
     assert refused.status == 11 and refused.stderr.startswith(
         "teams: you have not seen this change: lea edited task-1 (a): added: With separators\n"
         "  If your work lacks it, add it first; then: teams update-task task-1 --status completed "
-        "(your result is kept)\n"
+        "(your result is kept; --result TEXT replaces it)\n"
     )
     assert cli.ok(*end, agent="bob")["result"] == "r"
     cli.ok("show-task", "2", agent="bob")
