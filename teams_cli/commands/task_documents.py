@@ -260,7 +260,7 @@ def _claimed(task: dict[str, Any], content: Parts) -> Parts:
         *_check(task),
         *([f"review by: {reviewer_in_words(task)}"] if task.get("reviewBy") else []),
         *after_line(task),
-        *([f"mentions: {_states(rows)} ({_to_read(rows)})"] if (rows := task.get("mentions")) else []),
+        *_mentions_line(task.get("mentions")),
         *(blocker_line(each) for each in of_others if each.get("result") or each["status"] == "completed"),
         *(_plan(task.get("approvedPlan"), task.get("owner")) if task.get("planRequired") else []),
         *_lease(task),
@@ -285,17 +285,19 @@ def after_line(task: dict[str, Any]) -> list[str]:
     rows = task.get("afterTasks")
     if not rows:
         return []
-    return [f"completes after: {_states(rows)}; completing it with --next --wait waits for that ({_to_read(rows)})"]
+    return [f"completes after: {_states(rows)}; completing it with --next --wait waits for that"]
+
+
+def _mentions_line(rows: list[dict[str, Any]] | None) -> list[str]:
+    if not rows:
+        return []
+    return [f"mentions: {_states(rows)} (their texts: teams show-task {','.join(row['id'] for row in rows)})"]
 
 
 def _states(rows: list[dict[str, Any]]) -> str:
     """Return the tasks in *rows* in words, each with its status and its owner."""
     by_owner = [f" by {row['owner']}" if "owner" in row else "" for row in rows]
     return text.listed([f"{row['id']} ({row['status']}{by})" for row, by in zip(rows, by_owner, strict=True)])
-
-
-def _to_read(rows: list[dict[str, Any]]) -> str:
-    return f"their texts: teams show-task {','.join(row['id'] for row in rows)}"
 
 
 def _check(task: dict[str, Any]) -> Parts:

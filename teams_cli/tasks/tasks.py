@@ -50,7 +50,7 @@ READ_WHOLE = 50
 """If there are at most so many tasks, all of them are read, so that a task that was edited by hand is seen as it is."""
 _MAX_EVENTS = 50
 _MAX_TEXTS = 100
-_MAX_RESULT_SHOWN = 1200
+_MAX_RESULT_SHOWN = 2000
 
 
 class Note(Record):

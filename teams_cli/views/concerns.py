@@ -359,6 +359,10 @@ class Lookout:
         asking = [message for message in messages if not mail.is_for_later(self.store, self.team, message)]
         if self.wanted.for_work and not is_busy:
             asking = [message for message in asking if mail.asks_for_something(self.store, team, message)]
+        if self.wanted.needed:  # what a member tells several others need not end the leader's wait
+            to_several = [message for message in asking if len(message.recipients or ()) > 1]
+            mere_news = [message for message in to_several if not mail.asks_for_something(self.store, team, message)]
+            asking = [message for message in asking if message not in mere_news]
         return not asking or (self.wanted.needed and work.can_wait(asking, awaits_shutdowns))
 
     def _unreported(self, facts: Facts, agent: presence.Agent, has_mail: bool) -> list[Document]:

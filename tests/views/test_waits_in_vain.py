@@ -35,6 +35,27 @@ def test_an_agent_that_waited_in_vain_hears_what_is_in_progress(cli: Cli) -> Non
     assert said.endswith("\n  Keep waiting: teams wait --claim --timeout 540 --needed\n")
 
 
+def test_a_wait_in_vain_says_when_files_of_a_silent_owner_changed(shop: Shop) -> None:
+    shop.create("one", "--touches", "src/")
+    shop.ok("bob", "claim-task", "1")
+    then = rfc3339(later(shop.cli.store().now(), -200))
+    update(shop.cli.store(), ALPHA, tasks.TASK, "task-1", lambda task: task.having(claimed_at=then))
+    update(shop.cli.store(), ALPHA, presence.AGENT, "bob", lambda agent: agent.having(last_seen=then))
+    (shop.trees["bob"] / "src").mkdir()
+    (shop.trees["bob"] / "src/new").write_text("1")
+    said = shop.cli("wait", "--timeout", "0", agent="lea").stderr
+    assert re.search(r"task-1 \(bob, 3 min, silent for 3 min, files changed [\d.]+ s ago\)", said), said
+
+
+def test_what_a_member_tells_several_others_does_not_end_the_leaders_wait(cli: Cli) -> None:
+    in_progress(cli, "bob", "one")
+    cli.ok("send-message", "lea,mia", "parser.py is on main", agent="bob")
+    assert cli("wait", "--needed", "--timeout", "0", agent="lea").status == 14
+    cli.ok("send-message", "lea,mia", "may I rename it?", agent="bob")
+    said = cli("wait", "--needed", "--timeout", "60", agent="lea").stdout
+    assert "parser.py is on main" in said and "may I rename it?" in said
+
+
 def in_vain(cli: Cli, *words: str, agent: str = "lea") -> str:
     """What a wait in vain says about how things stand, with each time replaced by T."""
     answer = cli("wait", *words, "--timeout", "0", agent=agent)
