@@ -16,7 +16,7 @@ from teams_cli import text
 from teams_cli.extensions.review import change as changes
 from teams_cli.extensions.review import checks, findings, linters, own_tools
 from teams_cli.extensions.review.change import Change, GitFailed
-from teams_cli.extensions.review.findings import SERIOUS, WEIGHTS, shown
+from teams_cli.extensions.review.findings import ALLOWED_FILE, SERIOUS, WEIGHTS, shown
 from teams_cli.extensions.review.linters import ToolFailed
 
 TYPE_CHECKING = False
@@ -51,8 +51,12 @@ def _check(name: str, environ: Mapping[str, str], change: Change) -> int:
         print(finding)
     if left_out := ordered[_MOST_FINDINGS:]:  # the report reads this row as a finding of the greatest weight left out
         print(f"{left_out[0].weight} and {len(left_out)} more findings")
-    for note in review.notes():
-        print(note)
+    for fact in review.facts:
+        print(fact)
+    for rule, paths in review.in_data.items():
+        print(f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}")
+    if review.accepted:
+        print(f"{review.accepted} accepted by {ALLOWED_FILE} or a comment")
     if environ.get("strict", "") in checks.YES and any(finding.weight == SERIOUS for finding in ordered):
         print("serious findings, and strict=yes", file=sys.stderr)
         return 1

@@ -84,11 +84,6 @@ class ChangedFile:
         """The numbers of the file's new lines, as a set."""
         return frozenset(self.added)
 
-    @property
-    def is_read(self) -> bool:
-        """Whether the review reads the file. It must be a regular file that is not too large."""
-        return 0 <= self.size <= LARGEST and self.status != "D"
-
 
 @dataclass
 class Change:
@@ -148,7 +143,7 @@ def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Cha
     git("add", "--intent-to-add", "--", ".")  # so that untracked files are in the diff, and renames to them are found
     change = Change(repo, work, base, called, sorted(_files(git, repo, base), key=lambda file: file.path))
     for file in change.files:
-        if file.is_read:
+        if 0 <= file.size <= LARGEST and file.status != "D":  # a regular file that is not too large
             _keep(git, change, file)
     rows = [astuple(file) for file in change.files]
     with open(os.path.join(work, "change.json"), "w", encoding="utf-8") as out:
@@ -157,10 +152,7 @@ def collect(repo: str, work: str, since: str, environ: Mapping[str, str]) -> Cha
 
 
 def _base(git: Git, since: str) -> tuple[str, str]:
-    """Return the revision to compare with, and the name of that revision in the report. *since* is the revision that
-    the user wants. If it is "", the revision is where the branch left the default branch or, if it did not, the commit
-    before the last.
-    """
+    """Return the revision to compare with, and its name in the report. `collect` says how it is chosen."""
     if since:
         # To git, a name with `-` in front is an option.
         if since.startswith("-") or not (revision := _revision(git, f"{since}^{{tree}}")):
@@ -187,9 +179,12 @@ def _revision(git: Git, name: str) -> str:
 
 
 def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
-    """Yield the files that changed since *base*, with the lines that were added and removed."""
     statuses = _statuses(git, base)
-    for (path, (status, old)), diff in zip(statuses.items(), _diffs(git, base, list(statuses)), strict=True):
+    diffs = git(*_DIFF, "-U0", base, "--").split(b"\ndiff --git ")
+    if len(diffs) != len(statuses):
+        # A type changed, or a file is in conflict: then git prints two diffs of a path, or none.
+        diffs = [git("--literal-pathspecs", *_DIFF, "-U0", base, "--", path) for path in statuses]
+    for (path, (status, old)), diff in zip(statuses.items(), diffs, strict=True):
         full_path = os.path.join(repo, path)
         is_regular = os.path.isfile(full_path) and not os.path.islink(full_path)
         size = os.path.getsize(full_path) if is_regular else -1
@@ -203,9 +198,7 @@ def _files(git: Git, repo: str, base: str) -> Iterator[ChangedFile]:
 
 
 def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
-    """Return, for each changed path, the letter that git prints for the kind of change, and the path before the
-    change.
-    """
+    """Return, for each changed path, the letter of the kind of change, and the path before the change."""
     fields = iter(git.names(*_DIFF, "--name-status", "-z", base, "--"))
     statuses: dict[str, tuple[str, str]] = {}
     for letter_and_score in fields:
@@ -215,15 +208,6 @@ def _statuses(git: Git, base: str) -> dict[str, tuple[str, str]]:
         is_in_conflict = status == "U" or (listed_before is not None and listed_before[0] == "U")
         statuses[path] = ("U" if is_in_conflict else status, old)
     return statuses
-
-
-def _diffs(git: Git, base: str, paths: list[str]) -> list[bytes]:
-    """Return the diff of each path, without context lines."""
-    diffs = git(*_DIFF, "-U0", base, "--").split(b"\ndiff --git ")
-    if len(diffs) == len(paths):
-        return diffs
-    # A type changed, or a file is in conflict: then git prints two diffs of a path, or none.
-    return [git("--literal-pathspecs", *_DIFF, "-U0", base, "--", path) for path in paths]
 
 
 def _keep(git: Git, change: Change, file: ChangedFile) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from functools import partial
 
 from teams_cli import text
 from teams_cli.extensions.review import data_files, imports, kinds, linters, own_tools
 from teams_cli.extensions.review import lines as changed_lines
 from teams_cli.extensions.review.change import LARGEST, Change, Git, content
-from teams_cli.extensions.review.findings import ALLOWED_FILE, NOTE, Allowed, Finding
+from teams_cli.extensions.review.findings import NOTE, Allowed, Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,15 +91,6 @@ class Review:
             else:
                 self.findings.append(finding)
 
-    def notes(self) -> list[str]:
-        """Return lines with the facts, with the findings in test data, and with the number of accepted findings."""
-        notes = list(self.facts)
-        for rule, paths in self.in_data.items():
-            notes.append(f"in test data, where it may be meant: {rule} in {text.listed(paths, 3)}")
-        if self.accepted:
-            notes.append(f"{self.accepted} accepted by {ALLOWED_FILE} or a comment")
-        return notes
-
     def counted(self, *rows: tuple[Callable[[str], bool], str, str]) -> str:
         """Return a text with the number of changed files of each kind, such as shell files, and the version of the tool
         that reads them. Each of *rows* has a function that says whether a path is of the kind, the name of the kind,
@@ -118,8 +110,8 @@ class Review:
 
     def lint(self, subject: str) -> None:
         """Add what ruff and oxlint find with the rules of *subject*."""
-        self.compare(linters.check_python(subject), kinds.is_python)
-        self.compare(linters.check_scripts(subject), kinds.is_script)
+        self.compare(partial(linters.check_python, subject), kinds.is_python)
+        self.compare(partial(linters.check_scripts, subject), kinds.is_script)
 
     def linted(self) -> str:
         """Return a text that says how many changed files are read by each linter."""
@@ -140,7 +132,7 @@ def parse(review: Review) -> str:
     """Find files that can't be parsed."""
     review.compare(data_files.check_parsing, lambda path: kinds.is_python(path) or data_files.is_data(path))
     review.compare(linters.shell_syntax, review.is_shell)
-    review.compare(linters.check_scripts("syntax"), kinds.is_script)
+    review.compare(partial(linters.check_scripts, "syntax"), kinds.is_script)
     rows = [(data_files.is_data, "data", ""), (kinds.is_python, "Python", "")]
     rows += [(kinds.is_script, "JavaScript or TypeScript", "oxlint"), (review.is_shell, "shell", "shellcheck")]
     parsed = review.counted(*rows)

@@ -76,9 +76,7 @@ def _broken(path: str, line: int, message: str) -> Finding:
 
 
 def _parse_data(path: str, text: str) -> Iterator[Finding]:
-    """Parse a data file. Yield a finding for each key that the file has twice. If the file can't be parsed, the error
-    of the parser is raised.
-    """
+    """Parse a data file, and yield a finding for each key that it has twice. Errors of the parser are raised."""
     if not text.strip() and not path.endswith((".json", ".xml")):  # other formats allow an empty file
         return
     if _TEMPLATE.search(text) and (path.endswith(_YAML) or "template" in path.lower() or "{{" in path):
@@ -97,9 +95,6 @@ def _parse_data(path: str, text: str) -> Iterator[Finding]:
 
 
 def _parse_json(path: str, text: str) -> Iterator[Finding]:
-    """Parse a JSON file, and yield a finding for each key that an object has twice. Comments and trailing commas are
-    skipped in files that may have them.
-    """
     if _WITH_COMMENTS.search(path):
         # Both patterns also match whole strings, as group 1, so that nothing in a string is changed.
         text = _COMMENT.sub(lambda match: match[1] or re.sub(r"[^\n]", " ", match[0]), text)  # lines keep their numbers
@@ -118,7 +113,6 @@ def _parse_json(path: str, text: str) -> Iterator[Finding]:
 
 
 def _parse_yaml(path: str, text: str) -> Iterator[Finding]:
-    """Parse a YAML file, and yield a finding for each key that a mapping has twice."""
     waiting: list[yaml.Node] = [node for node in yaml.compose_all(text, Loader=_LOADER) if node]
     visited = set()
     while waiting:

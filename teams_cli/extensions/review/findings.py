@@ -130,17 +130,16 @@ def report(directory: str, missing: list[str]) -> str:
             if len(texts) > _MOST_SHOWN:
                 items.append(f"* and {len(texts) - _MOST_SHOWN} more: see the tasks")
             parts.append(f"### {_HEADINGS[weight]}\n\n" + "\n".join(items))
-    checks = [f"| {result.key} | {result.owner} | {_cell(result.summary)} |" for result in results]
+    checks = [f"| {result.key} | {result.owner} | {result.summary.replace('|', '/')} |" for result in results]
     parts.append("\n".join(["### Checks\n", "| check | by | what it did |", "|---|---|---|", *checks]))
     # The facts of the change are only the names of the changed files.
     facts = [fact for result in results if result.key != "change" for fact in result.facts]
     if facts:
-        parts.append("\n".join(f"* {_cell(fact)}" for fact in facts))
+        parts.append("\n".join(f"* {fact.replace('|', '/')}" for fact in facts))
     return "\n\n".join(parts) + "\n"
 
 
 def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
-    """Return the first part of the report: the verdict, how much was found, and the checks that are not done."""
     change = next((result.summary for result in results if result.key == "change"), "")
     # The findings with the greatest weight decide.
     verdict = next((verdict for weight, verdict in _VERDICTS.items() if findings[weight]), "nothing was found")
@@ -169,16 +168,10 @@ def _count(findings: list[str], noun: str) -> str:
 
 
 def _item(text: str) -> str:
-    """Return the text of a finding as a list item, with the place in bold. The rest of the text may be from the
-    reviewed files. It is escaped, so that it can't become Markdown.
-    """
+    """Return a finding as a list item. Its text may be from the reviewed files, so it must not become Markdown."""
     place, colon, message = text.partition(": ")
     if not colon:  # the row `and N more findings`
         return text
     escaped_place = place.replace("*", r"\*")
     escaped_message = re.sub(r"[\\*_<>|#~&]", r"\\\g<0>", message)
     return f"**{escaped_place}**: {escaped_message}"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "/")

@@ -131,9 +131,7 @@ class Modules:
         return defined is not None and name not in defined and not self._has_file(path, name)
 
     def _has_file(self, path: str, name: str) -> bool:
-        """Return whether the directory of the file *path* has an entry that is called *name*, or *name* with an
-        ending.
-        """
+        """Return whether the directory of the file *path* has an entry called *name*, with or without an ending."""
         entries = os.listdir(os.path.dirname(os.path.join(self.repo, path)))
         return any(entry == name or entry.startswith(f"{name}.") for entry in entries)
 
@@ -156,9 +154,7 @@ def python_imports(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]:
-    """Yield a finding for each use of a name that the repository's modules do not have. Uses inside `try` are left out,
-    because they may fail on purpose.
-    """
+    """Yield a finding for each use of a missing name. Uses inside `try` may fail on purpose, so they are left out."""
     in_try: set[ast.AST] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Try):
@@ -184,9 +180,7 @@ def _missing(path: str, tree: ast.Module, modules: Modules) -> Iterator[Finding]
 def _missing_in_import_from(
     path: str, node: ast.ImportFrom, aliases: dict[str, str], modules: Modules
 ) -> Iterator[Finding]:
-    """Yield a finding for each module or name that `from … import …` imports and that does not exist. If an imported
-    name is a module of the repository, add the module to *aliases*, under the name that the importing file uses.
-    """
+    """Yield a finding for each missing module or name. Add each imported module of the repository to *aliases*."""
     origins = imported_modules(path, node)
     yield from _missing_module(path, node.lineno, origins, modules)
     for name in node.names:  # each is a submodule, or a name that the module defines
@@ -195,8 +189,15 @@ def _missing_in_import_from(
             aliases[name.asname or name.name] = module
         if submodules & modules.removed.keys():
             yield _removed(path, node.lineno, f"the module {min(submodules)}")
-        else:
-            yield from _missing_name(path, node.lineno, origins & modules.paths.keys(), name.name, modules)
+            continue
+        known_origins = origins & modules.paths.keys()  # a finding only if none of them defines the name
+        if known_origins and all(modules.lacks_name(origin, name.name) for origin in known_origins):
+            subject = f"{name.name} of {modules.paths[min(known_origins)]}"
+            if any(name.name in modules.old_names.get(origin, ()) for origin in known_origins):
+                yield _removed(path, node.lineno, subject)
+            else:
+                message = f"there is no {subject}: the import fails"
+                yield Finding(SERIOUS, path, node.lineno, message, "import")
 
 
 def _missing_module(path: str, line: int, possible: set[str], modules: Modules) -> Iterator[Finding]:
@@ -205,18 +206,6 @@ def _missing_module(path: str, line: int, possible: set[str], modules: Modules) 
         yield _removed(path, line, f"the module {min(possible)}")
     elif all(modules.lacks(name) for name in possible):
         yield Finding(SERIOUS, path, line, f"there is no {min(possible)}: the import fails", "import")
-
-
-def _missing_name(path: str, line: int, origins: set[str], name: str, modules: Modules) -> Iterator[Finding]:
-    """Yield a finding if *name* does not exist in the module from which *line* imports it. *origins* are the modules
-    that this may be: there is a finding only if none of them defines *name*.
-    """
-    if origins and all(modules.lacks_name(origin, name) for origin in origins):
-        subject = f"{name} of {modules.paths[min(origins)]}"
-        if any(name in modules.old_names.get(origin, ()) for origin in origins):
-            yield _removed(path, line, subject)
-        else:
-            yield Finding(SERIOUS, path, line, f"there is no {subject}: the import fails", "import")
 
 
 def _removed(path: str, line: int, subject: str) -> Finding:
@@ -259,9 +248,7 @@ def missing_files(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _exists(repo: str, target: str) -> bool:
-    """Return whether the file or directory *target* exists. True also if there is a file with this name and another
-    ending, because a build may make *target* from it.
-    """
+    """Return whether *target* exists, or a file with another ending from which a build may make it."""
     directory, name = os.path.split(os.path.join(repo, target))
     stem, ending = os.path.splitext(name)
     beginnings = (f"{name}.", f"{stem}.") if ending in kinds.SCRIPT else (f"{name}.",)
@@ -297,9 +284,7 @@ def removed_exports(change: Change, git: Git) -> Iterator[Finding]:
 
 
 def _stem(path: str) -> str:
-    """Return the name by which scripts import the file at *path*: its path without the ending and without a final
-    `/index`.
-    """
+    """Return the name by which scripts import a file: its path without the ending and a final `/index`."""
     stem, end = os.path.splitext(path)
     return (stem if end in kinds.SCRIPT else path).removesuffix("/index")
 
@@ -310,9 +295,7 @@ def _exported_names(text: str) -> set[str]:
 
 
 def _names_in_braces(text: str, is_export: bool) -> set[str]:
-    """Return the names in the braces of an import or export, as other files know them. If `b` is another name for `a`,
-    written `a as b`, an import asks for `a`, and an export offers `b`.
-    """
+    """Return the names in the braces, as other files know them. Of `a as b`, imports ask for `a`, exports offer `b`."""
     names = set()
     for part in text.split(","):
         inner, _, outer = part.strip().removeprefix("type ").partition(" as ")

@@ -71,11 +71,7 @@ def is_dockerfile(path: str) -> bool:
 
 def interpreter(path: str, tree: str) -> str:
     """Return the program that the first line of the file names after `#!`; "" if there is none."""
-    try:
-        with open(os.path.join(tree, path), encoding="utf-8", errors="replace") as file:
-            match = _INTERPRETER.match(file.readline(200))
-    except OSError:
-        return ""
+    match = _INTERPRETER.match(_beginning(path, tree).partition("\n")[0])
     return match[1] if match else ""
 
 
@@ -93,11 +89,12 @@ def is_foreign(path: str, tree: str) -> bool:
     """Return whether nobody corrects the file in this repository, because it comes from another project or is
     generated.
     """
-    if _FOREIGN.search(path):
-        return True
+    return bool(_FOREIGN.search(path) or _GENERATED.search(_beginning(path, tree)))
+
+
+def _beginning(path: str, tree: str) -> str:
     try:
         with open(os.path.join(tree, path), encoding="utf-8", errors="replace") as file:
-            head = file.read(600)
+            return file.read(600)
     except OSError:
-        return False
-    return bool(_GENERATED.search(head))
+        return ""

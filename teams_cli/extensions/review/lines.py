@@ -76,9 +76,7 @@ def check_secrets(tree: str, paths: list[str]) -> Iterator[Finding]:
 
 
 def _known_secret(line: str) -> str:
-    """Return a message about the first secret of a known form in the line; "" if the line has none. The message shows
-    only the beginning of the secret, so that nobody can use it.
-    """
+    """Return a message about the first secret of a known form in the line, without the secret; "" if there is none."""
     for kind, pattern in _KNOWN_PATTERNS:
         # The first characters are the same in all secrets of a kind, and some look like a placeholder.
         if (match := pattern.search(line)) and not _PLACEHOLDER.search(match[0][8:]):
@@ -87,9 +85,7 @@ def _known_secret(line: str) -> str:
 
 
 def _likely_secret(path: str, line: str) -> str:
-    """Return a message about a password in an address, or about a value that looks like a secret; "" if the line has
-    neither.
-    """
+    """Return a message about a password in an address, or a value that looks like a secret; "" if there is none."""
     for address in _ADDRESS.finditer(line):
         user, password, host = address.groups()
         if not _PLACEHOLDER.search(password) and "example" not in host and password not in ("pass", "password"):
@@ -104,9 +100,7 @@ def _likely_secret(path: str, line: str) -> str:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Return whether the *value* of *name* looks like a secret. A placeholder, a word or the name of a field does
-    not.
-    """
+    """Return whether the value looks like a secret, and not like a placeholder, a word or the name of a field."""
     if _PLACEHOLDER.search(value) or _NO_KEYWORD.search(name) or value.lower() in name.lower():
         return False
     if _PASSWORD.search(name) and value.isalpha():  # a password may be a word

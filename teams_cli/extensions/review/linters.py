@@ -193,26 +193,18 @@ _MAY_PRINT_PYTHON = re.compile(
 )
 
 
-def check_python(subject: str) -> Check:
-    """Return a function that checks Python files by the rules of *subject*. If ruff is not installed, the function
-    finds nothing.
-    """
-
-    def check(tree: str, paths: list[str]) -> Iterator[Finding]:
-        if ruff := program("ruff"):
-            rules = PYTHON_RULES[subject]
-            command = [ruff, *_RUFF, f"--select={','.join(rules)}"]
-            for rows in documents(command, paths, tree):
-                findings = (_ruff_finding(row, tree, rules) for row in rows)
-                yield from filter(None, findings)  # without rows that are no defects
-
-    return check
+def check_python(subject: str, tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Check Python files by the rules of *subject*. If ruff is not installed, nothing is found."""
+    if ruff := program("ruff"):
+        rules = PYTHON_RULES[subject]
+        command = [ruff, *_RUFF, f"--select={','.join(rules)}"]
+        for rows in documents(command, paths, tree):
+            findings = (_ruff_finding(row, tree, rules) for row in rows)
+            yield from filter(None, findings)  # without rows that are no defects
 
 
 def _ruff_finding(row: dict[str, Any], tree: str, rules: Rules) -> Finding | None:
-    """Return the finding for a row of ruff's output. Return None if the row is a false alarm, or about a rule that is
-    not in *rules*.
-    """
+    """Return the finding for a row of ruff's output; None for a false alarm, or a rule that is not in *rules*."""
     code = row["code"] or ""  # a syntax error has no code
     path, line = os.path.relpath(row["filename"], tree), row["location"]["row"]
     beginnings = (key for key in rules if code.startswith(key))  # longer keys come first
@@ -313,31 +305,23 @@ _MODULE = re.compile(r"^\s*(import|export)\b|\brequire\s*\(|module\.exports", re
 _MAY_PRINT_SCRIPT = re.compile(r"cli|bin/|script|tool|example|demo|bench|server|logger|config")
 
 
-def check_scripts(subject: str) -> Check:
-    """Return a function that checks JavaScript and TypeScript files by the rules of *subject*. If oxlint is not
-    installed, the function finds nothing.
-    """
-
-    def check(tree: str, paths: list[str]) -> Iterator[Finding]:
-        if not (oxlint := program("oxlint")):
-            return
-        with tempfile.TemporaryDirectory() as directory:
-            config = os.path.join(directory, "oxlint.json")
-            rules = {name: ["warn", *_OPTIONS.get(name, ())] for name in SCRIPT_RULES[subject]}
-            with open(config, "w", encoding="utf-8") as file:
-                json.dump({**_CONFIG, "rules": rules}, file)
-            command = [oxlint, "--format=json", "--no-ignore", "--threads=2", f"--config={config}"]
-            rows = [row for document in documents(command, paths, tree) for row in document.get("diagnostics", ())]
-        findings = (_oxlint_finding(row, tree, subject) for row in rows)
-        yield from filter(None, findings)  # without rows that are no defects
-
-    return check
+def check_scripts(subject: str, tree: str, paths: list[str]) -> Iterator[Finding]:
+    """Check JavaScript and TypeScript files by the rules of *subject*. If oxlint is not installed, nothing is found."""
+    if not (oxlint := program("oxlint")):
+        return
+    with tempfile.TemporaryDirectory() as directory:
+        config = os.path.join(directory, "oxlint.json")
+        rules = {name: ["warn", *_OPTIONS.get(name, ())] for name in SCRIPT_RULES[subject]}
+        with open(config, "w", encoding="utf-8") as file:
+            json.dump({**_CONFIG, "rules": rules}, file)
+        command = [oxlint, "--format=json", "--no-ignore", "--threads=2", f"--config={config}"]
+        rows = [row for document in documents(command, paths, tree) for row in document.get("diagnostics", ())]
+    findings = (_oxlint_finding(row, tree, subject) for row in rows)
+    yield from filter(None, findings)  # without rows that are no defects
 
 
 def _oxlint_finding(row: dict[str, Any], tree: str, subject: str) -> Finding | None:
-    """Return the finding for a row of oxlint's output. Return None if the row is a false alarm, or about a rule that
-    does not belong to *subject*.
-    """
+    """Return the finding for a row of oxlint's output; None for a false alarm, or a rule not of *subject*."""
     labels = row.get("labels") or [{}]
     path, line = row["filename"].removeprefix("./"), labels[-1].get("span", {}).get("line", 0)
     rule = row.get("code", "").partition("(")[2].rstrip(")")  # a code is written `plugin(rule)`
@@ -353,9 +337,7 @@ def _oxlint_finding(row: dict[str, Any], tree: str, subject: str) -> Finding | N
 
 
 def _is_script_defect(rule: str, message: str, path: str, tree: str) -> bool:
-    """Return whether a message of oxlint about *rule* is a real defect, and not a false alarm for a file of this
-    kind.
-    """
+    """Return whether a message of oxlint about *rule* is a real defect, and not a false alarm."""
     if rule == "no-undef":  # outside modules, names come from other scripts
         return not path.endswith(".d.ts") and bool(_MODULE.search(content(tree, path)))
     if rule == "no-redeclare":  # TypeScript merges declarations, and its compiler refuses those that it can't merge
@@ -420,9 +402,7 @@ def _shell_weight(row: dict[str, Any], text: str) -> str:
 
 
 def _shellcheck(tree: str, paths: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of shellcheck's output about the files. A script whose first line names no interpreter is read as
-    bash.
-    """
+    """Yield the rows of shellcheck's output. A script whose first line names no interpreter is read as bash."""
     if shellcheck := program("shellcheck"):
         command = [shellcheck, "--norc", "--format=json"]
         with_interpreter = [path for path in paths if kinds.interpreter(path, tree)]

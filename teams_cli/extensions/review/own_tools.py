@@ -33,9 +33,7 @@ _TEXT_ROW = re.compile(r"^(?:\./)?(?P<path>[^:(]+)(?::|\()(?P<line>\d+)(?:[:,]\d
 
 
 def _text_rows(output: str) -> Rows:
-    """Yield the path, the line number and the message of each row that has the form `path:line: message` or
-    `path(line,column): message`.
-    """
+    """Read rows that have the form `path:line: message` or `path(line,column): message`."""
     for row in output.splitlines():
         if match := _TEXT_ROW.match(row.strip()):
             yield match["path"], int(match["line"]), re.sub(r"^\d+:\s*", "", match["what"])
@@ -179,11 +177,8 @@ def _tests_to_run(
     source_endings: tuple[str, ...],
     imports: Callable[[str, str], bool],
 ) -> list[str]:
-    """Return the tests of one language among *files*: first the tests that changed, then the tests that are named after
-    a changed source file or import it.
-
-    *test_pattern* matches the paths of tests. *imports* is called with the text of a test and the path of a source
-    file; it returns whether the test imports the file.
+    """Return the tests of one language among *files*: first those that changed, then those that are named after a
+    changed source file or import it. *imports* says whether the text of a test imports the file at a path.
     """
     changed = [file.path for file in change.files if file.status != "D"]
     sources = [path for path in changed if path.endswith(source_endings) and not kinds.is_test(path)]
@@ -212,9 +207,7 @@ def _imports_script(text: str, path: str) -> bool:
 
 
 def _pytest(change: Change, environ: Mapping[str, str], tests: list[str]) -> list[str]:
-    """Return the command that runs the tests with pytest; an empty list if pytest is not found. It is looked for in the
-    Python of the repository, then in the user's, then in the one that runs `teams`.
-    """
+    """Return the command that runs the tests with pytest; an empty list if no Python has pytest."""
     pythons = [os.path.join(change.repo, name, "bin/python") for name in _ENVIRONMENTS]
     if environ.get("VIRTUAL_ENV"):
         pythons.append(os.path.join(environ["VIRTUAL_ENV"], "bin/python"))
@@ -231,9 +224,7 @@ def _pytest(change: Change, environ: Mapping[str, str], tests: list[str]) -> lis
 
 
 def _script_suite(change: Change, tests: list[str]) -> Iterator[Suite]:
-    """Yield the suite for the runner that the repository has: jest or vitest. If it has neither, node runs the tests
-    that use the runner of node itself.
-    """
+    """Yield the suite for the repository's jest or vitest, or else for node, with the tests that use its runner."""
     for name, arguments in (("jest", ["--ci", "--colors=false"]), ("vitest", ["run", "--reporter=tap"])):
         path = os.path.join(change.repo, "node_modules/.bin", name)
         if os.access(path, os.X_OK):
@@ -274,9 +265,7 @@ def test_findings(
 
 
 def _copy(change: Change, git: Git, when: str) -> str:
-    """Make a copy of the repository, so that tests leave no trace in the checkout. If *when* is `now`, copy its present
-    files; if it is `before`, its files before the change. Return the path of the copy.
-    """
+    """Copy the files as they are `now` or were `before` the change, so that tests leave no trace in the checkout."""
     copy = os.path.join(change.work, f"trial-{when}")
     shutil.rmtree(copy, ignore_errors=True)
     os.makedirs(copy)
@@ -293,9 +282,7 @@ def _copy(change: Change, git: Git, when: str) -> str:
 
 
 def _copy_checkout(git: Git, repo: str, copy: str) -> None:
-    """Copy the present files of the repository that git tracks or would track. Stop at `_LARGEST_COPY` bytes, and leave
-    the remaining files out.
-    """
+    """Copy the present files that git tracks or would track, at most `_LARGEST_COPY` bytes of them."""
     size = 0
     for name in git.listed():
         source, target = os.path.join(repo, name), os.path.join(copy, name)
@@ -309,9 +296,7 @@ def _copy_checkout(git: Git, repo: str, copy: str) -> None:
 
 
 def _link_packages(repo: str, copy: str) -> bool:
-    """Link the repository's packages of node into the copy, because copying them would take long. Return whether a link
-    was made.
-    """
+    """Link the packages of node, because copying them would take long. Return whether a link was made."""
     packages, link = os.path.join(repo, "node_modules"), os.path.join(copy, "node_modules")
     if not os.path.isdir(packages) or os.path.exists(link):
         return False
@@ -320,9 +305,7 @@ def _link_packages(repo: str, copy: str) -> bool:
 
 
 def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: float) -> tuple[dict[str, str], str]:
-    """Run the suite in *copy*. Return the failed tests, each with the reason. Also return why the suite could not run;
-    "" if it ran.
-    """
+    """Return the failed tests, each with the reason, and why the suite could not run; "" if it ran."""
     status, output = _run(suite.command, copy, environ, seconds)
     if status is None:
         return {}, f"it took longer than {seconds:.0f} s"
@@ -343,9 +326,7 @@ def _failures(suite: Suite, copy: str, environ: Mapping[str, str], seconds: floa
 
 
 def _run(command: list[str], copy: str, environ: Mapping[str, str], seconds: float) -> tuple[int | None, str]:
-    """Run tests. Return their exit status and their output; None and "" if they took longer than *seconds*. At the end,
-    kill all processes that the tests started.
-    """
+    """Return the exit status and the output of the tests; None and "" if they took longer than *seconds*."""
     variables = {
         name: value
         for name, value in environ.items()
@@ -368,7 +349,7 @@ def _run(command: list[str], copy: str, environ: Mapping[str, str], seconds: flo
     except subprocess.TimeoutExpired:
         return None, ""
     finally:
-        with suppress(ProcessLookupError):  # all have ended
+        with suppress(ProcessLookupError):  # all processes that the tests started have ended
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
