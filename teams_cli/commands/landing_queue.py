@@ -73,9 +73,7 @@ def note_queued(call: Call, task: Task) -> None:
 
 
 def _who_lands(call: Call, task: Task) -> str | None:
-    """If this command is killed, it has not queued the landing of the task. Return the member whose next claim does it
-    then; None if no member does.
-    """
+    """Return the member whose next claim queues the landing of the task if this command is killed, if any."""
     agent = task.owner if call.known_caller.is_human else call.agent
     return agent if agent and call.load_team().member(agent) else None
 
@@ -167,9 +165,6 @@ def lines_of_landing(landing: dict[str, Any]) -> Parts:
 
 
 def _conflict(landing: dict[str, Any]) -> list[str]:
-    """Return lines about the conflict of a landing: the conflicting files, the owner of the other change, and how to
-    resolve it. The list is empty if there is no conflict.
-    """
     if not landing.get("files"):
         return []
     from teams_cli.agents import regions  # slow to import, and few landings conflict
@@ -185,25 +180,16 @@ def _conflict(landing: dict[str, Any]) -> list[str]:
 
 def words_of_landings(landings: list[dict[str, Any]]) -> Parts:
     columns = ["landing", "state", "task", "owner", "commit", "onto", "age", "about"]
-    return [Table(columns, [_landing_row(landing) for landing in landings], "no landings")]
-
-
-def _landing_row(landing: dict[str, Any]) -> list[str]:
-    if landing["state"] == "red":
-        outcome = landing.get("checked") or {}
-        about = f"{outcome.get('command')}: exit status {outcome.get('status')}"
-    else:
-        about = text.listed(landing.get("files", ())) or landing.get("reason") or landing["title"]
-    return [
-        landing["id"],
-        landing["state"],
-        landing["task"],
-        landing.get("owner", "-"),
-        landing["head"][:_COMMIT],
-        landing["onto"],
-        age(landing["createdAt"]),
-        about,
-    ]
+    rows = []
+    for landing in landings:
+        if landing["state"] == "red":
+            outcome = landing.get("checked") or {}
+            about = f"{outcome.get('command')}: exit status {outcome.get('status')}"
+        else:
+            about = text.listed(landing.get("files", ())) or landing.get("reason") or landing["title"]
+        first = [landing["id"], landing["state"], landing["task"], landing.get("owner", "-")]
+        rows.append([*first, landing["head"][:_COMMIT], landing["onto"], age(landing["createdAt"]), about])
+    return [Table(columns, rows, "no landings")]
 
 
 def words_of_landing(landings: list[dict[str, Any]]) -> Parts:

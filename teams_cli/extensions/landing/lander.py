@@ -39,7 +39,7 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
     """Start this machine's lander of the team, if the lander has work to do and is not running. In the sandbox of a
     client nothing is started, because the lander would end with the sandbox.
     """
-    if not (_queued(store, team) or _requested(store, team) or pull_requests.to_comment(store, team)):
+    if not (_open_here(store, team) or pull_requests.to_comment(store, team)):
         return
     try:
         LANDER.start(store, team, environ, {**environments.clean(environ), **store.variables})
@@ -50,23 +50,20 @@ def start(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
 
 def main() -> None:
-    """Run the lander: merge the queued branches of this machine until the queue is empty or the store fails."""
+    """Run the lander: record how pull requests ended, land the queue of this machine, and comment on issues."""
     try:
-        _land_all(opening.from_environment(os.environ), os.environ["TEAMS_TEAM"], environments.clean(os.environ))
+        store, team = opening.from_environment(os.environ), os.environ["TEAMS_TEAM"]
+        environ = environments.clean(os.environ)
+        _end_requests(store, team, environ)
+        while _queued(store, team) and (lock := LANDER.hold(store, team)) is not None:
+            try:
+                if not work(store, team, environ):
+                    return
+            finally:
+                os.close(lock)
+        pull_requests.comment_on_issues(store, team, environ)
     except errors.TeamsError as problem:  # the next lander starts again
         sys.exit(problem.message)
-
-
-def _land_all(store: Store, team: str, environ: Mapping[str, str]) -> None:
-    """Do all work of the lander: record how pull requests ended, land the queue, and comment on issues."""
-    _end_requests(store, team, environ)
-    while _queued(store, team) and (lock := LANDER.hold(store, team)) is not None:
-        try:
-            if not work(store, team, environ):
-                return
-        finally:
-            os.close(lock)
-    pull_requests.comment_on_issues(store, team, environ)
 
 
 def _end_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
@@ -74,7 +71,9 @@ def _end_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
 
     Landings and pull requests that this machine does not trust are skipped.
     """
-    for landing in _requested(store, team):
+    for landing in _open_here(store, team):
+        if landing.over or not landing.url:
+            continue
         try:
             trust.refuse_untrusted(store, team, landing)
             if not trust.has_opened(store, team, landing):
@@ -108,7 +107,7 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
     the team was closed. Its landings then wait until it is restored, except those that have begun to move their branch.
     """
     tried_in_group: set[str] = set()
-    conflicts = trials.Conflicts()
+    known_conflicts: dict[tuple[str, str], bool] = {}
     trials.remove_leftovers(store, team_name)
     while queue := _queued(store, team_name):
         team = teams.get(store, team_name)
@@ -121,7 +120,7 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
             landing = queue[0]
             if outcomes.forget_unmoved(store, team, queue):
                 continue
-            queue = trials.in_order(store, team, queue, conflicts)
+            queue = trials.in_order(store, team, queue, known_conflicts)
             landing = queue[0]
             group = trials.group(team, queue, tried_in_group)
             if group and trials.land_together(store, team, group, environ):
@@ -139,15 +138,12 @@ def work(store: Store, team_name: str, environ: Mapping[str, str]) -> bool:
 
 
 def _queued(store: Store, team: str) -> list[Landing]:
-    """Return the open landings of this machine, in their order. Landings that wait for a pull request are left out."""
-    here = [landing for landing in landings.open_ones(store, team) if outcomes.is_of_this_machine(store, landing)]
-    return [landing for landing in here if landing.over or not landing.url]
+    """Return the open landings of this machine that do not wait for a pull request, in their order."""
+    return [landing for landing in _open_here(store, team) if landing.over or not landing.url]
 
 
-def _requested(store: Store, team: str) -> list[Landing]:
-    """Return the open landings of this machine that wait for the merge of a pull request."""
-    here = [landing for landing in landings.open_ones(store, team) if outcomes.is_of_this_machine(store, landing)]
-    return [landing for landing in here if landing.url and not landing.over]
+def _open_here(store: Store, team: str) -> list[Landing]:
+    return [landing for landing in landings.open_ones(store, team) if outcomes.is_of_this_machine(store, landing)]
 
 
 def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsError, environ: Mapping[str, str]) -> bool:
@@ -173,9 +169,7 @@ def _give_up(store: Store, team: str, landing: Landing, problem: errors.TeamsErr
 
 
 def _has_happened(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> bool:
-    """Return whether the target branch contains the landing's commit. If the landing is made by a pull request, return
-    whether this exists.
-    """
+    """Return whether the target branch contains the landing's commit, or whether its pull request exists."""
     try:
         trust.refuse_untrusted(store, team, landing)
     except errors.NotAllowed:  # no git command runs in a repository that is not trusted
@@ -258,12 +252,7 @@ def _land(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]
 
 
 def _merge(store: Store, team: Team, landing: Landing, base: str) -> str:
-    """Return a merge commit of *base* and the landing's commit. A conflict that the owner resolved before is resolved
-    in the way that the owner chose.
-
-    Raises:
-        _Failed: The commits have another conflict.
-    """
+    """Merge *base* and the landing's commit. A conflict that the owner resolved before is resolved in the same way."""
     repository, onto, message = landing.repository, landing.onto, landing.words(team.name)
     try:
         return merging.make_merge(repository, base, landing.head, message)
@@ -278,19 +267,13 @@ def _merge(store: Store, team: Team, landing: Landing, base: str) -> str:
 
 
 def _refuse_in_the_way(checkout: str, base: str, commit: str) -> None:
-    """Raise `_Failed` if the files of *checkout* can't be updated from *base* to *commit* now. If *checkout* is "",
-    there are no files to update.
-    """
+    """Raise `_Failed` if the files of *checkout* can't be updated from *base* to *commit* now."""
     if checkout and (obstacle := merging.in_the_way(checkout, base, commit)):
         raise _Failed("refused", base=base, merge=None, reason=f"{checkout}: {obstacle}")
 
 
 def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> None:
-    """Open the pull request of a landing. People check and merge it on GitHub.
-
-    Raises:
-        _Failed: The pull request can't be opened.
-    """
+    """Open the pull request of a landing. People check and merge it on GitHub."""
     queueing.refuse_unwanted_request(team, landing)
     try:
         pushed_before = [

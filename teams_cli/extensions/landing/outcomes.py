@@ -53,10 +53,8 @@ def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -
 
 
 def _notices(team: Team, landing: Landing) -> list[Owed]:
-    """Return the notices of an ended landing.
-
-    The task's owner gets a notice. If the owner has left, the member who queued the landing gets it. If the landing did
-    not succeed, the member who queued it gets a notice in any case. If it was refused, the leader also gets one.
+    """Return the notices of an ended landing, for the task's owner or, if the owner has left, for the member who queued
+    it. If it failed, that member gets one in any case, and the leader if it was refused.
     """
     owner = landing.owner if landing.owner and team.member(landing.owner) else landing.by
     uid, event = f"{landing.id}-{landing.state}", f"landing-{landing.state}"
@@ -125,9 +123,6 @@ def update_task(store: Store, team: Team, landing: Landing) -> Landing:
             return reopened.having(owed=updated.owed)  # the notice of the landing informs the owner
         return updated.noted(teams.now(store), SYSTEM, landing.state, summary)
 
-    def with_mark(current: Landing) -> Landing:
-        return current.having(returned=True)
-
     try:
         before, task = update(store, team.name, TASK, landing.task, with_outcome)
         if before.status != task.status:
@@ -138,7 +133,7 @@ def update_task(store: Store, team: Team, landing: Landing) -> Landing:
         raise
     except errors.TeamsError:  # the task is gone, the team is closed, or the login may not change it
         pass
-    return update(store, team.name, LANDING.also_closed, landing.id, with_mark)[1]
+    return update(store, team.name, LANDING.also_closed, landing.id, lambda current: current.having(returned=True))[1]
 
 
 def is_of_this_machine(store: Store, landing: Landing) -> bool:
@@ -195,7 +190,6 @@ def record_merge(store: Store, team: Team, landing: Landing, commit: str, check:
     Raises:
         WrongState: The landing has ended, or the team was closed meanwhile.
     """
-
     checked = check.to_json() if check else None
 
     def with_merge(current: Landing) -> Landing:

@@ -68,9 +68,8 @@ def open_request(landing: Landing, task: Task, pushed_before: Sequence[str], env
 
 
 def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
-    """Push the landing's commit to *branch*. If git refuses because the history of the branch was rewritten, replace
-    the branch at GitHub. This is done only if it is at one of the commits *pushed_before*, so that nobody else's
-    commits are lost.
+    """Push the landing's commit to *branch*. If its history was rewritten, replace the branch at GitHub, but only if it
+    is at one of the commits *pushed_before*, so that nobody else's commits are lost.
     """
     remote_branch = f"refs/heads/{branch}"
     arguments = ("push", "--quiet", _REMOTE, f"{landing.head}:{remote_branch}")
@@ -88,9 +87,7 @@ def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
 
 
 def _body(landing: Landing, task: Task) -> str:
-    """Return the text of the pull request: the task's result, its check and review, and the issue that the request
-    closes.
-    """
+    """Return the text of the pull request."""
     check, review = task.checked or {}, task.reviewed or {}
     passed = f"Check: `{check['command']}` passed on {check.get('commit', '')[:10]}" if check.get("status") == 0 else ""
     parts = [
@@ -110,9 +107,7 @@ def issue_of(task: Task) -> str:
 
 
 def _branch(landing: Landing) -> str:
-    """Return the branch to push to. This is the branch of the checkout if it still contains the landing's commit, or
-    else a branch made for the landing.
-    """
+    """Return the branch to push to: that of the checkout if it still contains the landing's commit, or a new one."""
     branch = landing.branch
     if branch and merging.is_on_branch(landing.repository, branch, landing.head):
         return branch
@@ -174,9 +169,7 @@ def outcome(landing: Landing, environ: Mapping[str, str]) -> tuple[str, str | No
 
 
 def _wanted_changes(landing: Landing, reviews: list[dict[str, Any]]) -> str:
-    """Return the requests for changes to this commit by members of the project, as text. Only the last review of each
-    member counts. Return "" if there are none.
-    """
+    """Return the requests of project members for changes to this commit, as text. Only their last reviews count."""
     last_reviews: dict[str, dict[str, Any]] = {}
     for review in reviews:
         if (review.get("commit") or {}).get("oid") == landing.head and review.get("state") != "COMMENTED":
@@ -207,9 +200,7 @@ def _failed_check(landing: Landing, checks: list[dict[str, Any]], environ: Mappi
 
 
 def _quoted(foreign: str | None) -> str:
-    """Return the text of somebody on GitHub as a quotation on new lines, marked as foreign because anybody may have
-    written it. Return "" for an empty text.
-    """
+    """Return a text from GitHub as a quotation on new lines, marked as foreign because anybody may have written it."""
     if not (foreign and foreign.strip()):
         return ""
     return "".join(f"\n{line}" for line in [text.FOREIGN, *text.quoted(foreign, "> ")])
@@ -231,7 +222,13 @@ def comment_on_issues(store: Store, team: str, environ: Mapping[str, str]) -> No
         return
     try:
         for landing in landed:
-            _comment(store, team, landing, environ)
+            try:
+                trust.refuse_untrusted(store, team, landing)
+                issue = issue_of(tasks.get(store, team, landing.task))
+            except errors.TeamsError:
+                continue
+            if not issue or _comment_once(landing, issue, environ):
+                update(store, team, LANDING, landing.id, lambda current: current.having(commented=True))
     finally:
         os.close(lock)
 
@@ -247,17 +244,6 @@ def to_comment(store: Store, team: str) -> list[Landing]:
         for landing in landings.all_of(store, team, [])
         if landing.state == "landed" and not landing.commented and outcomes.is_of_this_machine(store, landing)
     ]
-
-
-def _comment(store: Store, team: str, landing: Landing, environ: Mapping[str, str]) -> None:
-    """Comment on the issue of a landing, if it has one, and record that no comment is to be made any more."""
-    try:
-        trust.refuse_untrusted(store, team, landing)
-        issue = issue_of(tasks.get(store, team, landing.task))
-    except errors.TeamsError:
-        return
-    if not issue or _comment_once(landing, issue, environ):
-        update(store, team, LANDING, landing.id, lambda current: current.having(commented=True))
 
 
 def _comment_once(landing: Landing, issue: str, environ: Mapping[str, str]) -> bool:

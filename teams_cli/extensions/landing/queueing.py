@@ -69,7 +69,6 @@ def land(
 
 
 def _refuse_unfinished(task: Task) -> None:
-    """Refuse to land a task that is neither completed nor in progress, or whose review is still to come."""
     unreviewed = f"{task.id} must be accepted by {task.review_by} before it lands"
     complete = f"teams update-task {task.id} --status completed"
     if task.status == IN_REVIEW:
@@ -98,7 +97,6 @@ def refuse_unwanted_request(team: Team, landing: Landing) -> None:
 
 
 def _refuse_way(via: str, team: Team) -> None:
-    """Refuse a way to land that differs from the person's choice in the setting `landingVia`."""
     setting = str(settings.value(team, "landingVia"))
     if via != setting:
         change = f"To change it, as the person: teams set landingVia pr --as {HUMAN}"
@@ -127,12 +125,8 @@ def queue_completed(store: Store, team: str, caller: Caller | None, task: Task, 
 
 
 def _source(store: Store, standing: Standing, task: Task, directory: str, onto: str | None) -> Checkout | None:
-    """Return the checkout from which to land the task; None if there is no candidate. *directory* is the directory of
-    the caller, or "" if it must not be used.
-
-    The candidates are, in this order: the owner's worktree; *directory*, but only if the caller owns the task; the
-    place where the owner was last seen; the place where the task was checked; and last *directory*, whoever the caller
-    is. The first candidate that is not on the target branch *onto* is taken. If all are on it, the first is taken.
+    """Return the first of the places below that is a checkout and not on the target branch *onto*. If all are on it,
+    return the first checkout; None if there is none. *directory* is that of the caller, or "" if it must not be used.
     """
     owner, team = task.owner or "", standing.team.name
     check = checks.of(task)
@@ -153,8 +147,8 @@ def _source(store: Store, standing: Standing, task: Task, directory: str, onto: 
 
 
 def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto: str | None, via: str) -> Landing:
-    """Queue a landing of the task from the checkout *source*, and return it. But if the last landing of the task has
-    the same commit, target and claim, and did not fail, queue nothing, and return that last landing.
+    """Queue a landing of the task. If its last landing has the same commit, target and claim, and did not fail, return
+    that one instead.
     """
     _refuse_unsubmitted(store, task)
     team = standing.team.name
@@ -192,9 +186,7 @@ def _queue(store: Store, standing: Standing, task: Task, source: Checkout, onto:
 
 
 def _refuse_unsubmitted(store: Store, task: Task) -> None:
-    """Refuse a task that needs a review if the task's record has no commit that was submitted for review. In a store
-    that only one machine uses, nothing is refused.
-    """
+    """In a store of several machines, refuse a task that needs a review, and has no commit submitted for review."""
     if store.host and task.review_by and not task.submitted:
         raise errors.Conflict(
             f"no commit of {task.id} was submitted for review",
@@ -203,12 +195,8 @@ def _refuse_unsubmitted(store: Store, task: Task) -> None:
 
 
 def _head(source: Checkout, task: Task) -> str:
-    """Return the commit to land.
-
-    If the task was reviewed, this is the commit that was submitted for review. If somebody has rewritten the history
-    since, but changed no file, it is the checkout's present commit. A checkout with other files is refused. If the task
-    was completed without a review, it is the commit that passed the check, provided that the branch contains this
-    commit. In all other cases it is the checkout's present commit.
+    """Return the commit to land: the reviewed one, or else the checked one, if the branch contains it. Otherwise it is
+    the checkout's present commit, which may differ from the reviewed one in its history, but not in its files.
     """
     if task.status != "completed":
         return source.head

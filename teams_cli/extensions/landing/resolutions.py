@@ -45,9 +45,7 @@ def merged(landing: Landing, base: str, message: str, is_reviewed: bool) -> str:
 
 
 def _earlier_merges(landing: Landing, base: str) -> list[Merge]:
-    """Return the merges that the reflog of the landing's branch has, the newest first. A merge is left out unless
-    *base* contains the commit that it merged into the branch.
-    """
+    """Return the merges in the reflog of the landing's branch, the newest first, whose merged commit is in *base*."""
     if not landing.branch:
         return []
     branch = f"refs/heads/{landing.branch}"
@@ -77,9 +75,7 @@ def _tree_with_lost_history(repository: str, base: str, head: str, earlier: Sequ
 
 
 def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Sequence[Merge]) -> str:
-    """Return the tree of the merge of *base* and *head*, with conflicts resolved as in the *earlier* merges. Return ""
-    if a conflict is left.
-    """
+    """Return the tree of the merge, with conflicts resolved as in the *earlier* merges; "" if a conflict is left."""
     tree, conflicts = _merge(repository, base, head)
     old_trees = [_merge(repository, theirs, mine)[0] for _, mine, theirs in earlier]  # with the conflict markers
     entries = []
@@ -106,8 +102,8 @@ def _tree_with_resolutions(repository: str, base: str, head: str, earlier: Seque
 
 
 def _merge(repository: str, onto: str, branch: str) -> tuple[str, Mapping[str, dict[str, tuple[str, str]]]]:
-    """Merge two commits without a checkout. Return the tree, and the conflicting files: for each stage of each file,
-    its mode and its blob. The files in the tree have conflict markers. The tree is "" if git can't merge.
+    """Return the tree of a merge, "" if git can't merge, and the mode and the blob of each stage of each conflicting
+    file. These files have conflict markers in the tree.
     """
     arguments = ("-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "--no-messages", "-z", onto, branch)
     tree, *entries = git.run(repository, *arguments).stdout.split("\0")
@@ -120,17 +116,13 @@ def _merge(repository: str, onto: str, branch: str) -> tuple[str, Mapping[str, d
 
 
 def _text(repository: str, commit: str, path: str, onto: str = "", branch: str = "") -> str:
-    """Return the text of a file in *commit*. If the commits *onto* and *branch* are given, their names in conflict
-    markers are replaced by neutral names.
-    """
+    """Return the text of a file in *commit*, with neutral names for the commits *onto* and *branch* in its markers."""
     text = git.run(repository, "cat-file", "blob", f"{commit}:{path}").stdout
     return text.replace(f" {onto}\n", f"{_ONTO}\n").replace(f" {branch}\n", f"{_BRANCH}\n") if onto else text
 
 
 def _resolve(repository: str, text: str, conflict: str, resolved: str) -> str:
-    """Resolve the conflict in *text* in the way in which an earlier *conflict* was *resolved*; all three are texts of a
-    file. Return the new text, or "" if the earlier change does not fit.
-    """
+    """Resolve the conflict in *text* as the earlier *conflict* was *resolved*; return "" if that does not fit."""
     with TemporaryDirectory(prefix="teams-") as directory:
         paths = [os.path.join(directory, name) for name in ("text", "conflict", "resolved")]
         for path, content in zip(paths, (text, conflict, resolved), strict=True):

@@ -73,36 +73,21 @@ _MOST_OVERTAKEN = 3
 """A landing goes first once it was overtaken by this many landings that come after it by priority and age."""
 
 
-class Conflicts:
-    """Finds out which landings conflict. The answers are remembered, so that each pair is tried only once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str], bool] = {}
-
-    def between(self, first: Landing, second: Landing) -> bool:
-        """Return whether the two landings go into the same branch and their commits conflict."""
-        if (first.repository, first.onto) != (second.repository, second.onto):
-            return False
-        pair = (first.head, second.head)
-        if pair not in self._known:
-            with Snapshots(checkouts.repository_of(first.repository)[1]) as snapshots:
-                self._known[pair] = bool(snapshots.conflicts(first.repository, *pair))
-        return self._known[pair]
-
-
-def in_order(store: Store, team: Team, queue: list[Landing], conflicts: Conflicts) -> list[Landing]:
+def in_order(store: Store, team: Team, queue: list[Landing], known: dict[tuple[str, str], bool]) -> list[Landing]:
     """Return the queue in the order of trials. If the setting `landingOrder` is `priority`, it stays as it is, in the
     order of priority and age. Otherwise these go first, each group in the order of *queue*:
 
     1. landings that were begun before, and landings that too many later landings have overtaken
     2. the landings at the head of the queue; those that conflict with the fewest others first
     3. the other landings, which are not compared
+
+    *known* says which pairs of commits conflict. It gets the new answers, so that each pair is tried only once.
     """
     waiting = [landing for landing in queue if not (landing.over or landing.merge)]
     if len(waiting) < 2 or settings.value(team, "landingOrder") == "priority":
         return queue
     compared = waiting[:_COMPARED]
-    conflicting_pairs = [pair for pair in combinations(compared, 2) if conflicts.between(*pair)]
+    conflicting_pairs = [pair for pair in combinations(compared, 2) if _conflict(*pair, known)]
     ranks = {landing.id: sum(landing in pair for pair in conflicting_pairs) for landing in compared}
     ranks.update((landing.id, _COMPARED) for landing in waiting[_COMPARED:])  # more than any number of conflicts
     if any(ranks.values()):
@@ -111,10 +96,19 @@ def in_order(store: Store, team: Team, queue: list[Landing], conflicts: Conflict
     return sorted(queue, key=lambda landing: ranks.get(landing.id, -1))
 
 
+def _conflict(first: Landing, second: Landing, known: dict[tuple[str, str], bool]) -> bool:
+    """Return whether the two landings go into the same branch and their commits conflict."""
+    if (first.repository, first.onto) != (second.repository, second.onto):
+        return False
+    pair = (first.head, second.head)
+    if pair not in known:
+        with Snapshots(checkouts.repository_of(first.repository)[1]) as snapshots:
+            known[pair] = bool(snapshots.conflicts(first.repository, *pair))
+    return known[pair]
+
+
 def _is_overtaken(landing: Landing, ended: list[Landing]) -> bool:
-    """Return whether too many of the *ended* landings ended while this one waited, although they come after it by
-    priority and age.
-    """
+    """Return whether too many landings ended while this one waited, although they come after it by priority and age."""
     turn = landings.turn(landing)[1:]
     overtakers = [
         other for other in ended if landings.turn(other)[1:] > turn and (other.ended_at or "") > landing.created_at
@@ -221,9 +215,7 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
 
 
 def _merge_commits(team: Team, group: list[Landing], base: str) -> list[str]:
-    """Return a chain of merge commits on *base*, one for each landing of the group. Return an empty list if a landing
-    conflicts, or if *base* contains a landing's commit already.
-    """
+    """Return a chain of merge commits on *base*, one for each landing; empty if one conflicts, or is in *base*."""
     commits = [base]
     for landing in group:
         if merging.holds(landing.repository, base, landing.head):
