@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import NamedTuple
 
 from teams_cli import errors, extensions, processes
 from teams_cli.agents import ending
@@ -22,15 +23,14 @@ if TYPE_CHECKING:
     from teams_cli.teams.permission import Caller
 
 
-class Closed:
+class Closed(NamedTuple):
     """A team that was just closed. The detached clients of the agents in *ended* were ended. The detached clients of
     the agents in *still_open* still run, because somebody is attached to them.
     """
 
-    def __init__(self, team: Team, ended: list[str], still_open: list[str]) -> None:
-        self.team = team
-        self.ended = ended
-        self.still_open = still_open
+    team: Team
+    ended: list[str]
+    still_open: list[str]
 
 
 def close_with_clients(

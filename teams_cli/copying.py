@@ -61,9 +61,7 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
 
 
 def _is_copied(team: Team, target: Store) -> bool:
-    """Return whether an earlier copy of the team to the store *target* was finished, so that the team is open there.
-    This is so if *target* has the record of the team, which a copy writes last.
-    """
+    """Return whether *target* has the record of the team, which a copy writes last, from an earlier copy."""
     if team.state != "closed" or team.copied_to != target.address:
         return False
     try:
@@ -73,17 +71,15 @@ def _is_copied(team: Team, target: Store) -> bool:
 
 
 def _refuse_overtaken(store: Store, closed: Team) -> None:
-    """Raise Conflict if another copy of the team was begun after this one, because that copy may have opened the team
-    in another store already.
-    """
+    """Raise Conflict if another copy was begun after this one: it may have opened the team in another store already."""
     now = store.get(closed.name, TEAM, closed.name)[0]
     if now.copy_ != closed.copy_:
         raise errors.Conflict(f"another copy of {closed.name} was begun", "Wait for it.")
 
 
 def _copy_records(store: Store, target: Store, closed: Team) -> dict[str, int]:
-    """Copy all records, and return how many there are of each kind. A change that was under way when the team was
-    closed may end later. So all records are compared again, until none has to be written.
+    """Copy all records, and return how many there are of each kind. Changes may end after the team was closed, so all
+    records are compared again, until none has to be written.
     """
     while True:
         counts, written = {}, 0
@@ -114,9 +110,7 @@ def _refuse_to_overwrite(target: Store, name: str) -> None:
 
 
 def _close_for_copy(store: Store, team: Team, target_address: str) -> Team:
-    """Close the team in this store, and return it. Its record gets the state that the team had before, which the copy
-    will have, and the address of the store to which the team is copied.
-    """
+    """Close the team, and note in its record the state before, which the copy will have, and the target."""
     copy_id = os.urandom(8).hex()
 
     def change(team: Team) -> Team:
@@ -150,9 +144,7 @@ def _copy_kind(store: Store, target: Store, closed: Team, kind: Kind[Any]) -> tu
 
 
 def _put(store: Store, target: Store, closed: Team, kind: Kind[Any], packed: list[tuple[str, bytes]]) -> None:
-    """Write *packed*, which is several messages or one record of another kind, into *target*. Raise Conflict if another
-    copy of the team was begun meanwhile.
-    """
+    """Write *packed*, which is several messages or one record of another kind, into *target*."""
     _refuse_overtaken(store, closed)
     if kind.name == "message":
         target.put_messages(closed.name, kind, packed)
@@ -161,9 +153,7 @@ def _put(store: Store, target: Store, closed: Team, kind: Kind[Any], packed: lis
 
 
 def _copy_history(store: Store, target: Store, team: str) -> int:
-    """Copy the entries of the history that *target* lacks. The history only grows, so these are the last entries.
-    Return the number of all entries.
-    """
+    """Copy the entries that *target* lacks: the last ones, since a history only grows. Return the number of all."""
     entries = [entry for _, entry in store.history(team)]
     copied_before = sum(1 for _ in target.history(team))
     for begin in range(copied_before, len(entries), _BATCH):

@@ -53,7 +53,13 @@ def examine(
         yield finding(client, "warning", trouble, remedy)
     else:
         yield finding(client, "good", f"{program}: {version}")
-    commands = _hook_commands(client, environ, directory)
+    commands = []
+    if known.get(client).home:
+        of_user = settings_files.of_user(client, environ.get("HOME", "/"), environ)[0]
+        of_project = settings_files.of_project(client, directory)[0]
+        commands = of_user.hook_commands() + of_project.hook_commands()
+        # Hooks that wait for mail do not answer at once.
+        commands = [command for command in commands if not command.endswith((HOLD, WAIT))]
     if plugins.is_installed(root, client):
         commands.append(f"teams hook {client}")
         if not plugins.is_current(root, client):
@@ -70,20 +76,8 @@ def examine(
         yield _try_turn(known.get(client), profile, environ, directory)
 
 
-def _hook_commands(client: str, environ: Mapping[str, str], directory: str) -> list[str]:
-    """Return the commands of the hooks of `teams` in the settings of the client. Hooks that wait for mail are left out,
-    because they do not answer at once.
-    """
-    if not known.get(client).home:
-        return []
-    of_user = settings_files.of_user(client, environ.get("HOME", "/"), environ)[0]
-    of_project = settings_files.of_project(client, directory)[0]
-    own_commands = of_user.hook_commands() + of_project.hook_commands()
-    return [command for command in own_commands if not command.endswith((HOLD, WAIT))]
-
-
 def _scratch(top: str) -> FileStore:
-    """Create a temporary team below *top*, in which the test's agent has mail. Return the store of the team."""
+    """Return a store below *top* with a team in which the test's agent has mail."""
     store = FileStore(f"{top}/root")
     joining.spawn_team(store, _TEAM, Caller("lead"))
     joining.join(store, _TEAM, Caller(_AGENT))
@@ -96,9 +90,7 @@ def _environment(store: FileStore) -> dict[str, str]:
 
 
 def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Finding:
-    """Run *command*, a hook of the client, as the client would after a tool call, with mail waiting. Return a finding
-    that says whether the hook reported the mail.
-    """
+    """Run *command*, a hook, as the client would after a tool call, and find whether it reports the waiting mail."""
     name_in_command = command.split()[-1]  # each of our hook commands ends with the name of a client
     dialect = known.get(name_in_command).dialect or COMMON
     event = json.dumps({"hook_event_name": dialect.after_tool})
@@ -119,7 +111,7 @@ def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Fi
 
 
 def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, str], directory: str) -> Finding:
-    """Have the client take a turn with its own settings. The finding says whether a hook of `teams` ran in it."""
+    """Have the client take a turn with its own settings, and find whether a hook of `teams` ran in it."""
     mode = permissions.mode(profile, "edit")
     with TemporaryDirectory() as top:
         store = _scratch(top)
@@ -171,21 +163,18 @@ def roots_apart(root: str, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _settings_in(path: str) -> Any:
-    """Return the settings in the file at *path*; None if it can't be read, which another finding reports."""
     import tomllib
 
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
         return tomllib.loads(text) if path.endswith(".toml") else json.loads(json_edits.without_comments(text))
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # another finding reports it
         return None
 
 
 def _environments(settings: Any) -> Iterator[dict[str, str]]:
-    """Yield the variables of `teams` in each part of the settings that has any. The client gives these variables to the
-    processes that it starts.
-    """
+    """Yield the variables of `teams` in each part of the settings, which the client gives to its processes."""
     parts: list[Any] = []
     if isinstance(settings, dict):
         variables = {key: settings[key] for key in _VARIABLES if isinstance(settings.get(key), str) and settings[key]}

@@ -71,9 +71,7 @@ def examine(
 
 
 def _unknown_keys(config: Config) -> Iterator[Finding]:
-    """Yield a finding for each key of `config.json` that means nothing to `teams`. For example, the rules below a
-    misspelt `permission` forbid nothing.
-    """
+    """Yield a finding for each key that means nothing: rules below a misspelt `permission` forbid nothing."""
     from teams_cli.records.types import RoleDefinition
 
     tables: list[tuple[str, Mapping[str, object], list[str]]] = [("", config.extra, [*Config.attributes])]
@@ -88,7 +86,6 @@ def _unknown_keys(config: Config) -> Iterator[Finding]:
 
 
 def _wrong_values(config: Config) -> Iterator[Finding]:
-    """Yield a finding for each setting and each client in `config.json` that is not valid."""
     for key, value in config.settings.items():
         try:
             settings.parse_stored(key, value)
@@ -136,7 +133,11 @@ def _without_effect(where: str, why: str, remedy: str) -> Finding:
 
 
 def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapping[str, str]) -> Iterator[Problem]:
-    yield from _suspended_keepers(store, team)
+    for session, _ in store.scan(team.name, SESSION, []):
+        if not session.ended and (pid := ending.frozen_keeper(session)):  # the agent neither works nor ends
+            what = f"the keeper of {session.agent}, process {pid}, is stopped"
+            remedy = f"Let it go on: kill -CONT {pid}. Or end the agent: teams stop-agent {session.agent}"
+            yield "problem", what, remedy
     by_id = {task.id: task for task in tasks.all_of(store, team.name, [])}
     yield from _inboxes(store, team.name, fix)
     yield from _blockers(by_id)
@@ -144,37 +145,26 @@ def _problems(store: Store, team: Team, config: Config, fix: bool, environ: Mapp
     for check in extensions.checks():
         yield from check(store, team, fix)
     if team.state == "closed":
-        yield from _left_worktrees(store, team)
-        yield from _isolation(store, team)
+        for tree in worktrees.all_of(store, team.name):  # nobody works there, and its branch would stay for ever
+            action = "remove" if tree.state == "empty" else "merge"
+            what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
+            yield "warning", what, f"teams worktree {action} {tree.agent} --team {team.name} --as human"
+    sessions = [session for session, _ in store.scan(team.name, SESSION, [])]
+    for session, what in isolation.broken(sessions):
+        remedy = f"Stop it and look: teams stop-agent {session.agent}; teams worktree list --team {team.name}"
+        yield "problem", f"{session.agent}: {what}", remedy
+    if team.state == "closed":
         yield from _unattended(store, team, fix, environ)
     else:
-        yield from _isolation(store, team)
-    if team.state == "active":
-        yield from _silent_members(store, team)
-        yield from _undefined_roles(team, config)
+        yield from _of_members(store, team, config)
 
 
-def _suspended_keepers(store: Store, team: Team) -> Iterator[Problem]:
-    """Yield a problem for each agent whose keeper, the process that runs its turns, is suspended on this machine. The
-    agent then neither works nor ends.
-    """
-    for session, _ in store.scan(team.name, SESSION, []):
-        if not session.ended and (pid := ending.frozen_keeper(session)):
-            what = f"the keeper of {session.agent}, process {pid}, is stopped"
-            remedy = f"Let it go on: kill -CONT {pid}. Or end the agent: teams stop-agent {session.agent}"
-            yield "problem", what, remedy
-
-
-def _silent_members(store: Store, team: Team) -> Iterator[Problem]:
-    """Yield a problem for each member, except the leader, that is silent or whose process is gone."""
+def _of_members(store: Store, team: Team, config: Config) -> Iterator[Problem]:
+    """Yield a problem for each silent member, and for each whose role was removed from `config.json`."""
     for row in agents.agent_rows(store, team, []):
         if row["state"] == "stale" and row["name"] != team.leader:
             what = f"{row['name']} was not heard of since {row['lastSeen']}, or its process is gone"
             yield "warning", what, f"If it won't come back: teams leave-team --as {row['name']}"
-
-
-def _undefined_roles(team: Team, config: Config) -> Iterator[Problem]:
-    """Yield a problem for each member whose role was removed from `config.json`. Such a member may change nothing."""
     for member in team.roster():
         if member.active and roles.role_for(member.role, team, config) is None:
             what = f"{member.agent_id} may change nothing, as its role {member.role} is defined nowhere"
@@ -183,9 +173,8 @@ def _undefined_roles(team: Team, config: Config) -> Iterator[Problem]:
 
 
 def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Yield a problem for each client in the background that still runs although its team is closed. It may not have
-    ended in time, or somebody watched it when the team was closed. With *fix*, end these clients, unless somebody
-    watches them.
+    """Yield a problem for each client in the background of a closed team. It may not have ended in time, or somebody
+    watched it when the team was closed. With *fix*, end these clients, unless somebody watches them.
     """
     unattended = sitting.unattended_agents(store, team.name, environ)
     still_running = sitting.end_all_unattended(store, team.name, environ) if fix else unattended
@@ -197,29 +186,8 @@ def _unattended(store: Store, team: Team, fix: bool, environ: Mapping[str, str])
             yield "fixed", what, ""
 
 
-def _left_worktrees(store: Store, team: Team) -> Iterator[Problem]:
-    """Yield a problem for each worktree of a closed team: nobody works there, and its branch would stay for ever."""
-    for tree in worktrees.all_of(store, team.name):
-        action = "remove" if tree.state == "empty" else "merge"
-        what = f"{tree.agent} has left a worktree, {tree.path}, on {tree.branch}"
-        yield "warning", what, f"teams worktree {action} {tree.agent} --team {team.name} --as human"
-
-
-def _isolation(store: Store, team: Team) -> Iterator[Problem]:
-    """Yield a problem for each running agent that may disturb another: two agents share ports or a worktree, or the
-    worktree of one is inside that of the other. Yield a problem also for each worktree with a branch checked out that
-    is not its agent's.
-    """
-    sessions = [session for session, _ in store.scan(team.name, SESSION, [])]
-    for session, what in isolation.broken(sessions):
-        remedy = f"Stop it and look: teams stop-agent {session.agent}; teams worktree list --team {team.name}"
-        yield "problem", f"{session.agent}: {what}", remedy
-
-
 def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
-    """Yield a problem for each inbox that was read further than its last message. This happens when messages are
-    deleted by hand. With *fix*, correct the inbox.
-    """
+    """Yield a problem for each inbox that was read too far, as messages were deleted by hand; *fix* corrects it."""
     for inbox, _ in store.scan(team, INBOX, []):
         last_number = store.last(team, MESSAGE)
         if inbox.furthest() > last_number:
@@ -232,9 +200,7 @@ def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
 
 
 def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
-    """Yield a problem for each task that waits for itself or for a missing task, and for each failed task that blocks
-    others.
-    """
+    """Yield a problem for each task that waits for itself or a missing one, and each failed task that blocks others."""
     for task in by_id.values():
         if missing := [key for key in task.waits_for if key not in by_id]:
             remedy = f"teams update-task {task.id} --unblock {missing[0]}"
@@ -256,7 +222,6 @@ def _blockers(by_id: dict[str, Task]) -> Iterator[Problem]:
 
 
 def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
-    """Return the ids of the tasks that wait for themselves through other tasks."""
     if not ordering.circle({key: task.waits_for for key, task in by_id.items()}):  # usual, and found fast
         return set()
     in_cycles = set()
@@ -273,7 +238,6 @@ def _tasks_in_cycles(by_id: dict[str, Task]) -> set[str]:
 
 
 def _expired_claims(store: Store, team: Team, by_id: dict[str, Task], fix: bool) -> Iterator[Problem]:
-    """Yield a problem for each claim that has expired. With *fix*, release the task."""
     for task in by_id.values():
         if reason := leases.why_claim_ended(store, team, task):
             what = f"the claim on {task.id} is over: {reason}"
