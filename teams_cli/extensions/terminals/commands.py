@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from teams_cli import errors
 from teams_cli.agents import ending
 from teams_cli.agents.seats import sitting
@@ -17,10 +19,8 @@ from teams_cli.teams import history, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
-
-    from teams_cli.agents.sessions import Session
 
 
 _OPENING = "extensions.terminals.opening"
@@ -53,16 +53,13 @@ def _open(
     tmux: bool,
     options: list[str],
 ) -> Any:
-    """Make the client a member of the team, and start it in the background. If it is to be seen in this terminal,
-    return a `Service` that runs or shows it here.
-    """
     if resume and (detach or tmux):
         raise errors.WrongUsage("--resume can't be combined with --detach or --tmux", "Leave them out.")
     if resume:
         return _resume(call, client, resume, wrap, options)
     if tmux:
         opening.require_tmux(call.environ)
-    request = OpenRequest(client, options, call.directory, agent=_agent(call, agent_id), wrap=wrap)
+    request = OpenRequest(client, options, call.directory, _agent(call, agent_id), wrap)
     opened = opening.prepare(call.store, call.team, request, call.config, call.environ)
     if tmux or (detach and opening.tmux_path(call.environ)):
         opening.open_window(call.store.root, call.team, opened, call.environ)
@@ -76,9 +73,7 @@ def _open(
 
 
 def _agent(call: Call, agent_id: str | None) -> str | None:
-    """Return the name of the member that the client becomes: *agent_id*, the value of `--agent-id`, or the name after
-    `--as`. Return None if neither is given.
-    """
+    """Return the name of the member that the client becomes: the value of `--agent-id` or `--as`, or None."""
     _, source = call.sources["agent"]
     if call.caller is None or call.caller.is_human or source != "flag":  # only `--as` counts, not the environment
         return agent_id
@@ -90,9 +85,8 @@ def _agent(call: Call, agent_id: str | None) -> str | None:
 
 
 def _resume(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Service:
-    """Return a `Service` that continues a session of the agent in this terminal. This is an earlier session of a
-    terminal on this machine. If there is none, it is the session of an agent that `teams` runs, and the person takes
-    the agent over.
+    """Continue an earlier session of a terminal on this machine. If there is none, take over an agent that `teams`
+    runs.
     """
     if _attach_words(call, agent):
         raise errors.WrongState(f"{agent} runs in a detached terminal", f"See: teams attach {agent}")
@@ -100,26 +94,21 @@ def _resume(call: Call, client: str, agent: str, wrap: bool, options: list[str])
         terminal = sitting.to_reopen(call.store, call.team, agent, client)
         if terminal is not None:
             session = sitting.as_session(terminal)
-            request = OpenRequest(client, options, call.directory, wrap=wrap, session=session, is_managed=False)
+            request = OpenRequest(client, options, session.directory, session.agent, wrap, session, is_managed=False)
             opened = opening.prepare(call.store, call.team, request, call.config, call.environ)
             return Service(_OPENING, "", {"opened": opened})
     managed = ending.started(call.store, call.team, agent)
     sitting.session_to_continue(call.store, call.team, managed, client)  # refuses early what can't be taken over
-    return Service(_OPENING, "", {"taking": TakingOver(call, client, agent, wrap, options)})
+    return Service(_OPENING, "", {"taking": _taken_over(call, client, agent, wrap, options)})
 
 
 def _attach_words(call: Call, agent: str) -> list[str]:
-    """Return the command that shows the client of the agent, which runs in the background of this machine. Return an
-    empty list if the agent has no client there.
-    """
+    """Return the command that shows the agent's client in the background; an empty list if there is none."""
     words = detached.attach_words(call.store, call.team, agent)
     return words or opening.attach_words(call.team, agent, call.environ)
 
 
 def _attach(call: Call, of: str) -> Any:
-    """Return a `Service` that shows the terminal of the agent *of* in this terminal. Note in the history that somebody
-    looks.
-    """
     words = _attach_words(call, of)
     if not words:
         name = teams.get_recipient(teams.get(call.store, call.team), of)
@@ -132,45 +121,26 @@ def _attach(call: Call, of: str) -> Any:
     return Service(_OPENING, "", {"attach": words})
 
 
-class TakingOver:
-    """Lets a person take the place of an agent that `teams` runs. It lasts from `begin` until `end`."""
+@contextmanager
+def _taken_over(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Iterator[Opened]:
+    """Let a person take the place of an agent that `teams` runs. Wait until its turn ends, and take its session.
+    Return a client that is ready to start, and in which the person continues the session. At the end, give the agent
+    back; it then continues by itself.
 
-    def __init__(self, call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> None:
-        self.call = call
-        self.client = client
-        self.agent = agent
-        self.wrap = wrap
-        self.options = options
-        self.session: Session | None = None
+    Raises:
+        AgentNotFound, WrongState, NotFound: The agent can't be taken over, and continues by itself.
+    """
+    from teams_cli.agents import interrupting
 
-    def begin(self) -> Opened:
-        """Wait until the agent's turn ends, and take the agent's session; `end` gives it back. Return a client that is
-        ready to start, and in which the person continues the session.
-
-        Raises:
-            AgentNotFound, WrongState, NotFound: The agent can't be taken over, and continues by itself.
-        """
-        from teams_cli.agents import interrupting
-
-        call = self.call
-        session = ending.current(call.store, call.team, self.agent)
-        if session and not session.ended:
-            call.say(f"{self.agent} is at work: it is yours after its turn. Ctrl-C leaves it alone.")
-        self.session = interrupting.take_over(call.store, call.team, call.caller, self.agent, self.client, call.environ)
-        try:
-            request = OpenRequest(self.client, self.options, call.directory, wrap=self.wrap, session=self.session)
-            return opening.prepare(call.store, call.team, request, call.config, call.environ)
-        except BaseException:
-            self.end()
-            raise
-
-    def end(self) -> None:
-        """Give the agent back. It then continues by itself."""
-        from teams_cli.agents import interrupting
-
-        if self.session:
-            call, session, self.session = self.call, self.session, None
-            interrupting.give_back(call.store, call.team, session, call.caller, call.environ)
+    current = ending.current(call.store, call.team, agent)
+    if current and not current.ended:
+        call.say(f"{agent} is at work: it is yours after its turn. Ctrl-C leaves it alone.")
+    session = interrupting.take_over(call.store, call.team, call.caller, agent, client, call.environ)
+    try:
+        request = OpenRequest(client, options, session.directory, session.agent, wrap, session)
+        yield opening.prepare(call.store, call.team, request, call.config, call.environ)
+    finally:
+        interrupting.give_back(call.store, call.team, session, call.caller, call.environ)
 
 
 def agents_of(store: Store, team: str, environ: Mapping[str, str]) -> list[str]:
@@ -213,9 +183,7 @@ def end(store: Store, team: str, agent: str, environ: Mapping[str, str]) -> bool
 
 
 def _end(store: Store, team: str, agent: str, environ: Mapping[str, str], even_if_watched: bool) -> bool:
-    """End the client of an agent, and record that it is gone. Return whether it ended. If somebody watches it, end it
-    only if *even_if_watched* is True.
-    """
+    """End the client of an agent, and record that it is gone. Return whether it ended."""
     if detached.is_there(store, team, agent):
         has_ended = detached.end_client(store, team, agent, even_if_watched)
     else:

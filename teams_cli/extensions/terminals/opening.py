@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from shutil import which
+from typing import Any, NamedTuple
 
 from teams_cli import errors
 from teams_cli.agents import isolation
@@ -22,61 +23,37 @@ from teams_cli.teams.permission import Caller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Mapping
 
     from teams_cli.clients.contract import Client
     from teams_cli.commands.call import Call
-    from teams_cli.extensions.terminals.commands import TakingOver
     from teams_cli.teams.config import Config
 
 
-class OpenRequest:
-    """A request to open a client: the client's *options*, the name of the member (*agent*), the directory, and whether
+class OpenRequest(NamedTuple):
+    """A request to open a client: the client's *options*, the directory, the name of the member (*agent*), and whether
     to *wrap* the client in our wrapper. If *session* is given, the client continues that session.
     """
 
-    def __init__(
-        self,
-        client: str,
-        options: Sequence[str],
-        directory: str,
-        *,
-        agent: str | None = None,
-        wrap: bool = False,
-        session: Session | None = None,
-        is_managed: bool = True,
-    ) -> None:
-        self.client = client
-        self.options = list(options)
-        self.directory = session.directory if session else directory
-        self.agent = session.agent if session else agent
-        self.wrap = wrap
-        self.session = session
-        self.is_managed = is_managed
-        """Whether `teams` runs the agent of the *session*. Without a session it has no effect."""
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """The environment variables that `teams` gave the agent of the session; empty if there is no earlier
-        session.
-        """
-        if self.session is None:
-            return {}
-        port = {isolation.VARIABLE: str(self.session.port_base)} if self.session.port_base else {}
-        return {**(self.session.variables or {}), **port}
+    client: str
+    options: list[str]
+    directory: str
+    agent: str | None
+    wrap: bool = False
+    session: Session | None = None
+    is_managed: bool = True
+    """Whether `teams` runs the agent of the *session*. Without a session it has no effect."""
 
 
-class Opened:
+class Opened(NamedTuple):
     """A client that is ready to start: its environment, its directory, and its *order*. The order describes the client
     to our wrapper, or to a detached terminal.
     """
 
-    def __init__(self, order: dict[str, Any], environ: dict[str, str], directory: str) -> None:
-        self.order = order
-        self.environ = environ
-        self.directory = directory
-        self.agent: str = order["agent"]
+    order: dict[str, Any]
+    environ: dict[str, str]
+    directory: str
+    agent: str
 
     @property
     def words(self) -> list[str]:
@@ -107,7 +84,11 @@ def prepare(store: Store, team: str, request: OpenRequest, config: Config | None
     agent, identity_variables = _join(store, team, request)
     hook_options, hook_variables = _hooks(store, client, request.directory, environ)
     words = [program, *client.terminal_words(environ), *hook_options]
+    session_variables: dict[str, str] = {}
     if session := request.session:
+        session_variables |= session.variables or {}
+        if session.port_base:
+            session_variables[isolation.VARIABLE] = str(session.port_base)
         words += profiles.of_model(profile, session.model)
         words += profiles.fill(list(client.seat.resume), {"session_id": session.session_id})
     words += request.options
@@ -124,18 +105,16 @@ def prepare(store: Store, team: str, request: OpenRequest, config: Config | None
         **environments.clean(environ, profile.strip, profile.keep),
         **client.seat.set,
         **hook_variables,
-        **request.variables,
+        **session_variables,
         **store.variables,
         **identity_variables,
         "TEAMS_TEAM": team,
     }
-    return Opened(order, variables, request.directory)
+    return Opened(order, variables, request.directory, agent)
 
 
 def _join(store: Store, team: str, request: OpenRequest) -> tuple[str, dict[str, str]]:
-    """Make the client a member of the team. Return the member's name, and the environment variables with its name and
-    its token.
-    """
+    """Make the client a member of the team. Return the member's name, and variables with its name and its token."""
     caller = Caller(request.agent) if request.agent else None
     if caller and request.session and request.is_managed:
         caller.token = joining.renew_token(store, team, caller.name)
@@ -152,8 +131,8 @@ def _join(store: Store, team: str, request: OpenRequest) -> tuple[str, dict[str,
 def _hooks(
     store: Store, client: Client, directory: str, environ: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the options and the environment variables that give the client our hooks, by which it learns of messages.
-    Both are empty if the client has our hooks already, by its settings or by a plugin.
+    """Return the options and variables that give the client our hooks, by which it learns of messages. Both are empty
+    if the client has our hooks already, by its settings or by a plugin.
     """
     files = []
     if client.home:
@@ -190,24 +169,14 @@ def run(call: Call, settings: Mapping[str, Any]) -> int:
         raise errors.WrongUsage("a client needs a terminal", "Run this in one, or start an agent: teams run-agent …")
     if words := settings.get("attach"):
         os.execv(words[0], words)
-    if taking_over := settings.get("taking"):
-        return _take_over(taking_over)
+    if taking := settings.get("taking"):
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, leave)
+        with taking as taken_over:
+            return _run_client(taken_over)
     opened: Opened = settings["opened"]
     os.chdir(opened.directory)
     os.execvpe(opened.words[0], opened.words, opened.environ)
-
-
-def _take_over(taking_over: TakingOver) -> int:
-    """Run the client of an agent that the person takes over. Give the agent back when the client ends. Return the exit
-    status of the client.
-    """
-    for number in (signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, leave)
-    opened = taking_over.begin()
-    try:
-        return _run_client(opened)
-    finally:
-        taking_over.end()
 
 
 def _run_client(opened: Opened) -> int:
@@ -215,20 +184,11 @@ def _run_client(opened: Opened) -> int:
     that are sent to this process are passed on. If the client is suspended, as by Ctrl-Z, this process suspends
     itself, too.
     """
-
-    def do_nothing(number: int, frame: object) -> None:
-        """Handle the signal by doing nothing. If this process ignored the signal instead, the client would also ignore
-        it.
-        """
-
-    def pass_on(number: int, frame: object) -> None:
-        client.send_signal(number)
-
     for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, do_nothing)
+        signal.signal(number, lambda *_: None)  # if this process ignored the signal, the client would ignore it, too
     client = subprocess.Popen(opened.words, env=opened.environ, cwd=opened.directory)
     for number in (signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, pass_on)
+        signal.signal(number, lambda number, _: client.send_signal(number))
     while True:
         _, status = os.waitpid(client.pid, os.WUNTRACED)
         if not os.WIFSTOPPED(status):

@@ -57,7 +57,7 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
         store = FileStore(f"{temporary}/root")
         joining.spawn_team(store, _TEAM, Caller(_LEAD))
         options = [word.replace("{prompt}", _PROMPT) for word in seat.first]
-        request = OpenRequest(client, options, directory, agent=_AGENT)
+        request = OpenRequest(client, options, directory, _AGENT)
         try:
             opened = opening.prepare(store, _TEAM, request, config, environ)
         except errors.TeamsError as refused:
@@ -72,9 +72,7 @@ def examine(client: str, config: Config | None, environ: Mapping[str, str], dire
 
 
 def _test(client: str, store: Store, hidden: HiddenTerminal, environ: Mapping[str, str]) -> Finding:
-    """Wait until the client's first turn has ended, and send it a message. Return a finding that says whether the
-    client reads the message.
-    """
+    """Wait until the client's first turn has ended, send it a message, and find whether it reads the message."""
 
     def is_idle() -> bool:
         terminal = terminals.find(store, _TEAM, _AGENT)
