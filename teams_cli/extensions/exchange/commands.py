@@ -41,7 +41,6 @@ Raises:
 def _import(
     call: Call, source: str, path: str | None, label: list[str], milestone: str | None, issue: list[int]
 ) -> Any:
-    """Read the items of the *source*, make tasks of them or update their tasks, and return the answer of `import`."""
     call.load_team()  # refuses a missing team before anything is read
     if source in _TOOLS:
         if label or milestone or issue:
@@ -90,7 +89,6 @@ Raises:
 
 
 def _export(call: Call, format: str, out: str | None) -> Any:
-    """Write the team in the *format* to the new file *out*, or return its lines to be printed."""
     from teams_cli.teams.permission import require
 
     team = require(call.store, call.team, call.caller, "export").team

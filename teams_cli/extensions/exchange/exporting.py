@@ -61,7 +61,6 @@ class Team:
 
 
 def _public(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the document of a record, also of the members in it, without the keys that are not exported."""
     public = {key: value for key, value in shown(document).items() if key not in _LEFT_OUT}
     if isinstance(members := public.get("members"), list):
         public["members"] = [_public(dict(member)) for member in members]
@@ -130,9 +129,7 @@ def as_markdown(team: Team) -> Iterator[str]:
 
 
 def _quoted(text: str | None) -> list[str]:
-    """Return the lines of a text as a quotation, followed by a blank line. A quotation adds no headings to the
-    document. If there is no text, return an empty list.
-    """
+    """Return the lines of a text as a quotation, which adds no headings to the document, and a blank line."""
     return [*(f"> {line}" for line in text.splitlines()), ""] if text else []
 
 
@@ -153,7 +150,18 @@ def as_otlp(team: Team) -> Iterator[str]:
     """
     (team_record,) = team.all_of(TEAM)
     tasks = {task["id"]: task for task in team.all_of(TASK) if "completedAt" in task and "claimedAt" in task}
-    spans = [*_runs(team), *_tasks(team, tasks), *_turns(team, tasks), *_landings(team, tasks)]
+    spans = []
+    for run in team.all_of(RUN):
+        if "endedAt" in run:
+            attributes = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.agent.name": run["workflow"]}
+            began, ended = _nanoseconds(run["startedAt"]), _nanoseconds(run["endedAt"])
+            name, has_failed = f"invoke_workflow {run['workflow']}", run["status"] == "failed"
+            spans.append(_span(team, run["id"], name, began, ended, attributes, has_failed))
+    for task in tasks.values():  # from the last claim to the end
+        attributes = {f"teams.task.{key}": task.get(key) for key in ("id", "title", "status", "owner", "claim")}
+        began, ended = _nanoseconds(task["claimedAt"]), _nanoseconds(task["completedAt"])
+        spans.append(_span(team, task["id"], task["id"], began, ended, attributes, task["status"] == "failed"))
+    spans += [*_turns(team, tasks), *_landings(team, tasks)]
     began = _nanoseconds(team_record["createdAt"])
     ended = max([began, *(int(span["endTimeUnixNano"]) for span in spans)])
     root = _span(team, "team", f"team {team.name}", began, ended, {})
@@ -169,30 +177,8 @@ def as_otlp(team: Team) -> Iterator[str]:
 FORMATS = {"jsonl": as_lines, "csv": as_table, "markdown": as_markdown, "otlp": as_otlp}
 
 
-def _runs(team: Team) -> Iterator[Span]:
-    """Yield a span for each run of a workflow that has ended."""
-    for run in team.all_of(RUN):
-        if "endedAt" in run:
-            attributes = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.agent.name": run["workflow"]}
-            began, ended = _nanoseconds(run["startedAt"]), _nanoseconds(run["endedAt"])
-            name, has_failed = f"invoke_workflow {run['workflow']}", run["status"] == "failed"
-            yield _span(team, run["id"], name, began, ended, attributes, has_failed)
-
-
-def _tasks(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
-    """Yield a span for each of *tasks*, from the task's last claim to its end. All of *tasks* were claimed and have
-    ended.
-    """
-    for task in tasks.values():
-        attributes = {f"teams.task.{key}": task.get(key) for key in ("id", "title", "status", "owner", "claim")}
-        began, ended = _nanoseconds(task["claimedAt"]), _nanoseconds(task["completedAt"])
-        yield _span(team, task["id"], task["id"], began, ended, attributes, task["status"] == "failed")
-
-
 def _turns(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
-    """Yield a span for each turn of an agent. If the turn had a single task, and the task is one of *tasks*, the turn's
-    span is a child of the task's span.
-    """
+    """Yield a span for each turn of an agent. It is a child of the span of the turn's only task, if there is one."""
     sessions = {session["agent"]: session for session in team.all_of(SESSION)}
     for usage in team.all_of(USAGE):
         agent = usage["agent"]
@@ -229,9 +215,7 @@ def _attributes_of_turn(agent: str, turn: dict[str, Any], session: dict[str, Any
 
 
 def _landings(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
-    """Yield a span for each landing that has ended. If the landing's task is one of *tasks*, the span is a child of the
-    task's span.
-    """
+    """Yield a span for each landing that has ended, as a child of the span of its task, if there is one."""
     for landing in team.all_of(LANDING):
         if "endedAt" in landing:
             keys = ("id", "state", "task", "onto", "head", "url")
@@ -247,7 +231,6 @@ def _landings(team: Team, tasks: dict[str, dict[str, Any]]) -> Iterator[Span]:
 def _span(
     team: Team, key: str, name: str, began: int, ended: int, attributes: dict[str, Any], has_failed: bool = False
 ) -> Span:
-    """Return a span. Its id is made of *key*; *began* and *ended* are nanoseconds since 1970."""
     return {
         "spanId": _span_id(team, key),
         "name": name,

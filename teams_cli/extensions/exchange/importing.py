@@ -112,7 +112,6 @@ class _Import:
                 self.items[item.key] = item
 
     def carry_out(self) -> Outcome:
-        """Create the tasks of new items, then update the tasks of the other items. Return the outcome."""
         blockers = blockers_of(self.items, self.ids, self.outcome.leave)
         new = [item for key, item in self.items.items() if key not in self.tasks]
         if new:
@@ -132,7 +131,6 @@ class _Import:
         return self.outcome
 
     def _draft(self, item: Item, blockers: list[str]) -> Task:
-        """Return the task of a new item; *blockers* are the keys of its blockers."""
         now = teams.now(self.store)
         fields = self._fields(item)
         draft = Task(
@@ -149,8 +147,8 @@ class _Import:
         return self._with_remarks(draft, item)
 
     def _fields(self, item: Item) -> dict[str, Any]:
-        """Return those fields of the item's task that have their values from the item. A label of the item becomes a
-        required skill if it begins with `skill:`, or if a member has a skill of that name.
+        """Return the fields of the task that the item decides. A label becomes a required skill if it begins with
+        `skill:`, or if a member has a skill of that name.
         """
         labels = [label for label in item.labels if label.startswith(_SKILL) or label in self.skills]
         skills = dict.fromkeys(label.removeprefix(_SKILL) for label in labels)
@@ -162,9 +160,7 @@ class _Import:
         }
 
     def _source(self, item: Item, fields: dict[str, Any], blockers: list[str]) -> dict[str, Any]:
-        """Return the value of the field `source` of the item's task. It has digests, by which a later import finds what
-        changed in the source or in the team.
-        """
+        """Return the field `source` of the item's task. By its digests, a later import finds what changed where."""
         digests = {key: _digest(value) for key, value in fields.items()}
         source = {
             "from": self.tracker,
@@ -177,7 +173,6 @@ class _Import:
         return {key: value for key, value in source.items() if value}
 
     def _with_remarks(self, task: Task, item: Item) -> Task:
-        """Return the task with the item's new remarks added as notes, as many as the task has room for."""
         for remark in item.remarks:
             uid = f"{self.tracker}-{remark.key}"[:255]
             if not (task.has_note(uid) or task.is_full):
@@ -186,9 +181,7 @@ class _Import:
         return task
 
     def _update(self, task: Task, item: Item, blockers: list[str]) -> None:
-        """Change those fields of the task that changed only in the source, and add the item's new remarks. Note in the
-        outcome what was changed, and what was not.
-        """
+        """Change those fields of the task that changed only in the source, and add the item's new remarks."""
         fields, team = self._fields(item), self.standing.team.name
         if item.status in FINISHED:  # its blockers no longer matter
             blockers = (task.source or {}).get("seen", {}).get("waits", blockers)
@@ -348,9 +341,7 @@ def blockers_of(
 
 
 def _add_blocker(blockers: dict[str, list[str]], key: str, blocker: str) -> bool:
-    """Add the blocker to the item *key*, unless this item would then wait for itself. Return whether the blocker was
-    added.
-    """
+    """Add the blocker to the item *key*, and return True, unless this item would then wait for itself."""
     to_visit, visited = [blocker], {blocker}
     while to_visit:
         visiting = to_visit.pop()

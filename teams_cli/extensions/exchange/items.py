@@ -61,7 +61,6 @@ class Item:
         self.task_description = self._described(self.description) or None
 
     def _described(self, description: str) -> str:
-        """Return the description of the task. The lines of a foreign description are quoted, below a warning."""
         described = description.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd").strip("\n")
         if self.labels:
             described = f"{described}\n\nLabels: {', '.join(self.labels)}".strip("\n")

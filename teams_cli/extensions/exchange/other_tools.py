@@ -66,9 +66,7 @@ def read_beads(path: str) -> list[Item]:
 
 
 def _beads_item(row: dict[str, Any]) -> Item:
-    """Return the item that is made from a row for one issue. If the issue is to become no task, the item has no status,
-    and says why.
-    """
+    """Return the item of an issue. If the issue is to become no task, the item has no status, and says why."""
     key, status = text_of(row["id"]), text_of(row.get("status")) or "open"
     relations = []
     for dependency in objects(row.get("dependencies")):
@@ -152,7 +150,6 @@ def read_task_master(path: str) -> list[Item]:
 
 
 def _task_master_item(tag: str, row: dict[str, Any], key: str, parent: Item | None) -> Item:
-    """Return the item of a task or, if *parent* is given, of a subtask; *parent* is the item of the task above it."""
     status = text_of(row.get("status")) or "pending"
     priority = _TASK_MASTER_PRIORITIES.get(text_of(row.get("priority")), "normal")
     blockers = []
@@ -219,9 +216,7 @@ def _markdown_files(folder: str) -> list[str]:
 
 
 def _last_status(directory: str) -> str:
-    """Return the status of done tasks in the project, in lower case: the last status in its configuration, or else
-    `done`.
-    """
+    """Return the status of done tasks, in lower case: the last one in the project's configuration, or else `done`."""
     for name in ("config.yml", "../backlog.config.yml"):
         file = os.path.join(directory, name)
         if os.path.exists(file):
@@ -232,11 +227,7 @@ def _last_status(directory: str) -> str:
 
 
 def _front_matter(file: str, content: str) -> dict[str, Any]:
-    """Return the values in the front matter of a file, which must have an id.
-
-    Raises:
-        InvalidValue: There is no front matter, or no id in it.
-    """
+    """Return the values in the front matter of a file, which must have an id."""
     hint = "Name a task of Backlog.md: Markdown that begins with front matter."
     text = files.front_matter(content)
     front = files.parsed(text, file, hint) if text else None
@@ -289,9 +280,7 @@ def _backlog_item(file: str, state: str, done: str, milestones: dict[str, str]) 
 
 
 def _sections(content: str) -> dict[str, str]:
-    """Return the texts below the headings of second order, by heading, without the tool's hidden marks. The text before
-    the first heading is called `Description`.
-    """
+    """Return the texts below the second-order headings. The text before the first one is called `Description`."""
     body = content.split(f"\n{files.FENCE}\n", 1)[-1]
     sections: dict[str, list[str]] = {}
     heading = "Description"

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from teams_cli.commands.call import Call
-
     Schema = dict[str, Any]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -62,15 +60,6 @@ def _tasks() -> Schema:
     return {"$defs": schema["$defs"], "anyOf": [rows, wrapped]}
 
 
-def _show(call: Call, name: str) -> Any:
-    return of(name)
-
-
-def shown(schema: Schema) -> list[str]:
-    """Return the lines of the schema, indented."""
-    return as_text(schema).splitlines()
-
-
 def as_text(schema: Schema) -> str:
     """Return the schema as indented JSON with a line break at its end, as it is written to a file."""
     import json
@@ -82,10 +71,10 @@ COMMANDS = table(
     "Workflows",
     Command(
         "schema",
-        _show,
+        lambda call, name: of(name),
         argument("FILE", f"The kind of file: {', '.join(NAMES)}.", name="name", choices=NAMES),
         doc=_SCHEMA,
-        words=shown,
+        words=lambda schema: as_text(schema).splitlines(),
         traits="reads",
         example="schema teams.yaml",
         in_team=False,

@@ -85,9 +85,7 @@ class Tracker:
         return list(items.values())
 
     def _imported_before(self, key: str, number: int, name: str, former_name: str) -> Item:
-        """Return the present item of an issue that was imported before, under *key*. If the issue was deleted, or
-        transferred to another repository, the item makes no task.
-        """
+        """Return the item of an issue that was imported before. It makes no task if the issue was deleted or moved."""
         row = self._issue(number, may_be_missing=True)
         if not row:
             return Item(key, key, status="", left_out=["no longer there"])
@@ -97,9 +95,7 @@ class Tracker:
         return item
 
     def _former_name(self, name: str, imported: Collection[str]) -> str:
-        """Return the earlier name of the repository, which the keys in *imported* have, if the repository was renamed
-        to *name* since. Otherwise return "".
-        """
+        """Return the earlier name of the repository, which the keys in *imported* have; "" if it was not renamed."""
         names = {key.rpartition("#")[0] for key in imported}
         if name in names:
             return ""
@@ -120,9 +116,6 @@ class Tracker:
         return f"repos/{repository}"
 
     def _name_of(self, path: str, may_be_missing: bool = False) -> str:
-        """Return the name that the tracker gives to the repository at *path*. A missing repository is an error or, if
-        it *may_be_missing*, has the name "".
-        """
         rows = self._read(path, may_be_missing)
         return text_of(rows[0].get(self.key_of_name)) if rows else ""
 
@@ -141,9 +134,14 @@ class Tracker:
         """
 
         def key_of(address: str) -> str:
-            key = _key(address)
-            repository, _, number = key.rpartition("#")
-            return f"{former_name}#{number}" if former_name and repository == name else key
+            match = _ISSUE_URL.match(address)
+            if match is None:
+                what = f"{address or 'nothing'} is not the address of an issue"
+                raise TrackerFailed(what, "Give the number of an issue.")
+            repository = match["repository"]
+            if former_name and repository == name:
+                repository = former_name
+            return f"{repository}#{match['number']}"
 
         url = _url_of(row)
         key = key_of(url)
@@ -152,13 +150,16 @@ class Tracker:
         author = row.get("user") or row.get("author") or {}
         milestone = text_of((row.get("milestone") or {}).get("title"))
         body = text_of(row.get("body") or row.get("description"))
+        priority = "low" if any(map(_LOW.fullmatch, labels)) else "normal"
+        if any(map(_HIGH.fullmatch, labels)):
+            priority = "high"
         is_open = _is_open(row)
         blockers = [blocker for blocker in self._blockers(row) if _is_open(blocker)] if is_open else []
         return Item(
             key,
             text_of(row.get("title")),
             description=f"{body}\n\nMilestone: {milestone}" if milestone else body,
-            priority=_priority(labels),
+            priority=priority,
             status="pending" if is_open else "cancelled",
             why=None if is_open else f"closed at {url}",
             waits_for=[key_of(_url_of(blocker)) for blocker in blockers],
@@ -169,12 +170,7 @@ class Tracker:
         )
 
     def _read(self, path: str, may_be_missing: bool = False) -> list[dict[str, Any]]:
-        """Return the objects at *path* in the tracker's API. If there is nothing at the path, and *may_be_missing* is
-        True, return an empty list.
-
-        Raises:
-            TrackerFailed: The tracker's program, such as `gh`, is not installed, or it failed.
-        """
+        """Return the objects at *path* in the tracker's API; none if nothing is there, and *may_be_missing* is True."""
         is_list = "?" in path
         options = ["--paginate"] if is_list and self.paginates else []
         command = [self.program, "api", *options, path]
@@ -234,25 +230,12 @@ class Gitea(Tracker):
 
 
 def _query(wanted: Wanted, **fields: str) -> str:
-    """Return the *fields* and the wanted labels as the query of a URL."""
     if wanted.labels:
         fields["labels"] = ",".join(wanted.labels)
     return urlencode(fields, quote_via=quote)
 
 
 KINDS: dict[str, type[Tracker]] = {"github": GitHub, "gitlab": GitLab, "forgejo": Gitea, "gitea": Gitea}
-
-
-def _key(url: str) -> str:
-    """Return the key of the issue at *url*, such as `owner/repository#12`. It is the same in every import.
-
-    Raises:
-        TrackerFailed: The URL is not the address of an issue.
-    """
-    match = _ISSUE_URL.match(url)
-    if match is None:
-        raise TrackerFailed(f"{url or 'nothing'} is not the address of an issue", "Give the number of an issue.")
-    return f"{match['repository']}#{match['number']}"
 
 
 def _is_open(issue: dict[str, Any]) -> bool:
@@ -263,19 +246,8 @@ def _url_of(issue: dict[str, Any]) -> str:
     return text_of(issue.get("html_url") or issue.get("web_url"))
 
 
-def _priority(labels: Sequence[str]) -> str:
-    if any(map(_HIGH.fullmatch, labels)):
-        return "high"
-    return "low" if any(map(_LOW.fullmatch, labels)) else "normal"
-
-
 def _documents(output: str, program: str) -> list[dict[str, Any]]:
-    """Return the objects in *output*, which *program*, such as `gh`, has printed. It is one object, a list of objects,
-    or several lists, one for each page.
-
-    Raises:
-        TrackerFailed: The output is not JSON.
-    """
+    """Return the objects in the *output*: one object, a list of objects, or several lists, one for each page."""
     rows: list[Any] = []
     unread = output.strip()
     try:
