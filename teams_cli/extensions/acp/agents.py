@@ -49,9 +49,7 @@ class Speaker(Client):
 
 
 def _with_model(program: str) -> dict[str, Any]:
-    """Return keys for the profile of a client whose *program* has an option for the model and reports how many tokens
-    it used.
-    """
+    """Return keys for a client whose *program* has an option for the model, and reports the tokens that it used."""
     return {"acp": [program, "--acp", "{model}"], "model": ["--model", "{model}"], "usage": _USAGE}
 
 

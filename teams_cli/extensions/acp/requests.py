@@ -49,7 +49,6 @@ def is_allowed(tool: dict[str, Any], level: str, directory: str) -> bool:
 
 
 def _command(tool: dict[str, Any]) -> str | None:
-    """Return the shell command that the tool would run, or None if the client does not report one."""
     raw_input = tool.get("rawInput")
     command = raw_input.get("command") if isinstance(raw_input, dict) else None
     if isinstance(command, list):
@@ -59,7 +58,6 @@ def _command(tool: dict[str, Any]) -> str | None:
 
 
 def _paths(tool: dict[str, Any]) -> Iterator[str]:
-    """Yield the paths of the files that the tool would write."""
     for part in (*(tool.get("locations") or ()), *(tool.get("content") or ()), tool.get("rawInput")):
         if isinstance(part, dict):
             yield from (value for key, value in part.items() if key in _PATHS and isinstance(value, str))

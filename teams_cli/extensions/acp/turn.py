@@ -153,9 +153,6 @@ class Turn:
         Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
-        """Put all messages of the client into the queue of events. When the client's output ends, put the event
-        `_END`.
-        """
         for line in self.client.stdout or ():
             with suppress(ValueError):  # a line that is not JSON is none of the protocol
                 if isinstance(message := json.loads(line), dict):
@@ -219,9 +216,7 @@ class Turn:
             raise Failed(f"the client ended the turn: {stop_reason}")
 
     def _prompt(self, text: str) -> str:
-        """Send *text* as a prompt, and print what the client answers. Return the reason for which the client
-        stopped.
-        """
+        """Send *text* as a prompt, print what the client answers, and return the reason why it stopped."""
         self.is_prompted, self.is_silent = True, False
         try:
             content = [{"type": "text", "text": text}]
@@ -248,11 +243,8 @@ class Turn:
                 end()
 
     def _ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a request, handle all events that come before its result, and return the result, which may be empty.
-
-        Raises:
-            Failed: The client answers with an error, or has exited.
-            Cancelled: The turn is cancelled during another request than the prompt. A cancelled prompt has a result.
+        """Send a request, handle all events that come before its result, and return the result, which may be empty. A
+        cancelled prompt has a result; any other request raises `Cancelled`.
         """
         self.requests_sent += 1
         number = self.requests_sent
@@ -267,7 +259,6 @@ class Turn:
                 return event.get("result") or {}
 
     def _handle(self, event: Any) -> None:
-        """Handle an event: a message of the client, the client's end, a decision of the person, or a cancellation."""
         if event == _END:
             with suppress(subprocess.TimeoutExpired):  # it has only closed its output
                 self.client.wait(_PATIENCE)
@@ -306,7 +297,6 @@ class Turn:
                 answering.withdraw_for_tools(store, os.environ["TEAMS_TEAM"], caller.name)
 
     def _update(self, update: dict[str, Any]) -> None:
-        """Handle what the client reports in its turn: the next part of a text, or the use of a tool."""
         kind, content = update.get("sessionUpdate"), update.get("content")
         if kind == "agent_message_chunk" and isinstance(content, dict) and content.get("type") == "text":
             if update.get("messageId") != self.message_id:
@@ -325,7 +315,6 @@ class Turn:
             tell("usage", **tokens)
 
     def _end_text(self) -> None:
-        """Print the text that the client has written so far, and begin a new one."""
         if self.text.strip():
             tell("text", text=self.text)
         self.text = ""
@@ -349,9 +338,7 @@ class Turn:
         Thread(target=self._ask_person, args=(request, tool), daemon=True).start()
 
     def _ask_person(self, request: Any, tool: dict[str, Any]) -> None:
-        """Ask the person whether the tool may be used. Put the request with the person's decision into the queue of
-        events. This runs in a thread, because the person may take long.
-        """
+        """Put the request with the person's decision into the queue. This runs in a thread, as it may take long."""
         try:
             store, caller = _open_store()
             name, about = requests.name_of(tool), requests.as_text(tool)
@@ -361,7 +348,6 @@ class Turn:
         self.events.put((request, refusal))
 
     def _decide(self, request: Any, refusal: str | None) -> None:
-        """Allow what the client requested if *refusal* is None. Otherwise refuse it, with *refusal* as the reason."""
         if request not in self.pending:  # the turn was cancelled meanwhile
             return
         if refusal:
@@ -372,9 +358,8 @@ class Turn:
         self._respond(request, "reject" if refusal else "allow")
 
     def _respond(self, request: Any, choice: str | None) -> None:
-        """Answer the client's *request* for permission. *choice* is `allow` or `reject`, and selects the client's
-        option `allow_once` or `reject_once`. If *choice* is None, or the client offers no such option, the answer says
-        that the request was cancelled.
+        """Answer the client's *request* with its option `allow_once` or `reject_once`, as *choice* says. If *choice* is
+        None, or the client offers no such option, the answer says that the request was cancelled.
         """
         outcome = {"outcome": "cancelled"}
         for option in self.pending.pop(request).get("options") or ():

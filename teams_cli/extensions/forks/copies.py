@@ -62,7 +62,6 @@ class Fork(Shadow):
         return bool(self.session_id) and (self.profile.session_file is None or self.file is not None)
 
     def _run_process(self, patience: float) -> subprocess.CompletedProcess[str]:
-        """Run the client on the copy with the question as its prompt, for *patience* seconds at most."""
         values = {
             "session_id": self.session_id,
             "session_file": self.file or "",
@@ -114,9 +113,8 @@ def copy_of(store: Store, question: Question, member: Member, session: Session |
 
 
 def _fork_of_client(store: Store, question: Question, member: Member, config: Config) -> Fork | None:
-    """Return a copy of the session of a client that `teams` did not start. The client may be in a terminal of this
-    machine, or run without one and have reported its session. Return None if there is no session, if it has no turn
-    yet, or if the client can't copy sessions.
+    """Return a copy of the session of a client that `teams` did not start. The client is in a terminal of this machine,
+    or has reported its session. Return None if there is no session, it has no turn yet, or it can't be copied.
     """
     session = None
     terminal = terminals.find(store, question.team_name, member.agent_id)
@@ -135,9 +133,8 @@ def _fork_of_client(store: Store, question: Question, member: Member, config: Co
 
 
 def _fork_of_started(store: Store, question: Question, member: Member, profile: Profile, config: Config) -> Fork | None:
-    """Return a copy of the session of an agent that `teams` started, or None if the session can't be copied. If the
-    session has just begun and can't be copied yet, wait for some time: the agent itself would read the question much
-    later.
+    """Return a copy of the session of an agent that `teams` started, or None. If the session has just begun, wait until
+    it can be copied: the agent itself would read the question much later.
     """
     team = question.team_name
     patience = max(0.1, questions.seconds_left(store, question)) / 2  # the other half is for the answer
