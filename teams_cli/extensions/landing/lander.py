@@ -18,6 +18,7 @@ from teams_cli.agents.background import LANDER
 from teams_cli.agents.regions import Snapshots
 from teams_cli.clients import environments
 from teams_cli.extensions.landing import outcomes, pull_requests, queueing, resolutions, trials, trust
+from teams_cli.names import HUMAN
 from teams_cli.store import opening
 from teams_cli.store.contract import Store
 from teams_cli.store.retrying import update
@@ -76,7 +77,7 @@ def _end_requests(store: Store, team: str, environ: Mapping[str, str]) -> None:
             continue
         try:
             trust.refuse_untrusted(store, team, landing)
-            if not trust.has_opened(store, team, landing):
+            if not trust.is_trusted(store, team, landing.url):
                 # This machine may have died before it recorded the request, which then has the landing's commit.
                 if not pull_requests.is_of(landing, environ):
                     raise errors.NotAllowed(
@@ -274,7 +275,8 @@ def _refuse_in_the_way(checkout: str, base: str, commit: str) -> None:
 
 def _request(store: Store, team: Team, landing: Landing, environ: Mapping[str, str]) -> None:
     """Open the pull request of a landing. People check and merge it on GitHub."""
-    queueing.refuse_unwanted_request(team, landing)
+    if landing.by != HUMAN:  # in a store of several machines, any member may have written the record of the landing
+        queueing.refuse_way(queueing.PULL_REQUEST, team)
     try:
         pushed_before = [
             earlier.head

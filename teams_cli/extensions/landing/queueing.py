@@ -81,22 +81,12 @@ def _refuse_unfinished(task: Task) -> None:
 
 def _way_to_land(standing: Standing, via: str | None) -> str:
     if via and not standing.caller.is_human:
-        _refuse_way(via, standing.team)
+        refuse_way(via, standing.team)
     return via or str(settings.value(standing.team, "landingVia"))
 
 
-def refuse_unwanted_request(team: Team, landing: Landing) -> None:
-    """Refuse to open a pull request that the human does not want. The landing's record may ask for one nevertheless: in
-    a store of several machines, any member may have written the record.
-
-    Raises:
-        NotAllowed: The human did not queue this landing, and `landingVia` is not `pr`.
-    """
-    if landing.by != HUMAN:
-        _refuse_way(PULL_REQUEST, team)
-
-
-def _refuse_way(via: str, team: Team) -> None:
+def refuse_way(via: str, team: Team) -> None:
+    """Refuse a way to land that differs from the person's choice in the setting `landingVia`."""
     setting = str(settings.value(team, "landingVia"))
     if via != setting:
         change = f"To change it, as the person: teams set landingVia pr --as {HUMAN}"

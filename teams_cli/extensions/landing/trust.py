@@ -27,7 +27,7 @@ def trust(store: Store, team: str, place: str) -> None:
     Raises:
         StorageFailed: The file cannot be written.
     """
-    if store.host and not _is_trusted(store, team, place):
+    if not is_trusted(store, team, place):
         disk.prepare_root(store.root)
         path = _path(store, team, place)
         disk.make_directories(os.path.dirname(path), store.root)
@@ -46,16 +46,9 @@ def refuse_untrusted(store: Store, team: str, landing: Landing) -> None:
         raise errors.NotAllowed(
             f"{landing.branch!r} is not a branch that can land on {landing.onto}", "Land your own branch."
         )
-    if store.host and not _is_trusted(store, team, landing.repository):
+    if not is_trusted(store, team, landing.repository):
         refusal = f"nobody on this machine asked to land into {landing.repository}"
         raise errors.NotAllowed(refusal, f"If the repository is right, run there: teams land {landing.task}")
-
-
-def has_opened(store: Store, team: str, landing: Landing) -> bool:
-    """Return whether this machine has recorded that it opened the landing's pull request. If only one machine uses the
-    store, return True, because then every pull request is trusted.
-    """
-    return not store.host or _is_trusted(store, team, landing.url or "")
 
 
 def trusted_places(store: Store, team: str, places: Sequence[str], directory: str) -> list[str]:
@@ -70,14 +63,15 @@ def trusted_places(store: Store, team: str, places: Sequence[str], directory: st
     trusted = []
     for place in places:
         common = checkouts.repository_of(place)[1]  # the git directory, which all worktrees of a repository share
-        if common and (common == here or _is_trusted(store, team, common.removesuffix("/.git"))):
+        if common and (common == here or is_trusted(store, team, common.removesuffix("/.git"))):
             trusted.append(place)
     return trusted
 
 
-def _is_trusted(store: Store, team: str, place: str) -> bool:
+def is_trusted(store: Store, team: str, place: str) -> bool:
+    """Return whether *place* is trusted. In a store that only one machine uses, every place is."""
     try:
-        return disk.read_file(_path(store, team, place)) == place.encode()
+        return not store.host or disk.read_file(_path(store, team, place)) == place.encode()
     except FileNotFoundError:
         return False
 
