@@ -60,8 +60,7 @@ def _import(
 
         earlier = importing.imported(call.store, call.team, source)
         unfinished = [key for key, task in earlier.items() if task.status not in FINISHED]
-        wanted = trackers.Wanted(label, milestone, issue)
-        items = trackers.KINDS[source](call.directory, call.environ).issues(wanted, unfinished)
+        items = trackers.KINDS[source](call.directory, call.environ).issues(label, milestone, issue, unfinished)
     outcome = importing.bring(call.store, call.team, call.caller, source, items)
     call.try_to(call.set_next_step)  # the tasks are imported, even if the next step can't be found
     return {

@@ -106,7 +106,7 @@ def as_markdown(team: Team) -> Iterator[str]:
         yield f"* {member['agentId']}: {member['role']}{state}"
     yield from ("", "## Tasks", "")
     for task in team.all_of(TASK):
-        yield from (f"### {task['id']}: {_line(task['title'])}", "")
+        yield from (f"### {task['id']}: {' '.join(task['title'].split())}", "")
         yield from (f"* {key}: {_cell(task[key])}" for key in _FACTS if task.get(key))
         yield from ("", *_quoted(task.get("description")))
         if task.get("result"):
@@ -114,7 +114,7 @@ def as_markdown(team: Team) -> Iterator[str]:
         for note in task.get("notes", ()):
             line = f"* {note['at']} {note['what']} by {note['by']}"
             text = note.get("added") or note.get("reason") or ", ".join(note.get("changed", ()))
-            yield f"{line}: {_line(text)}" if text else line
+            yield f"{line}: {' '.join(text.split())}" if text else line
         yield ""
     sections: tuple[tuple[str, Kind[Any], tuple[str, ...], str], ...] = (
         ("Plans", PLAN, ("id", "from", "task", "status"), "plan"),
@@ -131,10 +131,6 @@ def as_markdown(team: Team) -> Iterator[str]:
 def _quoted(text: str | None) -> list[str]:
     """Return the lines of a text as a quotation, which adds no headings to the document, and a blank line."""
     return [*(f"> {line}" for line in text.splitlines()), ""] if text else []
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
 
 
 CONVENTIONS = "0.1.0"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 from teams_cli import errors, processes, text
@@ -12,7 +11,7 @@ from teams_cli.extensions.exchange.items import Item, objects, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
     from typing import Any
 
 
@@ -26,17 +25,6 @@ _LOW = re.compile(r"(p3|p4|low|(prio|priority|severity)\W*(low|minor|p?[34]))", 
 
 class TrackerFailed(errors.TeamsError):
     """Raised when a tracker can't be read. Nothing was changed."""
-
-
-@dataclass
-class Wanted:
-    """The issues to import. If *numbers* are given, only the issues with these numbers; otherwise the issues that have
-    all *labels* and, if given, the *milestone*.
-    """
-
-    labels: Sequence[str] = ()
-    milestone: str | None = None
-    numbers: Sequence[int] = ()
 
 
 class Tracker:
@@ -55,8 +43,11 @@ class Tracker:
         self._directory = directory
         self._environ = environ
 
-    def issues(self, wanted: Wanted, imported: Collection[str]) -> list[Item]:
-        """Return the wanted issues. These are open issues, or the issues with the wanted numbers.
+    def issues(
+        self, labels: list[str], milestone: str | None, numbers: list[int], imported: Collection[str]
+    ) -> list[Item]:
+        """Return the issues with these *numbers* or, if none is given, the open issues that have all *labels* and, if
+        given, the *milestone*.
 
         *imported* has the keys of issues that were imported before. These issues are added even if they are closed now
         or no longer wanted, so that their tasks can be updated. They are not added if issues are wanted by their
@@ -65,10 +56,10 @@ class Tracker:
         Raises:
             TrackerFailed: The tracker could not be read.
         """
-        if wanted.numbers:
-            rows = [self._issue(number) for number in wanted.numbers]
+        if numbers:
+            rows = [self._issue(number) for number in numbers]
         else:
-            rows = [row for row in self._open_issues(wanted) if self._is_of_milestone(row, wanted.milestone)]
+            rows = [row for row in self._open_issues(labels) if self._is_of_milestone(row, milestone)]
             rows = [row for row in rows if not row.get("pull_request")]  # GitHub also lists these as issues
         name = self._name_of(self.repository) if imported else ""  # only the keys in *imported* need it
         former_name = self._former_name(name, imported)
@@ -76,7 +67,7 @@ class Tracker:
         for row in rows:
             item = self._item(row, name, former_name)
             items[item.key] = item
-        if wanted.numbers:
+        if numbers:
             return list(items.values())
         for key in imported:
             repository, _, number = key.rpartition("#")
@@ -104,8 +95,8 @@ class Tracker:
                 return former
         return ""
 
-    def _open_issues(self, wanted: Wanted) -> list[dict[str, Any]]:
-        query = _query(wanted, state=self.state_of_open, per_page="100")
+    def _open_issues(self, labels: list[str]) -> list[dict[str, Any]]:
+        query = _query(labels, state=self.state_of_open, per_page="100")
         return self._read(f"{self.repository}/issues?{query}")
 
     def _blockers(self, row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -215,10 +206,10 @@ class Gitea(Tracker):
     program = "tea"
     paginates = False
 
-    def _open_issues(self, wanted: Wanted) -> list[dict[str, Any]]:
+    def _open_issues(self, labels: list[str]) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         for page in range(1, 10_000):
-            query = _query(wanted, state="open", type="issues", limit=str(_PAGE), page=str(page))
+            query = _query(labels, state="open", type="issues", limit=str(_PAGE), page=str(page))
             rows_of_page = self._read(f"{self.repository}/issues?{query}")
             rows += rows_of_page
             if len(rows_of_page) < _PAGE:
@@ -229,9 +220,9 @@ class Gitea(Tracker):
         return self._read(f"{self.repository}/issues/{row['number']}/dependencies", may_be_missing=True)
 
 
-def _query(wanted: Wanted, **fields: str) -> str:
-    if wanted.labels:
-        fields["labels"] = ",".join(wanted.labels)
+def _query(labels: list[str], **fields: str) -> str:
+    if labels:
+        fields["labels"] = ",".join(labels)
     return urlencode(fields, quote_via=quote)
 
 
