@@ -97,29 +97,20 @@ class Attached:
             if writable:
                 self.line.flush()
             if connection in ready:
-                self.show()
-            if 0 in ready and not self.pass_keys():  # the person detaches
-                return
-
-    def show(self) -> None:
-        """Handle what has arrived: show output of the client, and note the client's exit status."""
-        for kind, data in self.line.receive():
-            if kind == OUTPUT:
-                self.modes.feed(data)
-                write_all(1, data)
-            elif kind == END:
-                self.status = int(data)
-
-    def pass_keys(self) -> bool:
-        """Pass on the typed keys. Return False if the person pressed the key that detaches, or if this terminal is
-        gone.
-        """
-        data = os.read(0, _CHUNK)
-        detach_key = _DETACH_KEY.search(data)
-        keys = data[: detach_key.start()] if detach_key else data
-        if keys:
-            self.line.send(KEYS, keys)
-        return bool(data) and not detach_key
+                for kind, data in self.line.receive():
+                    if kind == OUTPUT:
+                        self.modes.feed(data)
+                        write_all(1, data)
+                    elif kind == END:
+                        self.status = int(data)
+            if 0 in ready:
+                typed = os.read(0, _CHUNK)
+                detach_key = _DETACH_KEY.search(typed)
+                keys = typed[: detach_key.start()] if detach_key else typed
+                if keys:
+                    self.line.send(KEYS, keys)
+                if detach_key or not typed:  # without keys, this terminal is gone
+                    return
 
     def send_size(self) -> None:
         """Send the size of this terminal to the detached terminal."""

@@ -4,13 +4,11 @@ attach.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import select
 import signal
 import socket
-import struct
 import sys
 import termios
 import time
@@ -174,7 +172,6 @@ class Detached(Wrapper):
         """The time at which the next of these signals is sent."""
 
     def run(self) -> int:
-        """Run the client until it ends, and return its exit status."""
         self.socket = lines.listen(self.order["socket"])
         try:
             os.chdir(self.order["directory"])  # `listen` has left this directory
@@ -200,7 +197,6 @@ class Detached(Wrapper):
             print(f"teams: {self.order['agent']}: the client ended with {status}: {output}", flush=True)
 
     def wait(self, sources: Sequence[int], seconds: float) -> Sequence[Any]:
-        """Wait until one of the *sources* or a viewer has input, for *seconds* at most. Return all that have input."""
         behind = [viewer for viewer in self.viewers if viewer.line.unsent]
         readable: list[Any] = [self.socket, *self.viewers, *sources]
         ready, taking, _ = select.select(readable, behind, [], seconds)
@@ -292,7 +288,7 @@ class Detached(Wrapper):
         rows, columns = self.size
         if self.redraw_ends_at:
             rows -= 1
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", max(1, rows), columns, 0, 0))
+        termios.tcsetwinsize(self.master, (max(1, rows), columns))
 
     def stop(self) -> None:
         """Do nothing, so that `follow_stop` continues the client at once. This process must not stop, because no shell

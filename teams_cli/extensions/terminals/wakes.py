@@ -4,11 +4,9 @@ and watches whether it reads the message.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import signal
-import struct
 import termios
 import time
 from contextlib import suppress
@@ -113,8 +111,8 @@ class HiddenTerminal:
             finally:
                 os._exit(127)
         self._output = b""
-        with suppress(OSError):  # any size will do
-            fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
+        with suppress(termios.error):  # any size will do
+            termios.tcsetwinsize(self._master, (_ROWS, _COLUMNS))
 
     def run_until(self, is_reached: Callable[[], bool], patience: float) -> bool:
         """Let the client run until *is_reached* returns True. Return False if this has not happened when the client
