@@ -74,8 +74,7 @@ def main() -> None:
         sys.exit(1)
     status = 0
     try:
-        servers = _our_server() if options.server else []
-        turn.begin(options.session, servers)
+        turn.begin(options.session, _our_server() if options.server else [])
         turn.take(sys.stdin.read())
     except Failed as failure:
         tell("error", message=str(failure))

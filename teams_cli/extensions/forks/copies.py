@@ -17,8 +17,6 @@ from teams_cli.teams import roles, teams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from teams_cli.agents.sessions import Session
     from teams_cli.questions.questions import Question
     from teams_cli.store.contract import Store
@@ -32,7 +30,7 @@ _PAUSE = 0.2
 
 class Fork(Shadow):
     """A copy of a session, made by the client itself. It has the whole history of the session, and no tools. Its next
-    turn answers the question. *about* is the description of the agent's role.
+    turn answers the question.
     """
 
     def __init__(
@@ -40,16 +38,15 @@ class Fork(Shadow):
         store: Store,
         question: Question,
         member: Member,
-        environ: Mapping[str, str],
         session: Session,
         profile: Profile,
-        about: str,
+        config: Config,
     ) -> None:
-        super().__init__(store, question, member, environ)
-        self.about = about
+        super().__init__(store, question, member, os.environ)
+        self.about = roles.about(member, teams.get(store, question.team_name), config)
         self.session = session
         self.profile = profile
-        self.variables = profile.environment(environ, {SHADOW: "1", processes.TAG: self.tag})
+        self.variables = profile.environment(os.environ, {SHADOW: "1", processes.TAG: self.tag})
         self.session_id = session.session_id
         if not session.session_known:  # a client that chooses its ids itself prints the id in its first turn
             printed = output.session_id_in(profile, self._printed_in_turn()) or ""
@@ -86,7 +83,7 @@ class Fork(Shadow):
         return output.output_in(self.profile, done.stdout)
 
 
-def instruction(question: Question, member: Member, about: str = "", unfinished: str = "") -> str:
+def instruction(question: Question, member: Member, about: str, unfinished: str) -> str:
     """Return the prompt for a copy of an agent. It has the agent's name, what its role is *about*, its texts in an
     *unfinished* turn, and the question.
     """
@@ -127,7 +124,7 @@ def _fork_of_client(store: Store, question: Question, member: Member, config: Co
     profile = profiles.get(session.harness, config) if session else None
     if session is None or profile is None or not profile.fork:
         return None
-    fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, config))
+    fork = Fork(store, question, member, session, profile, config)
     fork.may_be_gone = terminal is None  # nothing shows that the session still exists
     return fork if fork.is_possible else None
 
@@ -142,14 +139,10 @@ def _fork_of_started(store: Store, question: Question, member: Member, profile: 
     while session := sessions.find(store, team, member.agent_id):
         if session.host not in ("", store.host) or not sessions.is_started_here(store, team, session):
             return None  # the client keeps its session on another machine
-        fork = Fork(store, question, member, os.environ, session, profile, _about(store, question, member, config))
+        fork = Fork(store, question, member, session, profile, config)
         if session.turns and fork.is_possible:
             return fork
         if session.ended or time.monotonic() > deadline:
             return None
         time.sleep(_PAUSE)
     return None
-
-
-def _about(store: Store, question: Question, member: Member, config: Config) -> str:
-    return roles.about(member, teams.get(store, question.team_name), config)

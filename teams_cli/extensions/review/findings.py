@@ -145,8 +145,12 @@ def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
     verdict = next((verdict for weight, verdict in _VERDICTS.items() if findings[weight]), "nothing was found")
     if change.startswith("0 files"):
         verdict = "nothing to review"
-    counts = ", ".join(_count(findings[weight], noun) for weight, noun in _NOUNS.items())
-    counted_change = f"{counts}; {change or 'the change is not known'}."
+    counts = []
+    for weight, noun in _NOUNS.items():
+        rows = [_MORE_FINDINGS.fullmatch(text) for text in findings[weight]]
+        number = sum(int(more[1]) if more else 1 for more in rows)  # a row `and N more findings` counts as N
+        counts.append(counted(number, noun))
+    counted_change = f"{', '.join(counts)}; {change or 'the change is not known'}."
     if undone := [result.key for result in results if not result.is_done]:
         so_far = "" if any(findings.values()) else "so far "
         verdict = f"the review is incomplete; {so_far}{verdict}"
@@ -156,15 +160,6 @@ def _head(results: list[Result], findings: dict[str, list[str]]) -> str:
         "Parsers, linters and tests read this change; no model and no person did. "
         "They find mistakes of known kinds; they can't see whether the change does what it should."
     )
-
-
-def _count(findings: list[str], noun: str) -> str:
-    """Return the number of *findings*, with the *noun*. A row `and N more findings` counts as N findings."""
-    count = 0
-    for text in findings:
-        more = _MORE_FINDINGS.fullmatch(text)
-        count += int(more[1]) if more else 1
-    return counted(count, noun)
 
 
 def _item(text: str) -> str:
