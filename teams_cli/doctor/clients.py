@@ -89,21 +89,22 @@ def _environment(store: FileStore) -> dict[str, str]:
     return {**store.variables, "TEAMS_TEAM": _TEAM, "TEAMS_AGENT_ID": _AGENT}
 
 
+def _run(
+    words: list[str], environ: dict[str, str], input: str, directory: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, env=environ, input=input, cwd=directory, capture_output=True, text=True, timeout=_PATIENCE, check=False
+    )
+
+
 def _try_command(client: Client, command: str, environ: Mapping[str, str]) -> Finding:
     """Run *command*, a hook, as the client would after a tool call, and find whether it reports the waiting mail."""
     name_in_command = command.split()[-1]  # each of our hook commands ends with the name of a client
     dialect = known.get(name_in_command).dialect or COMMON
     event = json.dumps({"hook_event_name": dialect.after_tool})
     with TemporaryDirectory() as top:
-        done = subprocess.run(
-            ["sh", "-c", command],
-            env={**environments.unnamed(environ), **_environment(_scratch(top))},
-            input=event,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE,
-            check=False,
-        )
+        variables = {**environments.unnamed(environ), **_environment(_scratch(top))}
+        done = _run(["sh", "-c", command], variables, event)
     if done.returncode == 0 and _PROBE in done.stdout:
         return finding(client.name, "good", f"answers: {command}")
     why = (done.stderr.strip() or f"exit status {done.returncode}, and nothing said")[-300:]
@@ -119,16 +120,8 @@ def _try_turn(client: Client, profile: profiles.Profile, environ: Mapping[str, s
         values |= profiles.of_place(store.root, store.variables)
         command = profiles.fill(profile.start, values, {"permissions": mode.words})
         try:
-            done = subprocess.run(
-                command,
-                env={**profile.environment(environ, _environment(store)), **mode.set},
-                cwd=directory,
-                input=_PROMPT,
-                capture_output=True,
-                text=True,
-                timeout=_PATIENCE,
-                check=False,
-            )
+            variables = {**profile.environment(environ, _environment(store)), **mode.set}
+            done = _run(command, variables, _PROMPT, directory)
         except (OSError, subprocess.TimeoutExpired) as error:
             return finding(client.name, "problem", f"took no turn: {error}", f"Try it: {profile.program}")
         # Each of our hooks notes in this file that the agent is alive.
