@@ -34,13 +34,7 @@ class Fork(Shadow):
     """
 
     def __init__(
-        self,
-        store: Store,
-        question: Question,
-        member: Member,
-        session: Session,
-        profile: Profile,
-        config: Config,
+        self, store: Store, question: Question, member: Member, session: Session, profile: Profile, config: Config
     ) -> None:
         super().__init__(store, question, member, os.environ)
         self.about = roles.about(member, teams.get(store, question.team_name), config)

@@ -87,7 +87,6 @@ def _push(landing: Landing, branch: str, pushed_before: Sequence[str]) -> None:
 
 
 def _body(landing: Landing, task: Task) -> str:
-    """Return the text of the pull request."""
     check, review = task.checked or {}, task.reviewed or {}
     passed = f"Check: `{check['command']}` passed on {check.get('commit', '')[:10]}" if check.get("status") == 0 else ""
     parts = [

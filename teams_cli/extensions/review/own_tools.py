@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _ENVIRONMENTS = (".venv", "venv", "env")
 """The directories of a repository that may have a virtual environment."""
+_PROGRAMS = (*(f"{name}/bin" for name in _ENVIRONMENTS), "node_modules/.bin")
+"""The directories of a repository that may have linters."""
 _TEXT_ROW = re.compile(r"^(?:\./)?(?P<path>[^:(]+)(?::|\()(?P<line>\d+)(?:[:,]\d+)?\)?:?\s*(?P<what>.+)$")
 
 
@@ -54,23 +56,6 @@ class Linter:
     configured_by: tuple[tuple[str, str], ...]
     arguments: str
     rows: Callable[[str], Rows] = _text_rows
-
-    def is_configured(self, repo: str) -> bool:
-        """Return whether the repository has a configuration file of the linter, with the linter's section in it."""
-        return any(
-            os.path.exists(os.path.join(repo, name)) and section in content(repo, name)
-            for name, section in self.configured_by
-        )
-
-    def program(self, repo: str) -> str:
-        """Return the path of the linter. It is looked for in the repository, then beside `teams`, then on the PATH; ""
-        if it is nowhere.
-        """
-        for directory in (*(f"{name}/bin" for name in _ENVIRONMENTS), "node_modules/.bin"):
-            path = os.path.join(repo, directory, self.name)
-            if os.access(path, os.X_OK):
-                return path
-        return linters.program(self.name)
 
 
 def _eslint_rows(output: str) -> Rows:
@@ -109,9 +94,15 @@ def linter_findings(change: Change, seconds: float, report: Report) -> Iterator[
     """
     for linter in _LINTERS:
         paths = [path for path in change.readable() if path.endswith(linter.endings)]
-        if not paths or not linter.is_configured(change.repo):
+        is_configured = paths and any(
+            os.path.exists(os.path.join(change.repo, name)) and section in content(change.repo, name)
+            for name, section in linter.configured_by
+        )
+        if not is_configured:
             continue
-        if not (program := linter.program(change.repo)):
+        in_repo = [os.path.join(change.repo, directory, linter.name) for directory in _PROGRAMS]
+        program = next((path for path in in_repo if os.access(path, os.X_OK)), "") or linters.program(linter.name)
+        if not program:
             report(f"{linter.name} is configured, and not installed")
             continue
         arguments = [argument.replace("{work}", change.work) for argument in linter.arguments.split()]
