@@ -71,19 +71,17 @@ class Tracker:
             return list(items.values())
         for key in imported:
             repository, _, number = key.rpartition("#")
-            if repository == (former_name or name) and key not in items:
-                items[key] = self._imported_before(key, int(number), name, former_name)
+            if repository != (former_name or name) or key in items:
+                continue
+            row = self._issue(int(number), may_be_missing=True)
+            if not row:
+                items[key] = Item(key, key, status="", left_out=["no longer there"])
+                continue
+            item = self._item(row, name, former_name)
+            if item.key != key:  # it was transferred to another repository
+                item = Item(key, key, status="", left_out=[f"now {item.key}"])
+            items[key] = item
         return list(items.values())
-
-    def _imported_before(self, key: str, number: int, name: str, former_name: str) -> Item:
-        """Return the item of an issue that was imported before. It makes no task if the issue was deleted or moved."""
-        row = self._issue(number, may_be_missing=True)
-        if not row:
-            return Item(key, key, status="", left_out=["no longer there"])
-        item = self._item(row, name, former_name)
-        if item.key != key:
-            return Item(key, key, status="", left_out=[f"now {item.key}"])
-        return item
 
     def _former_name(self, name: str, imported: Collection[str]) -> str:
         """Return the earlier name of the repository, which the keys in *imported* have; "" if it was not renamed."""
