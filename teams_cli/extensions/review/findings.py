@@ -94,12 +94,8 @@ class Result:
         self.owner = row["owner"] or "-"
         self.is_done = os.path.exists(path)
         lines = content("", path).splitlines()
-        if lines:
-            self.summary = lines[0]
-        elif self.is_done:
-            self.summary = "no output"
-        else:
-            self.summary = "not done"
+        without_lines = "no output" if self.is_done else "not done"
+        self.summary = lines[0] if lines else without_lines
         self.findings = [(match[1], match[2]) for line in lines if (match := _FINDING.fullmatch(line))]
         """The weight and the text of each finding."""
         self.facts = [line for line in lines[1:] if not _FINDING.fullmatch(line)]

@@ -99,10 +99,6 @@ class Modules:
                     elif old_tree:
                         self.old_names[name] = top_names(old_tree) or set()
 
-    def may_be_affected(self, text: str) -> bool:
-        """Return whether a file with this *text* may use a module that the change changed or removed."""
-        return any(name.rpartition(".")[2] in text for name in (*self.removed, *self.old_names))
-
     def lacks(self, module: str) -> bool:
         """Return whether *module* belongs to a package of the repository, but is not there. Return False if the package
         is not in the repository, because it may be installed.
@@ -142,9 +138,10 @@ def python_imports(change: Change, git: Git) -> Iterator[Finding]:
     """
     paths = [path for path in git.listed("*.py", "*.pyi") if os.path.isfile(os.path.join(change.repo, path))]
     modules = Modules(change, git, paths)
+    changed_modules = {name.rpartition(".")[2] for name in (*modules.removed, *modules.old_names)}
     for path in paths:
         file, text = change.file(path), content(change.repo, path)
-        if not file and not modules.may_be_affected(text):
+        if not file and not any(name in text for name in changed_modules):
             continue
         if kinds.is_foreign(path, change.repo) or (tree := parse(text)) is None:
             continue
