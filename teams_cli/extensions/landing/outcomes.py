@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _UNCHECKED = ", unchecked (no check is set: teams set landingCheck COMMAND)"
 
 
-def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -> Landing:
+def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -> None:
     """End the landing in *state*, and set the other *fields* of its record. Notify the members concerned, and update
     the landing's task. If the landing has ended before, keep its record as it is.
 
@@ -49,7 +49,6 @@ def end(store: Store, team: Team, landing: Landing, state: str, **fields: Any) -
         history.note(store, team.name, SYSTEM, f"landing {state}", landing=ended.id, **details)
     ended = update_task(store, team, ended)  # before the notices: their readers must find the task reopened
     deliver(store, team.name, LANDING, ended)
-    return ended
 
 
 def _notices(team: Team, landing: Landing) -> list[Owed]:
@@ -230,11 +229,11 @@ def refuse_ended(landing: Landing) -> None:
         raise errors.WrongState(f"{landing.id} is {landing.state} already", "See: teams get-landings")
 
 
-def end_landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> Landing:
+def end_landed(store: Store, team: Team, landing: Landing, tip: str, checkout: str) -> None:
     """End a landing whose commit is in the branch. Update the files of *checkout*, where the branch is checked out, to
     *tip*, the branch's present commit. *checkout* is "" if the branch is not checked out.
     """
     reason = None
     if checkout and landing.base and landing.merge and not merging.follow(checkout, landing.base, tip):
         reason = f"{checkout} was not updated, because somebody changed its files meanwhile; see git status there"
-    return end(store, team, landing, "landed", merge=tip, reason=reason)
+    end(store, team, landing, "landed", merge=tip, reason=reason)

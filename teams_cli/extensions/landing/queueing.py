@@ -253,11 +253,8 @@ def refuse_unreviewed(store: Store, team: str, landing: Landing) -> None:
         raise errors.NotAllowed(refusal, f"Land the reviewed commit: teams land {task.id}")
 
 
-def refuse_all(store: Store, team: str, why: str) -> list[str]:
-    """End the open landings of a closed team, as refused. A landing that may be moving its branch at this moment stays
-    open. Return the ids of the refused landings.
-    """
-    refused = []
+def refuse_all(store: Store, team: str, why: str) -> None:
+    """Refuse the open landings of a closed team, except those that may be moving their branch at this moment."""
 
     def refuse(landing: Landing) -> Landing:
         if landing.over or landing.merge:
@@ -266,10 +263,7 @@ def refuse_all(store: Store, team: str, why: str) -> list[str]:
         return landing.having(state="refused", reason=why, ended_at=now, updated_at=now, returned=True)
 
     for landing in landings.open_ones(store, team):
-        before, after = update(store, team, LANDING.also_closed, landing.id, refuse)
-        if before is not after:
-            refused.append(landing.id)
-    return refused
+        update(store, team, LANDING.also_closed, landing.id, refuse)
 
 
 def unqueued(store: Store, team: Team, fix: bool) -> Iterator[Problem]:
