@@ -176,17 +176,14 @@ class Wrapper:
             self.reports.is_queried = False
             write_all(self.master, LISTENING)
         while self.reports.new_states:
-            self.note_state(self.reports.new_states.pop(0))
+            state = self.reports.new_states.pop(0)
+            self.reported_state, self.changed_at = state, time.monotonic()
+            if state == WORKING:
+                self.has_mail = False
+                self.typing.is_dirty = False  # the client took the line
+            event = {"hook_event_name": "TerminalState", "state": state, "source": "terminal"}
+            run_in_background(self.order["hook"], json.dumps(event).encode())
         return bool(data)
-
-    def note_state(self, state: str) -> None:
-        """Note the state that the client has reported, and pass the state to our hook."""
-        self.reported_state, self.changed_at = state, time.monotonic()
-        if state == WORKING:
-            self.has_mail = False
-            self.typing.is_dirty = False  # the client took the line
-        event = {"hook_event_name": "TerminalState", "state": state, "source": "terminal"}
-        run_in_background(self.order["hook"], json.dumps(event).encode())
 
     def state(self) -> str:
         """Return the state that the client itself last reported in its output. If it has reported none, return the
@@ -202,15 +199,20 @@ class Wrapper:
             return ""
 
     def wake_if_idle(self) -> None:
-        """If there is mail and the client is idle, type the line that wakes the client. A later call presses Enter, a
-        moment after the client showed the line. If the client does not show the line, Enter is pressed after `_UNSHOWN`
-        seconds.
+        """If there is mail and the client is idle, type the line that wakes the client. A later call presses Enter
+        once, if the client is still idle: a moment after it showed the line, or after `_UNSHOWN` seconds. Then the held
+        keys are passed on.
         """
         now = time.monotonic()
         if self.held_keys is not None:
             has_shown = self.drew_at > self.typed_at and now - self.drew_at >= _BEFORE_ENTER
             if has_shown or now - self.typed_at >= _UNSHOWN:
-                self.press_enter()
+                held_keys, self.held_keys = bytes(self.held_keys), None
+                if self.state() == IDLE:
+                    write_all(self.master, b"\r")
+                self.has_mail = False
+                self.typing.is_dirty = True  # until the client begins to work, so that no second line is typed
+                write_all(self.master, held_keys)
         elif self.has_mail and self.may_type(now):
             line = LINE.encode()
             if self.reports.takes_pastes:  # the client wants pasted text between these marks
@@ -226,19 +228,6 @@ class Wrapper:
         has_stopped_drawing = now - self.drew_at >= _QUIET or since_change >= _RESTLESS
         is_calm = has_stopped_drawing and since_change >= _SETTLED and self.typing.quiet_for(now) >= _QUIET
         return is_calm and not self.typing.is_dirty and self.state() == IDLE
-
-    def press_enter(self) -> None:
-        """Press Enter once, if the client is still idle. Then pass on the held keys.
-
-        Until the client begins to work, its prompt is treated as if the person had typed into it, so that the wrapper
-        types no second line.
-        """
-        held_keys, self.held_keys = bytes(self.held_keys or b""), None
-        if self.state() == IDLE:
-            write_all(self.master, b"\r")
-        self.has_mail = False
-        self.typing.is_dirty = True
-        write_all(self.master, held_keys)
 
     def resize(self) -> None:
         """Give the client's terminal the size of the person's terminal."""
