@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from teams_cli import closing, errors, kinds
 from teams_cli.agents import ending, sessions
@@ -41,8 +42,10 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     if team.state == "closed" and team.copied_to and team.copied_to != target.address:
         remedy = f"Copy it from there, or open it here again, to work in both: teams restore-team {team.name}"
         raise errors.WrongState(f"{team.name} was copied to {team.copied_to}", remedy)
-    if _is_copied(team, target):
-        return {}
+    if team.state == "closed" and team.copied_to == target.address:
+        with suppress(errors.NotFound):
+            if not target.get(team.name, TEAM, team.name)[0].copied_to:
+                return {}  # an earlier copy was finished: the record of the team is written last
     _refuse_to_overwrite(target, team_name)
     closing.refuse_busy(store, team)
     for kind in kinds.IN_A_TEAM:
@@ -58,16 +61,6 @@ def copy(store: Store, target: Store, team_name: str, caller: Caller | None) -> 
     copied = closed.uncopied().having(state=state, closed_at=closed_at)
     target.put(team_name, TEAM, team_name, encode(copied))
     return {name: count for name, count in counts.items() if count}
-
-
-def _is_copied(team: Team, target: Store) -> bool:
-    """Return whether *target* has the record of the team, which a copy writes last, from an earlier copy."""
-    if team.state != "closed" or team.copied_to != target.address:
-        return False
-    try:
-        return not target.get(team.name, TEAM, team.name)[0].copied_to
-    except errors.NotFound:
-        return False
 
 
 def _refuse_overtaken(store: Store, closed: Team) -> None:
