@@ -186,6 +186,10 @@ def land_together(store: Store, team: Team, group: list[Landing], environ: Mappi
     checkout = merging.checked_out(repository, onto)
     if checkout and merging.in_the_way(checkout, base, tip):
         return False
+    try:
+        merging.refuse_unfollowed(repository, onto)
+    except errors.Conflict:
+        return False
     commands = [commands_of(store, team, landing) for landing in group]
     for landing, own_commands in zip(group, commands, strict=True):
         outcomes.record_begin(store, team, landing, base, own_commands)

@@ -101,6 +101,16 @@ def test_landings_without_common_files_are_checked_together_and_apart_when_red(s
     land_both()
     assert [shop.over(key) for key in ("3", "4")] == ["red", "landed"]
     assert log.read_text() == "x\n" * 4 and not (shop.main / "red").exists()
+    second = shop.main.parent / "second"
+    git(shop.main, "worktree", "add", "-q", "-f", str(second), "trunk")
+    git(shop.trees["bob"], "rm", "-q", "red")
+    shop.write(shop.trees["bob"], "newer", "2")
+    shop.write(shop.trees["mia"], "mia", "4")
+    land_both()
+    assert [shop.over(key) for key in ("5", "6")] == ["refused", "refused"]
+    for landing in shop.cli.ok("get-landings", agent="lea")[-2:]:
+        assert f"git -C {second} switch --detach" in landing["reason"]
+    assert log.read_text() == "x\n" * 4
 
 
 @pytest.mark.slow
