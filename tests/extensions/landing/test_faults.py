@@ -196,6 +196,7 @@ def test_a_task_whose_completion_was_killed_lands_with_the_next_claim(yard: Yard
                 continue
         completed += 1
         again = yard.play("bob" if agent == "human" else agent, "claim-task", "--next")
+        yard.play("lea", "wait", "--landing", "1", "--timeout", "100")  # the claim may have started a lander
         yard.settle()
         if [one.state for one in yard.landings()] != ["landed"]:
             wrong.append(f"kill at call {nth}, {plain.calls[nth - 1]}: completed, and not landed: {again}")
