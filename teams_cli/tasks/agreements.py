@@ -77,8 +77,8 @@ def owners(owned_tasks: Sequence[Task]) -> list[str]:
 
 
 def _confirm(store: Store, team: str, name: str, key: str, version: int | None) -> Page:
-    """Record that the member *name* agrees to the page under *key*, and notify the page's author. *version* is the
-    version that the member has read; None if the command did not name a version.
+    """Record that the member *name* agrees to the page under *key*, and notify the page's author. *version* is the one
+    that the member has read, if the command named it.
     """
     page = pages.find(store, team, key)
     if page is None or not page.is_there:
@@ -101,9 +101,7 @@ def _confirm(store: Store, team: str, name: str, key: str, version: int | None) 
 
 
 def lacking(store: Store, team: str, task: Task) -> str:
-    """Return why the task may not be completed yet: an agreement with the owner of another task is missing, or an owner
-    has not confirmed it. Return an empty text if nothing is missing.
-    """
+    """Return which agreement, or confirmation of one, the task needs before it is completed; "" if none."""
     for other_id in task.agree_with or ():
         other = tasks.get(store, team, other_id)
         page = pages.find(store, team, key_of([task.id, other.id]))

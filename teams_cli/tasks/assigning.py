@@ -31,9 +31,7 @@ _LOOK_AGAIN_AFTER = 1.0
 
 
 def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -> None:
-    """Raises NotAllowed: The member *name* lacks a skill that the task requires. Only members that have joined are
-    checked.
-    """
+    """Raises NotAllowed: The member *name* has joined and lacks a skill that the task requires."""
     member = team.member(name)
     if member is None:
         return
@@ -46,7 +44,7 @@ def refuse_unskilled(team: Team, task: Task, name: str, config: Config | None) -
 
 def refuse_other(store: Store, team: Team, task: Task, name: str) -> None:
     """Raises TaskKept: The task is assigned to a member other than *name*, and this other member may still claim it."""
-    if task.assignee and task.assignee != name and not why_assignee_is_lost(store, team, task):
+    if task.assignee and task.assignee != name and not _why_assignee_is_lost(store, team, task):
         raise errors.TaskKept(
             f"{task.id} is assigned to {task.assignee}",
             "Claim another: teams claim-task --next; or ask the leader for: teams update-task ID --unassign",
@@ -59,7 +57,7 @@ def of_agent(store: Store, team: str, agent: str) -> list[Task]:
     return sorted(assigned, key=lambda task: PRIORITIES.index(task.priority))
 
 
-def why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
+def _why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
     """Return why the assignee of the task will not claim the task; empty as long as the assignee may still do so.
 
     Silence is one of the reasons, except for an agent that `teams` started: this agent is resumed when a task is
@@ -83,9 +81,7 @@ def why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
 
 
 def set_alarm(store: Store, team: Team, assigned_tasks: Iterable[Task], alarm: Alarm) -> None:
-    """Set the *alarm* for the moments at which an assignee of one of *assigned_tasks* may be lost: when the assignee
-    has been silent for too long, and when the assignee's process ends.
-    """
+    """Set the *alarm* for the moments at which an assignee has been silent for too long, or its process may end."""
     for task in assigned_tasks:
         member = team.member(task.assignee or "")
         if member and not member.started_by:
@@ -102,23 +98,19 @@ def free_lost(store: Store, team: Team) -> list[Task]:
     """
     assigned_tasks = list(tasks.labelled(store, team.name, KEPT))
     for task in assigned_tasks:
-        if why_assignee_is_lost(store, team, task):
-            _free(store, team, task.id, lambda task: why_assignee_is_lost(store, team, task))
+        if _why_assignee_is_lost(store, team, task):
+            _free(store, team, task.id, lambda task: _why_assignee_is_lost(store, team, task))
     return assigned_tasks
 
 
 def free_all(store: Store, team: Team, agent: str, reason: str) -> None:
-    """Free the tasks that are assigned to *agent*, and notify the leader. *reason* says why the agent is gone. Errors
-    are ignored.
-    """
+    """Free the tasks that are assigned to *agent*, which is gone for the *reason*, and notify the leader."""
     for task in of_agent(store, team.name, agent):
         _free(store, team, task.id, lambda task: reason if task.assignee == agent else "")
 
 
 def _free(store: Store, team: Team, task_id: str, why: Callable[[Task], str]) -> None:
-    """Take the assignee from the stored task, and notify the leader. *why* returns the reason for this, or an empty
-    text if the task is to keep its assignee. Errors are ignored.
-    """
+    """Take the assignee from the stored task, and notify the leader, if *why* returns a reason. Errors are ignored."""
 
     def change(task: Task) -> Task:
         reason = why(task)
@@ -151,9 +143,15 @@ def refuse_stranger(task: Task, name: str) -> None:
     if task.was_claimed_by(name):
         last = task.notes[-1]
         reason = f" ({last.what}: {last.reason})" if last.reason else ""
+        if task.status == "pending":
+            advice = f"teams claim-task {task.id}, and complete it again"
+        elif task.owner:
+            now_with = f"{task.owner} has the task now: leave its files. Continue: teams wait --claim"
+            advice = f"teams note {task.id} TEXT. {now_with}"
+        else:
+            advice = f"see: teams show-task {task.id}"
         raise errors.StaleClaim(
-            f"your claim on {task.id} has ended: it is {state_of(task)}{reason}",
-            f"Keep your result: {_advice_for_former_owner(task)}",
+            f"your claim on {task.id} has ended: it is {state_of(task)}{reason}", f"Keep your result: {advice}"
         )
     if task.status == "pending":
         raise errors.WrongState(f"{task.id} is pending", f"Claim it first: teams claim-task {task.id}")
@@ -161,14 +159,6 @@ def refuse_stranger(task: Task, name: str) -> None:
         hint = f"Reopen it: teams update-task {task.id} --status pending"
         raise errors.NotAllowed(f"{task.id} is {state_of(task)}, and nobody's", hint)
     raise errors.NotAllowed(f"{task.id} is {task.owner}'s", "Only its owner sets its status and result.")
-
-
-def _advice_for_former_owner(task: Task) -> str:
-    if task.status == "pending":
-        return f"teams claim-task {task.id}, and complete it again"
-    if not task.owner:
-        return f"see: teams show-task {task.id}"
-    return f"teams note {task.id} TEXT. {task.owner} has the task now: leave its files. Continue: teams wait --claim"
 
 
 def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str) -> None:
@@ -182,14 +172,10 @@ def refuse_taking(store: Store, team: Team, task: Task, by: Caller, command: str
     owner = presence.load(store, team.name, task.owner or "")
     last_seen = max(filter(None, (owner.last_seen, task.claimed_at)), default="")
     silence = max(0.0, seconds_since(last_seen, store.now())) if last_seen else 0.0
-    if silence < _AT_WORK_WITHIN:
-        refusal = f"{task.owner} is at work on {task.id}"
-    else:
-        refusal = f"{task.owner} may still be at work on {task.id}"
-    if last_seen:
-        refusal += f": last seen {length(silence)} ago"
+    is_at_work = "is at work" if silence < _AT_WORK_WITHIN else "may still be at work"
+    last_seen_ago = f": last seen {length(silence)} ago" if last_seen else ""
     raise errors.Conflict(
-        f"{refusal}; nothing was changed",
+        f"{task.owner} {is_at_work} on {task.id}{last_seen_ago}; nothing was changed",
         f"To take it anyway, and notify {task.owner}: {command} --force",
     )
 
@@ -204,9 +190,7 @@ def state_of(task: Task) -> str:
 
 
 def assigned(store: Store, team: Team, task: Task, name: str, by: str) -> Task:
-    """Return the task assigned to the member *name* by the member *by*. It owes *name* a notice, which is sent once the
-    task is stored. Members who assign a task to themselves get no notice.
-    """
+    """Return the task assigned to the member *name* by the member *by*. It owes *name* a notice, if that is another."""
     if task.assignee == name:
         return task
     changed = task.having(assignee=name).noted(teams.now(store), by, "kept", owner=name)
@@ -229,9 +213,7 @@ def draft_assigned(draft: Task, status_of: Callable[[str], str], name: str, by: 
 
 
 def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, str]:
-    """Return the last words of the notice to the assignee, such as " is assigned to you and ready", and the event that
-    the notice reports. *status_of* is a function that returns the status of a task by its id.
-    """
+    """Return the last words of the notice to the assignee, such as " is assigned to you and ready", and its event."""
     blockers = ", ".join(map(str, dependencies.open_blockers(task, status_of)))
     if not blockers:
         return " is assigned to you and ready: teams claim-task --next", events.TASK_ASSIGNED
@@ -242,9 +224,7 @@ def _words_and_event(task: Task, status_of: Callable[[str], str]) -> tuple[str, 
 
 
 def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None = None) -> Task:
-    """Return the task without its assignee. It owes the former assignee a notice, which is sent once the task is
-    stored. A former assignee that has left the team, or that makes the change (*by*), gets no notice.
-    """
+    """Return the task without its assignee. It owes the former assignee a notice, unless that left or is *by*."""
     if task.assignee is None:
         raise errors.WrongState(f"{task.id} is assigned to nobody", f"See: teams show-task {task.id}")
     free = task.having(assignee=None).noted(teams.now(store), by, "unassigned", reason, owner=task.assignee)
@@ -256,8 +236,8 @@ def unassigned(store: Store, team: Team, task: Task, by: str, reason: str | None
 
 
 def ready_notices(store: Store, team: Team, done: Task) -> list[Owed]:
-    """Return the notices that are due if the task *done* is completed. They go to assignees whose task may be ready
-    now, and to owners who may complete their task now. Whether this is true is checked later, before a notice is sent.
+    """Return the notices to assignees and owners whose tasks may be ready or completable now that *done* is completed.
+    `Task.still_due` checks whether they are, before a notice is sent.
     """
 
     def notice(to: str, task: Task, words: str, uid_prefix: str, event: str) -> Owed:

@@ -9,8 +9,8 @@ from teams_cli.teams import history, teams
 
 
 def used_up(task: Task, most: int | None) -> str:
-    """Return why the task may not be claimed again; empty if it may be claimed. It may not if it was claimed and given
-    back *most* times since it was last reopened. If *most* is None, there is no limit.
+    """Return why the task may not be claimed again: it was claimed and given back *most* times since it was last
+    reopened. Return "" if it may be claimed. If *most* is None, there is no limit.
     """
     if most is None:
         return ""
@@ -25,9 +25,7 @@ def used_up(task: Task, most: int | None) -> str:
 
 
 def why_failed(task: Task, lines: int = 3) -> str:
-    """Return why the task failed: the last *lines* lines of its result. If these lines do not contain the reason that
-    its notes give, this reason is added.
-    """
+    """Return why the task failed: the last *lines* lines of its result, and the reason in its notes if they lack it."""
     result_lines = [line for line in (task.result or "").splitlines() if line.strip()]
     shown = "\n".join(result_lines[-lines:])
     reason = next((note.reason for note in reversed(task.notes) if note.what == "failed"), None)

@@ -22,7 +22,6 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import datetime
     from typing import Any
 
     from teams_cli.records.types import MessageType
@@ -176,8 +175,8 @@ def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: s
 
 
 def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> tuple[Task, Remarks]:
-    """Return the task with the changes of *edit*, and the remarks on them for the answer. The task owes the notices
-    about these changes. If nothing changes, return the same object.
+    """Return the task with the changes of *edit*, or the same object, and the remarks on them for the answer. The task
+    owes the notices about these changes.
     """
     team, config = standing.team, standing.caller.config
     changed = _changed(store, task, edit, standing)
@@ -228,9 +227,7 @@ def finish_change(store: Store, standing: Standing, before: Task, task: Task, ed
 
 
 def _change_for_history(before: Task, task: Task, edit: Edit) -> str:
-    """Return what the history says was done by the change from *before* to *task*. The history names only one change,
-    so if an edit makes several, the first one below counts.
-    """
+    """Return what the history says of the change from *before* to *task*: the first of these, if there are several."""
     is_handed_in = edit.status == "completed" and task.status == IN_REVIEW
     has_new_status = task.status != before.status or is_handed_in
     if task.result != before.result and not has_new_status:
@@ -271,9 +268,7 @@ def moves(team: Team, caller: Caller, task: Task) -> list[str]:
 
 
 def _changed(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task with all changes of the *edit*; if nothing changes, return the same object. If the caller may not
-    make one of the changes, the whole edit is refused.
-    """
+    """Return the task with all changes of the *edit*, or the same object if nothing changes."""
     if edit.claim is not None and edit.claim != task.claim:
         raise errors.StaleClaim(
             f"claim {edit.claim} of {task.id} has ended: it is {state_of(task)}, claim {task.claim}",
@@ -299,13 +294,17 @@ def _changed(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
 
 
 def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task with the new status, result or attachments of the *edit*. Leaders are refused, because they only
-    monitor tasks.
-    """
+    """Return the task with the new status, result or attachments of the *edit*."""
     if standing.leads:
-        raise errors.NotAllowed(
-            "leaders monitor tasks; they do not set their status or result", _whom_to_ask(task, edit)
-        )
+        if edit.status == "cancelled":
+            hint = "Ask a task-manager or the human. A team can be closed with open tasks, too: teams close-team"
+        elif edit.status == "pending":
+            hint = "Ask a task-manager or the human, or for more work: teams create-task TITLE"
+        elif task.owner:
+            hint = f"Only its owner does: ask {task.owner}."
+        else:
+            hint = "Only its owner can do that: a member must claim it first."
+        raise errors.NotAllowed("leaders monitor tasks; they do not set their status or result", hint)
     if edit.status is None:
         return _amended(store, task, edit, standing)
     if edit.status in ("completed", "failed"):
@@ -333,33 +332,9 @@ def _with_status(store: Store, task: Task, edit: Edit, standing: Standing) -> Ta
     return task.freed().noted(teams.now(store), standing.name, "reopened", edit.reason)
 
 
-def _whom_to_ask(task: Task, edit: Edit) -> str:
-    """Return advice for a leader, who may not make the change *edit*: who can make it instead."""
-    if edit.status == "cancelled":
-        return "Ask a task-manager or the human. A team can be closed with open tasks, too: teams close-team"
-    if edit.status == "pending":
-        return "Ask a task-manager or the human, or for more work: teams create-task TITLE"
-    if task.owner:
-        return f"Only its owner does: ask {task.owner}."
-    return "Only its owner can do that: a member must claim it first."
-
-
-def _by_whom(task: Task, now: datetime) -> str:
-    """Return a phrase that says who ended the task, or handed it in for review, and how long ago; "" if unknown."""
-    note = next((note for note in reversed(task.notes) if note.what in _ENDINGS), None)
-    if note is None:
-        return ""
-    by_whom = f"by {note.by} {length(seconds_since(note.at, now))} ago"
-    return f", {by_whom}" if note.what == task.status else f", {note.what} {by_whom}"
-
-
 def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
     """Return the task completed, handed in for review, or failed, as the *edit* asks. If the edit repeats an earlier
     command, return the same object.
-
-    Raises:
-        WrongState: The task can't change from its present status to the new one.
-        PlanRequired, TaskBlocked, NotChecked, CheckFailed: The task can't be completed yet.
     """
     refuse_stranger(task, standing.name)
     status = IN_REVIEW if edit.status == "completed" and task.review_by else str(edit.status)
@@ -375,10 +350,14 @@ def _finished(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
             hint = f"Change only its result: teams update-task {task.id} --result TEXT"
         else:
             hint = f"Ask a task-manager or the human to reopen it: teams update-task {task.id} --status pending"
-        raise errors.WrongState(f"{task.id} is {task.status} already{_by_whom(task, store.now())}", hint)
+        ending = next((note for note in reversed(task.notes) if note.what in _ENDINGS), None)
+        by_whom = f"by {ending.by} {length(seconds_since(ending.at, store.now()))} ago" if ending else ""
+        if ending:
+            by_whom = f", {by_whom}" if ending.what == task.status else f", {ending.what} {by_whom}"
+        raise errors.WrongState(f"{task.id} is {task.status} already{by_whom}", hint)
     is_new_work = task.status == IN_PROGRESS or has_newer_commit
     if edit.status == "completed" and is_new_work:
-        refuse_unfinishable(store, standing.team, task)
+        _refuse_unfinishable(store, standing.team, task)
         checks.refuse_unchecked(task, edit.checked)
     now = teams.now(store)
     done = task.having(
@@ -404,9 +383,7 @@ def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -
 
 
 def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
-    """Return the task with a new result or more attachments. If the task is finished, or was finished before it was
-    reopened, a note records the change.
-    """
+    """Return the task with a new result or more attachments, and a note of it if the task was ever finished."""
     refuse_stranger(task, standing.name)
     result = task.result if edit.result is None else edit.result
     amended = task.having(
@@ -421,14 +398,8 @@ def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
     return amended.noted(teams.now(store), standing.name, "amended", edit.reason)
 
 
-def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
-    """Refuse to complete a task that needs a plan, an agreement or another task first.
-
-    Raises:
-        PlanRequired: The task needs an approved plan.
-        Conflict: The owner has not agreed with the owner of another task.
-        TaskBlocked: The task waits for another task.
-    """
+def _refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
+    """Refuse to complete a task that needs a plan, an agreement or another task first."""
     if task.plan_required:
         from teams_cli.tasks import plans
 
@@ -457,9 +428,7 @@ def refuse_unfinishable(store: Store, team: Team, task: Task) -> None:
 
 
 def _with_owner(store: Store, task: Task, owner: str, standing: Standing, force: bool) -> Task:
-    """Return the task handed over to the member *owner*, under a new claim. If the task is pending, it is assigned to
-    *owner* instead. With *force*, the task is taken even from an owner that is at work.
-    """
+    """Return the task handed over to the member *owner*, under a new claim; if it is pending, assigned to *owner*."""
     if task.status == IN_PROGRESS and task.owner == owner:
         return task
     team = standing.team
@@ -493,9 +462,8 @@ def _refuse_no_assigner(task: Task, standing: Standing) -> None:
 def _notices_of_status_and_owner(
     store: Store, before: Task, task: Task, unseen_editor: str | None, standing: Standing
 ) -> list[Owed]:
-    """Return the notices about the new status or the new owner of the task. *before* is the task as it was. They go to
-    the old and the new owner, to members whose task is ready now, to reviewers, and to the leader if the task ended.
-    The notice to the leader names the *unseen_editor* (see `Remarks`).
+    """Return the notices about the new status or owner of the task, *before* the change as given. They go to the old
+    and the new owner, members whose task is ready now, reviewers, and to the leader if the task ended.
     """
     team, name = standing.team, standing.name
     label = f"{task.id} ({task.title})"

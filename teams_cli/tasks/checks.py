@@ -101,7 +101,7 @@ def of(task: Task) -> Check | None:
 
 def kept_result(task: Task, name: str) -> str | None:
     """Return the result that the owner *name* gave when the check failed, so that the owner need not repeat it. Return
-    None if the owner gave no result. Also return None if the owner, the claim or the check's command has changed since.
+    None if there is none, or if the owner, the claim or the check's command has changed since.
     """
     check = of(task)
     if check is None or (check.by, check.claim, check.command) != (name, task.claim, task.check):
@@ -110,17 +110,15 @@ def kept_result(task: Task, name: str) -> str | None:
 
 
 def with_new_result(task: Task, result: str | None) -> dict[str, Any] | None:
-    """Return the outcome of the task's check as JSON. The outcome of a failed check keeps the result that the owner
-    gave then. If *result*, a new result, is given, the kept one is removed.
-    """
+    """Return the outcome of the task's check as JSON, without the result that it keeps if a new *result* is given."""
     if result is None or not task.checked:
         return task.checked
     return {key: value for key, value in task.checked.items() if key not in _KEYS_OF_KEPT_RESULT}
 
 
 def final_result(task: Task, result: str | None, status: str | None, name: str) -> str | None:
-    """Return the result with which the task ends: *result*, if one is given. Otherwise it is the latest result that was
-    given before, such as when the check failed. *status* is the status in which the task ends, and *name* its owner.
+    """Return the result with which the task of the owner *name* ends in the *status*: the given *result*, or the latest
+    that was given before, such as when the check failed.
     """
     if result is not None:
         return result
@@ -129,18 +127,13 @@ def final_result(task: Task, result: str | None, status: str | None, name: str) 
 
 
 def set_from(check: str | None, directory: str) -> str | None:
-    """Return the checkout around *directory*, where somebody sets the *check* of a task. The check will run there if
-    the task's owner has no checkout. Return None if *check* is empty, or outside of a checkout.
-    """
+    """Return the checkout around the *directory* where somebody sets the *check* of a task; None without either."""
     return (environment.checkout_around(directory) or None) if check else None
 
 
 def refuse_setter(standing: Standing, *rules: str | None) -> None:
-    """Refuse a plain member that sets a check or a reviewer. Otherwise a member could set a check that accepts any
-    work.
-
-    Raises:
-        NotAllowed: One of the *rules* is not empty, and the caller is neither a leader nor a task-manager.
+    """Raises NotAllowed: One of the *rules*, a check or a reviewer, is not empty, and the caller is a plain member. It
+    could set a check that accepts any work.
     """
     if any(rules) and not (standing.leads or standing.manages):
         who = f"{standing.name} is a {standing.role}"
@@ -151,9 +144,7 @@ def refuse_setter(standing: Standing, *rules: str | None) -> None:
 
 
 def reviewer(standing: Standing, name: str) -> str:
-    """Return the reviewer that *name* means: a member, the human, or a role, which may be written as one of its
-    aliases. Any other name is taken for a member that has yet to join.
-    """
+    """Return the reviewer that *name* means: the human, a member that may have yet to join, or a role or its alias."""
     if name == HUMAN or standing.team.member(name):
         return name
     return roles.role_for(name, standing.team, standing.caller.config) or name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from teams_cli import errors, text
 from teams_cli.messages.notices import deliver
@@ -15,6 +16,7 @@ from teams_cli.workflows import ordering
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from teams_cli.teams.permission import Caller
@@ -62,24 +64,16 @@ def of_template(team: str, template: TaskTemplate, directory: str) -> Task:
     return Task(team_name=team, created_at="", **fields)
 
 
-class Planned:
+class Planned(NamedTuple):
     """A task to create, in a list of tasks. *key* is its name in the list. *waits_for* and *after* have keys of the
     list, or ids of existing tasks. The task is assigned to the member *keep_for*; to nobody if this is None.
     """
 
-    def __init__(
-        self,
-        key: str,
-        draft: Task,
-        waits_for: list[str],
-        keep_for: str | None = None,
-        after: list[str] | None = None,
-    ) -> None:
-        self.key = key
-        self.draft = draft
-        self.waits_for = waits_for
-        self.keep_for = keep_for
-        self.after = after or []
+    key: str
+    draft: Task
+    waits_for: Sequence[str]
+    keep_for: str | None = None
+    after: Sequence[str] = ()
 
 
 def create_all(store: Store, team_name: str, caller: Caller | None, planned: list[Planned]) -> list[Task]:
@@ -92,7 +86,12 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
         AgentNotFound, NotAllowed: As for `create_for` and `tasks.create`.
     """
     standing = require(store, team_name, caller, "create-task", f"{len(planned)} tasks")
-    existing = _existing_dependencies(store, team_name, planned)
+    keys = [item.key for item in planned]
+    if len({*keys}) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise errors.InvalidValue(f"{twice} is given twice", "Give each task an id of its own.")
+    refs = {ref for item in planned for ref in (*item.waits_for, *item.after)} - set(keys)
+    existing = {ref: tasks.get(store, team_name, ref) for ref in sorted(refs)}  # a reference is an id or a number
     ordered = _ordered(planned)
     now = teams.now(store)
     drafts = [tasks.drafted(standing, item.draft, now) for item in ordered]
@@ -122,28 +121,8 @@ def create_all(store: Store, team_name: str, caller: Caller | None, planned: lis
     return created
 
 
-def _existing_dependencies(store: Store, team: str, planned: list[Planned]) -> dict[str, Task]:
-    """Return the existing tasks for which tasks in *planned* wait. The keys are the references to them in *planned*,
-    which are ids or numbers.
-
-    Raises:
-        InvalidValue: A key is given twice.
-        TaskNotFound: A task waits for a task that does not exist.
-    """
-    keys = [item.key for item in planned]
-    if len({*keys}) < len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise errors.InvalidValue(f"{twice} is given twice", "Give each task an id of its own.")
-    refs = {ref for item in planned for ref in (*item.waits_for, *item.after)} - set(keys)
-    return {ref: tasks.get(store, team, ref) for ref in sorted(refs)}
-
-
 def _ordered(planned: list[Planned]) -> list[Planned]:
-    """Return the tasks in the given order, except that each task comes after the tasks that it waits for.
-
-    Raises:
-        DependencyCycle: Some tasks wait for each other.
-    """
+    """Return the tasks in the given order, except that each task comes after the tasks that it waits for."""
     dependencies_of = {item.key: [*item.waits_for, *item.after] for item in planned}
     if cycle := ordering.circle(dependencies_of):
         raise errors.DependencyCycle(

@@ -35,11 +35,7 @@ _MOST_SHOWN = 400
 
 
 def refuse_foreign(task: Task, name: str, may_any: bool) -> None:
-    """Refuse an edit of a task that the member *name* does not own. With *may_any*, the member may edit every task.
-
-    Raises:
-        NotAllowed: The member may not edit this task.
-    """
+    """Refuse an edit of a task that the member *name* does not own. With *may_any*, the member may edit every task."""
     if not (may_any or task.owner == name):
         raise errors.NotAllowed(
             f"{task.id} is not yours to change: it is {state_of(task)}",
@@ -59,7 +55,12 @@ def with_fields(store: Store, task: Task, edit: Edit, name: str) -> Task:
     blockers += [key for key in dict.fromkeys(edit.block) if key not in blockers]
     after = [key for key in task.after or () if key not in edit.unblock]
     after += [key for key in dict.fromkeys(edit.after) if key not in after]
-    fields = {**edit.fields, "description": _description(task, edit)}
+    description = edit.fields.get("description", task.description)
+    if edit.append is not None and not task.has_note(edit.uid):  # else a repeat of an interrupted command
+        appended = edit.append.strip("\n")
+        longer = f"{description.rstrip()}\n\n{appended}" if description else appended
+        description = text.within(longer, "description", text.MAX_MESSAGE)
+    fields = {**edit.fields, "description": description}
     changed = task.having(**fields, blocked_by=blockers, after=after or None)
     if changed == task:
         return task
@@ -71,22 +72,8 @@ def with_fields(store: Store, task: Task, edit: Edit, name: str) -> Task:
     return changed.noted(teams.now(store), name, "edited", edit.reason, changed=changed_keys, **added)
 
 
-def _description(task: Task, edit: Edit) -> str | None:
-    """Return the task's description after the *edit*. The edit may append a text. If the command is repeated because it
-    was interrupted, and had appended its text already, the text is not appended again.
-    """
-    description: str | None = edit.fields.get("description", task.description)
-    if edit.append is None or task.has_note(edit.uid):
-        return description
-    appended = edit.append.strip("\n")
-    longer = f"{description.rstrip()}\n\n{appended}" if description else appended
-    return text.within(longer, "description", text.MAX_MESSAGE)
-
-
 def notices(before: Task, task: Task, edit: Edit, name: str) -> list[Owed]:
-    """Return the notice to the task's owner or assignee that *name* edited the task, as a list of one. The list is
-    empty if nothing changed, or if *name* is that owner or assignee.
-    """
+    """Return the notice to the task's owner or assignee, unless this is *name*, that *name* edited the task."""
     changes = []
     for key in EDITABLE:
         value = getattr(task, key)
@@ -97,20 +84,17 @@ def notices(before: Task, task: Task, edit: Edit, name: str) -> list[Owed]:
     if task.after != before.after:
         changes.append(f"completes after: {', '.join(task.after or ()) or 'nothing'}")
     if task.description != before.description:
-        changes.append(_change_of_description(before, task, edit))
+        difference = _difference(before.description or "", task.description or "(none)")
+        if edit.append is not None and "description" not in edit.fields:
+            changes.append(f"added: {edit.append}")
+        elif len(difference) > _MOST_SHOWN:
+            changes.append(f"description: teams show-task {task.id}")
+        else:
+            changes.append(f"description: {difference}")
     if not changes or task.concerned in (None, name):
         return []
     because = f" (because: {edit.reason})" if edit.reason else ""
     return [_notice_to_concerned(task, name, "edited", "; ".join(changes) + because)]
-
-
-def _change_of_description(before: Task, task: Task, edit: Edit) -> str:
-    if edit.append is not None and "description" not in edit.fields:
-        return f"added: {edit.append}"
-    difference = _difference(before.description or "", task.description or "(none)")
-    if len(difference) > _MOST_SHOWN:
-        return f"description: teams show-task {task.id}"
-    return f"description: {difference}"
 
 
 def _difference(before: str, after: str) -> str:
@@ -128,9 +112,7 @@ def _difference(before: str, after: str) -> str:
 
 
 def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owed:
-    """Return the notice to the task's owner or assignee that the member *name* changed the task. *action* is `edited`
-    or `noted on`, and *change* says what is new.
-    """
+    """Return the notice to the owner or assignee of the *change* by *name*. *action* is `edited` or `noted on`."""
     body = f"{name} {action} {task.id} ({task.title}): {change}"
     event = events.TASK_EDITED if action == "edited" and task.status == "pending" else f"owned-task-{action}"
     uid = f"{_uid_prefix(action, task)}{os.urandom(6).hex()}"
@@ -138,9 +120,7 @@ def _notice_to_concerned(task: Task, name: str, action: str, change: str) -> Owe
 
 
 def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
-    """Return the member who last changed the title or description of the task, if the *owner* has not seen all such
-    changes by other members. Return None if the owner has seen all.
-    """
+    """Return who last changed the title or description of the task; None if the *owner* has seen all such changes."""
     edits = [note for note in _notes_of_others(task, owner, ("edited",)) if _TEXTS.intersection(note.changed or ())]
     if edits and _unread_notices(store, team.name, owner, _uid_prefix("edited", task))[1]:
         return edits[-1].by
@@ -148,16 +128,14 @@ def unseen_by(store: Store, team: Team, task: Task, owner: str) -> str | None:
 
 
 def _notes_of_others(task: Task, owner: str, kinds: Collection[str]) -> list[Note]:
-    """Return the notes of these *kinds* that members other than *owner* added since the task was claimed, oldest
-    first.
-    """
+    """Return the notes of these *kinds* that members other than *owner* added since the task was claimed."""
     notes = (note for note in task.notes if note.what in kinds and note.at >= (task.claimed_at or ""))
     return [note for note in notes if note.by not in (None, owner)]
 
 
 def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> tuple[Mailbox, set[int]]:
-    """Return the mailbox of the member *name*, and the numbers of the unread notices in it whose uids contain one of
-    the *uid_prefixes*. A notice that the member has been shown is not among them.
+    """Return the mailbox of the member *name*, and the numbers of the notices in it whose uids contain one of the
+    *uid_prefixes*, and which the member has neither read nor been shown.
     """
     from teams_cli.messages import inboxes
 
@@ -173,10 +151,7 @@ def _unread_notices(store: Store, team: str, name: str, *uid_prefixes: str) -> t
 
 def refuse_unseen(store: Store, team: Team, task: Task, owner: str, again: str) -> None:
     """Refuse to complete a task if another member changed its description and the *owner* has not seen the change. The
-    error shows the change, so a second attempt succeeds. The error's hint has the command for that attempt, *again*.
-
-    Raises:
-        Conflict: There is a change that the owner has not seen.
+    error shows the change, so a second attempt succeeds, by the command *again*.
     """
     edits = _notes_of_others(task, owner, ("edited",))
     if not any("description" in (note.changed or ()) for note in edits):
@@ -187,9 +162,7 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str, again: str) 
 
 
 def _to_wait_for(store: Store, task: Task, change: str) -> str:
-    """Return a sentence that names the unfinished tasks in the text *change*, and the command that waits for them.
-    *task* itself is left out. Return "" if the text names no other unfinished task.
-    """
+    """Return a sentence with the unfinished tasks other than *task* that the text *change* names, or ""."""
     open_ids = {
         task_id
         for status, ids in store.by_label(task.team_name, TASK).items()
@@ -203,9 +176,7 @@ def _to_wait_for(store: Store, task: Task, change: str) -> str:
 
 
 def read_unseen(store: Store, team: str, name: str, uid_prefix: str) -> str:
-    """Return the texts of the unread notices to the member *name* whose uids contain *uid_prefix*, and mark these
-    notices as read. Return an empty text if there are none.
-    """
+    """Mark the unread notices to *name* whose uids contain *uid_prefix* as read, and return their texts."""
     mailbox, numbers = _unread_notices(store, team, name, uid_prefix)
     if not numbers:
         return ""
@@ -215,9 +186,7 @@ def read_unseen(store: Store, team: str, name: str, uid_prefix: str) -> str:
 
 
 def note_shown(store: Store, team: str, task: Task, name: str, once_shown: OnceShown) -> None:
-    """Have the notices about edits of the task marked as read, because the agent *name* is being shown the whole task.
-    *once_shown* is given a function that marks them, and calls it once the task was shown.
-    """
+    """Mark the notices about edits of the task as read, once the agent *name* has been shown the whole task."""
     if task.concerned != name or not _notes_of_others(task, name, ("edited", "note")):
         return
     mailbox, numbers = _unread_notices(store, team, name, _uid_prefix("edited", task), _uid_prefix("noted on", task))

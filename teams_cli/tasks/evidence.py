@@ -68,9 +68,7 @@ def read(path: str) -> File:
 
 
 def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
-    """Store a copy of the *file*, and return its entry for the task's list of evidence. *by* is the member who attaches
-    the file.
-    """
+    """Store a copy of the *file* that the member *by* attaches, and return its entry for the task's evidence."""
     from base64 import b64encode  # these imports take time, and most tasks are completed without evidence
     from hashlib import sha256
 
@@ -82,9 +80,7 @@ def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
 
 
 def not_attached(task: Task, files: Sequence[File]) -> list[File]:
-    """Return the *files* that are not attached to the task yet. A file is attached already if an attached file has its
-    name and its content.
-    """
+    """Return the *files* that are not attached to the task yet, with the same name and content."""
     from hashlib import sha256
 
     attached = {(file.name, file.sha256) for file in task.evidence or ()}

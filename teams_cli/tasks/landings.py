@@ -106,9 +106,7 @@ class Landing(Record):
 
 
 def _label(landing: Landing) -> str | None:
-    """Return the label of landings that still need work: they have no outcome yet, or their outcome is not in their
-    task yet. Return None for any other landing.
-    """
+    """Return a label for landings that still need work: they have no outcome, or it is not in their task yet."""
     return None if landing.over and landing.returned else OPEN
 
 
@@ -168,17 +166,13 @@ def open_ones(store: Store, team: str) -> list[Landing]:
 
 
 def turn(landing: Landing) -> tuple[bool, int, int]:
-    """Return the key that sorts landings in the order in which they are worked on: first those that have begun to move
-    their branch, then by priority, then the oldest.
-    """
+    """Return the sort key: first landings that have begun to move their branch, then by priority, then the oldest."""
     has_started = landing.over or landing.merge is not None
     return not has_started, PRIORITIES.index(landing.priority), LANDING.number_in(landing.id)
 
 
 def whose(against: dict[str, Any]) -> str:
-    """Return in words whose work is in the way of a landing: the owner, the task and its title. *against* is the
-    landing's field of this name. In older landings it lacks the title.
-    """
+    """Return in words whose work is in the way of a landing: its field *against*, which in older ones has no title."""
     title = against.get("title")
     return f"{against['owner']}'s {against['task']}" + (f' "{title}"' if title else "")
 
@@ -196,16 +190,15 @@ def of_interest(store: Store, team: str, problems: list[errors.TeamsError]) -> l
     landings = all_of(store, team, problems)
     ended = [landing.id for landing in landings if landing.over]
     shown_ended = set(ended[-_MAX_ENDED_SHOWN:])
-    return [_brief(landing) for landing in landings if not landing.over or landing.id in shown_ended]
-
-
-def _brief(landing: Landing) -> dict[str, Any]:
-    document = to_document(landing)
-    if check := landing.result:
-        document["checked"] = check.brief()
-        if not check.passed:
-            document["checked"]["output"] = check.output[-_MAX_OUTPUT_SHOWN:]
-    return document
+    documents = []
+    for landing in landings:
+        if not landing.over or landing.id in shown_ended:
+            documents.append(document := to_document(landing))
+            if check := landing.result:
+                document["checked"] = check.brief()
+                if not check.passed:
+                    document["checked"]["output"] = check.output[-_MAX_OUTPUT_SHOWN:]
+    return documents
 
 
 def to_document(landing: Landing) -> dict[str, Any]:

@@ -56,9 +56,7 @@ class Overview:
 
     @property
     def free(self) -> int:
-        """The number of tasks that were not read and that every member may claim. `ready` has only tasks that were
-        read.
-        """
+        """The number of tasks that every member may claim, of those that were not read. `ready` has the others."""
         return sum(len(task_ids) for label, task_ids in self._not_read.items() if _STATUS_OF_LABEL[label] == "pending")
 
     @property
@@ -137,8 +135,8 @@ def has_unlanded_task(store: Store, team: str) -> bool:
 
 
 def _is_about_to_land(store: Store, team: str, tasks_read: Sequence[Task]) -> bool:
-    """Whether a task was completed so lately that its landing may not be in the queue yet. In a large team the task is
-    not among *tasks_read*, and is found in the history instead.
+    """Whether a task was completed so lately that its landing may not be in the queue yet. In a large team, only the
+    history has it.
     """
     from teams_cli.teams import settings, teams
 

@@ -86,7 +86,11 @@ def propose(
                 f"{earlier.id} was proposed by {earlier.from_}", "Revise your own plan, or propose a new one."
             )
         draft = draft.having(revises=earlier.id, task=draft.task or earlier.task)
-    plan = _open_equal(store, draft)
+
+    def content(plan: Plan) -> tuple[object, ...]:
+        return plan.from_, plan.plan, plan.task, plan.revises
+
+    plan = next((plan for plan in all_of(store, team_name, [], True) if content(plan) == content(draft)), None)
     if plan is not None:  # its author repeats a command whose answer was lost
         store.confirm(team_name, PLAN, plan.id)
     else:
@@ -96,13 +100,6 @@ def propose(
         history.note(store, team_name, author, "plan proposed", plan=plan.id, task=plan.task)
     deliver(store, team_name, PLAN, plan)
     return plan
-
-
-def _open_equal(store: Store, draft: Plan) -> Plan | None:
-    for plan in all_of(store, draft.team_name, [], only_open=True):
-        if (plan.from_, plan.plan, plan.task, plan.revises) == (draft.from_, draft.plan, draft.task, draft.revises):
-            return plan
-    return None
 
 
 def get(store: Store, team: str, plan_ref: str) -> Plan:
@@ -159,9 +156,7 @@ def _decide(
     note: str | None = None,
     feedback: str | None = None,
 ) -> Plan:
-    """Decide a proposed plan: set its *status*, with the *note* of an approval or the *feedback* of a rejection.
-    Repeating the same decision changes nothing.
-    """
+    """Decide a proposed plan, with a *note* or *feedback*. Repeating the same decision changes nothing."""
     name = require(store, team_name, caller, operation, plan_ref).name
 
     def change(plan: Plan) -> Plan:
@@ -203,7 +198,5 @@ def approved(store: Store, team: str, task_id: str) -> Plan | None:
 
 
 def newest_approved(plans: Sequence[Plan], task_id: str) -> Plan | None:
-    """Return the newest of the *plans* that is approved for the task; None if no plan was approved. *plans* are in the
-    order of their numbers.
-    """
+    """Return the last of the *plans* that is approved for the task; None if no plan was approved."""
     return next((plan for plan in reversed(plans) if plan.status == "approved" and plan.task == task_id), None)

@@ -39,13 +39,9 @@ STATUSES = ("pending", "in_progress", "in_review", "completed", "failed", "cance
 FINISHED = frozenset({"completed", "failed", "cancelled"})
 PRIORITIES = ("high", "normal", "low")
 IF_READY = "if-ready-"
-"""The prefix of the uid of a notice that a task is ready. The notice is dropped if this is no longer true when it would
-be sent.
-"""
+"""The prefix of the uid of a notice that a task is ready. `Task.still_due` drops it if this is no longer true."""
 IF_LAST = "if-last-"
-"""The prefix of the uid of a notice that a task can be completed, because the last of its `after` tasks is completed.
-The notice is dropped if this is no longer true when it would be sent.
-"""
+"""The same of a notice that a task can be completed, because the last of its `after` tasks is completed."""
 READ_WHOLE = 50
 """If there are at most so many tasks, all of them are read, so that a task that was edited by hand is seen as it is."""
 _MAX_EVENTS = 50
@@ -147,9 +143,7 @@ class Task(Record):
     owed: list[Owed] | None = None
 
     def numbered(self, **numbers: Any) -> Task:
-        """Return the task with its number. Its notices were written before the number was known, so the number is added
-        to them.
-        """
+        """Return the task with its number, which is also added to the notices that it owes."""
         task = self.having(**numbers)
         owed = [
             notice.having(message=task.id + notice.message, uid=f"{notice.uid}-{task.id}", about=task.id, task=task.id)
@@ -174,9 +168,7 @@ class Task(Record):
         return self.having(notes=notes, updated_at=at)
 
     def still_due(self, notice: Owed, store: Store, team: str) -> Owed | None:
-        """Return the *notice* as it is to be sent. A notice that a task is ready or can be completed may no longer be
-        true; then return None.
-        """
+        """Return the *notice* as it is to be sent; None if it says that a task is ready, and this is no longer true."""
         is_of_last = notice.uid.startswith(IF_LAST)
         if not (is_of_last or notice.uid.startswith(IF_READY)):
             return notice
@@ -256,9 +248,7 @@ class Task(Record):
 
     @property
     def result_so_far(self) -> str | None:
-        """The result of the task. If the task was reopened, a result that was given before does not count. None if
-        there is no result.
-        """
+        """The result of the task; None if there is none since the task was reopened."""
         since = self.since_reopened
         was_reopened = len(since) < len(self.notes)
         if was_reopened and not any(note.what in _RESULT_EVENTS for note in since):
@@ -277,9 +267,7 @@ KEPT = "kept"
 
 
 def free_label(priority: str) -> str:
-    """Return the label of pending tasks with that *priority* that every member may claim: they are assigned to nobody,
-    wait for no task and require no skill.
-    """
+    """Return the label of pending tasks that are assigned to nobody, wait for no task and require no skill."""
     return f"free-{priority}"
 
 

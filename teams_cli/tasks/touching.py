@@ -43,13 +43,15 @@ def meet(pattern: str, other: str) -> bool:
     other_path, other_names = _path_and_names(other)
     if names and other_names and not any(_is_inside(name, theirs) for name in names for theirs in other_names):
         return False
-    return _can_be_equal(_path_parts(path), _path_parts(other_path), _ANY_DIRECTORIES, _parts_meet)
+
+    def parts_meet(part: str, other: str) -> bool:
+        return _can_be_equal(_characters(part), _characters(other), _ANY_CHARACTERS, _characters_meet)
+
+    return _can_be_equal(_path_parts(path), _path_parts(other_path), _ANY_DIRECTORIES, parts_meet)
 
 
 def _path_and_names(pattern: str) -> tuple[str, list[str]]:
-    """Return the path of the *pattern*, and the names of functions and classes after its colon; an empty list if it
-    names none.
-    """
+    """Return the path of the *pattern*, and the names of functions and classes after its colon."""
     path, _, after_colon = pattern.rpartition(":")
     names = after_colon.split(",")
     are_symbols = all(name.replace(".", "").replace("$", "").isidentifier() for name in names)
@@ -62,22 +64,16 @@ def _is_inside(name: str, other: str) -> bool:
 
 
 def _path_parts(path: str) -> list[str]:
-    """Return the names of the directories and of the file in the path. A `**` at the end stands for at least one
-    file.
-    """
+    """Return the parts of the path. A `**` at the end stands for at least one file."""
     parts = path.split("/")
     return [*parts, _ANY_CHARACTERS] if parts[-1] == _ANY_DIRECTORIES else parts
-
-
-def _parts_meet(part: str, other: str) -> bool:
-    return _can_be_equal(_characters(part), _characters(other), _ANY_CHARACTERS, _characters_meet)
 
 
 def _can_be_equal(
     sequence: Sequence[str], other: Sequence[str], wildcard: str, items_meet: Callable[[str, str], bool]
 ) -> bool:
-    """Whether *sequence* and *other* can be equal. An item that equals *wildcard* stands for any number of items.
-    *items_meet* is a function that returns whether two other items can be equal.
+    """Whether *sequence* and *other* can be equal. An item that equals *wildcard* stands for any number of items; two
+    others can be equal if *items_meet* returns True.
 
     Each row below belongs to a prefix of *sequence*, and says for every prefix of *other* whether the two prefixes can
     be equal. So the number of steps is the product of the two lengths.
@@ -115,9 +111,7 @@ def _characters_meet(character: str, other: str) -> bool:
 
 
 def _is_of(character: str, choice: str) -> bool:
-    """Whether *character* is in *choice*, such as `[abc]`. If *choice* is a single character, return False. If
-    *character* is a choice, too, return True.
-    """
+    """Whether *character* is in *choice*, such as `[abc]`, or may be in it because it is a choice, too."""
     if len(choice) < 2:
         return False
     from fnmatch import fnmatchcase
@@ -131,8 +125,8 @@ def in_progress(store: Store, team: str, agent: str) -> list[Task]:
 
 
 def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, str, str]]:
-    """Return a row for each pattern that agents other than *agent* touch: the pattern, the agent that touches it, and
-    the id of this agent's task in progress. A file that the agent was seen to change counts as a pattern, too.
+    """Return for each pattern, and file that was seen to change, of agents other than *agent*: the pattern, the agent
+    that touches it, and the id of this agent's task in progress.
     """
     of_others = [task for task in tasks.labelled(store, team, IN_PROGRESS) if task.owner != agent]
     patterns = [(pattern, task.owner or "", task.id) for task in of_others for pattern in task.touches or ()]
@@ -144,9 +138,7 @@ def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, s
 
 
 def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str, str]]:
-    """Return the other agents that touch the same code as the task, as rows with `agent`, `task` and `region`, the
-    pattern of the code. No row occurs twice.
-    """
+    """Return the other agents that touch the same code as the task, each row once, with the pattern as `region`."""
     if not task.touches:
         return []
     rows = {
@@ -190,8 +182,13 @@ def seconds_since_work(store: Store, team: str, task: Task) -> float | None:
         return None
     if presence.is_in_turn(agent) and seconds_since(last_sign, store.now()) < _LONGEST_TURN:
         return 0.0
-    committed_at = _committed_at(store, agent)
-    checkouts = [_checkout(store, agent)[0]] if agent.worktree else _shared_checkouts(store, team, task, agent)
+    checkout, is_own = _checkout(store, agent)
+    git_directory = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ") if is_own else ""
+    try:  # this file changes with each commit, and whenever the branch is moved
+        committed_at = os.stat(f"{git_directory}/logs/HEAD").st_mtime if git_directory else 0.0
+    except OSError:
+        committed_at = 0.0
+    checkouts = [checkout] if agent.worktree else _shared_checkouts(store, team, task, agent)
     changed_at = [time for checkout in checkouts for _, time in _changed(task, checkout, bool(agent.worktree))]
     last_change = max([committed_at, *changed_at])
     if last_change <= parse_rfc3339(last_sign).timestamp():
@@ -215,9 +212,7 @@ def uncommitted(store: Store, team: str, task: Task, name: str) -> list[dict[str
 
 
 def _owner_at(task: Task, time: str) -> str | None:
-    """Return the owner of the task at that *time*. Return None if it had no owner then: anybody may have changed its
-    files.
-    """
+    """Return the owner of the task at that *time*; None if it had no owner, and anybody may have changed its files."""
     owner = None
     for note in task.notes:
         if note.at > time:
@@ -230,9 +225,7 @@ def _owner_at(task: Task, time: str) -> str | None:
 
 
 def _checkout(store: Store, agent: Agent) -> tuple[str, bool]:
-    """Return the checkout on this machine in which the agent was last seen, and whether it is the agent's own worktree.
-    The path is empty if no checkout is known.
-    """
+    """Return the checkout on this machine in which the agent was last seen, and whether it is its own worktree."""
     if (agent.host or "") not in ("", store.host):
         return "", False
     return (agent.worktree, True) if agent.worktree else (agent.checkout or "", False)
@@ -258,8 +251,8 @@ def _shared_checkouts(store: Store, team: str, task: Task, agent: Agent) -> list
 
 
 def _changed(task: Task, checkout: str, is_own: bool) -> list[tuple[str, float]]:
-    """Return the uncommitted files in the *checkout* that may belong to the task, each with the time of its last
-    change. Unless it is the owner's own worktree, only the files that the task touches are returned.
+    """Return the uncommitted files in the *checkout*, each with the time of its last change. If the checkout is not the
+    owner's own worktree, return only the files that the task touches.
     """
     if not checkout or not (is_own or task.touches):
         return []
@@ -293,15 +286,3 @@ def _uncommitted_paths(checkout: str) -> list[str]:
         return []
     status_letters = 3  # two letters and a space precede each path
     return [os.fsdecode(entry[status_letters:]) for entry in git.stdout.split(b"\0") if entry]
-
-
-def _committed_at(store: Store, agent: Agent) -> float:
-    """Return the time at which the branch of the agent's own worktree last got a commit or was moved, in seconds since
-    1970. Return 0 if this is not known.
-    """
-    checkout, is_own = _checkout(store, agent)
-    git_directory = environment.git_line(f"{checkout}/.git").removeprefix("gitdir: ") if is_own else ""
-    try:
-        return os.stat(f"{git_directory}/logs/HEAD").st_mtime if git_directory else 0.0
-    except OSError:
-        return 0.0
