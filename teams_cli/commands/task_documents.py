@@ -32,7 +32,7 @@ _A_WHILE = 60.0
 
 def to_document(call: Call, task: Task) -> dict[str, Any]:
     """Return the task as JSON, with its open blockers, and whether assignee and reviewer have yet to join."""
-    document = with_lease(call, dependencies.to_document(task, dependencies.stored(call.store, call.team)))
+    document = with_lease(call, dependencies.with_open(task.to_document(), dependencies.stored(call.store, call.team)))
     # The task may have been changed just now, so failures of what follows are only reported.
     if task.assignee and call.try_to(lambda: call.load_team().member(task.assignee or "") is None):
         document["assigneeExpected"] = True
@@ -164,7 +164,7 @@ def _mark_unexplained(call: Call, task: Task, document: dict[str, Any]) -> None:
     """Put into the *document*, under `explain`, which of the rules `lease` and `check` were not explained to the owner
     yet, or changed since. Blockers whose result the owner was shown with an earlier task are marked with `shown`.
     """
-    rules = [f"lease:{leases.lease_seconds(call.load_team()):g}", *(["check"] if task.check else [])]
+    rules = [f"lease:{call.load_team().silence:g}", *(["check"] if task.check else [])]
     completed = [row for row in document.get("blockers", ()) if "result" in row and "completedAt" in row]
     results = {f"result:{row['id']}:{row['completedAt']}": row for row in completed}
     unexplained = call.unexplained(*rules, *results)

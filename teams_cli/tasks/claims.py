@@ -68,7 +68,11 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
         # This must precede the claim: if the caller's former process has ended, its new claim would end at once.
         presence.forget_ended_process(store, team.name, caller.name)
         claimed = leases.claimed_by(store, team, free, caller.name)
-        return claimed if expiry_reason else _with_notice_to_former_owner(team, claimed)
+        loss = leases.previous_loss(claimed)
+        if expiry_reason or loss is None or loss.owner in (loss.by, caller.name) or not team.member(loss.owner or ""):
+            return claimed  # the former owner gave the task back itself, has left, or is notified of the expiry
+        body = f"{task.id} ({task.title}), which was yours: {caller.name} has it now, and its files."
+        return owing(claimed, claimed.notice(loss.owner or "", body, events.TASK_TAKEN, "taken", by=caller.name))
 
     before, task = update(store, team.name, TASK, seen.id, change)
     leases.note_expiry(store, team, before, task)
@@ -77,17 +81,6 @@ def take(store: Store, team: Team, caller: Caller, seen: Task, refuse_own: bool 
         history.note(store, team.name, caller.name, "task claimed", task=task.id, claim=task.claim)
     deliver(store, team.name, TASK, task)
     return task
-
-
-def _with_notice_to_former_owner(team: Team, task: Task) -> Task:
-    """Return the claimed task. It owes its former owner a notice that another member has the task now. No notice is
-    owed if the former owner gave the task back itself, or is no longer in the team.
-    """
-    loss = leases.previous_loss(task)
-    if loss is None or loss.owner in (loss.by, task.owner) or not team.member(loss.owner or ""):
-        return task
-    body = f"{task.id} ({task.title}), which was yours: {task.owner} has it now, and its files."
-    return owing(task, task.notice(loss.owner or "", body, events.TASK_TAKEN, "taken", by=task.owner or ""))
 
 
 def _refuse_unready(store: Store, team: Team, task: Task, caller: Caller) -> None:
@@ -180,8 +173,8 @@ def release(
 
 
 def _release_notice(team: Team, task: Task, by: str, reason: str | None) -> Owed | None:
-    """Return the notice that *by* released the task. If *by* is the owner, the leader gets it, but only with a
-    *reason*. If *by* is another member, the owner gets it. Return None if nobody is to be notified.
+    """Return the notice that *by* released the task: to the leader if *by* is the owner and gave a *reason*, to the
+    owner if *by* is another member.
     """
     if task.owner == by:
         if not reason or by == team.leader or task.of_a_run:
@@ -243,7 +236,7 @@ def heartbeat(
         raise errors.InvalidValue(
             f"{seconds:g} seconds is not a valid silence", "Give 1s to 1d: teams heartbeat --for 30m"
         )
-    lease_length = max(leases.lease_seconds(team), seconds or 0.0)
+    lease_length = max(team.silence, seconds or 0.0)
 
     def renew(task: Task) -> Task:
         if task.status != IN_PROGRESS or task.owner != name:
@@ -322,12 +315,9 @@ def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[T
 def _claim_first(
     store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool] | None
 ) -> tuple[Task | None, bool]:
-    """Claim the first task that the caller may have. If *wanted* is given, only tasks for which it returns True are
-    claimed.
+    """Claim the first task that the caller may have and that is *wanted*. Return it, and whether tasks were skipped.
 
     If another agent claims a task first, some tasks after it are skipped, so that the two agents do not collide again.
-    Return the claimed task, or None if none could be claimed. Also return whether tasks were skipped, which may be
-    ready.
     """
     skills = _skills(team, caller)
     status_of = dependencies.stored(store, team.name)
@@ -383,9 +373,8 @@ def ready_for(store: Store, team: Team, caller: Caller, alarm: Alarm | None = No
 
 
 def _seconds_reserved_for_others(store: Store, team: Team, task: Task, caller: Caller) -> float:
-    """Return for how many more seconds the caller leaves the task to other members. If the caller gave the task back
-    with a reason, it leaves the task to them for as long as a lease. Otherwise, or if nobody else may claim the task,
-    return 0.
+    """Return for how many more seconds the caller leaves the task to other members: for as long as a lease, if it gave
+    the task back with a reason and another member may claim it.
     """
     last = task.notes[-1] if task.notes else None
     if last is None or last.what != "released" or not last.reason:
@@ -393,20 +382,18 @@ def _seconds_reserved_for_others(store: Store, team: Team, task: Task, caller: C
     gave_back_itself = last.by == caller.name and last.owner is None  # the note names an owner who is another member
     if not gave_back_itself:
         return 0.0
-    elapsed, lease_length = seconds_since(last.at, store.now()), leases.lease_seconds(team)
-    if task.of_a_run or not 0 <= elapsed < lease_length:
+    elapsed = seconds_since(last.at, store.now())
+    if task.of_a_run or not 0 <= elapsed < team.silence:
         return 0.0
     others = (Caller(name, config=caller.config) for name in team.active_names() if name != caller.name)
-    may_others_claim = any(may_claim(team, other) for other in others)
-    return lease_length - elapsed if may_others_claim else 0.0
+    return team.silence - elapsed if any(may_claim(team, other) for other in others) else 0.0
 
 
 def _candidates(
     store: Store, team: Team, caller: Caller, read_unlabelled: Callable[[Store, str], Iterator[Task]]
 ) -> Iterator[Task]:
-    """Yield the pending tasks that are not assigned to other members, best first. Last come two kinds of tasks: those
-    that another agent lost by its silence and may claim again, and those that the caller leaves to others for a while.
-    *read_unlabelled* yields the tasks that can't be found by their labels.
+    """Yield the pending tasks that are not assigned to other members, best first. Last come those that another agent
+    lost by its silence and may claim again, and those that the caller leaves to others for a while.
     """
     deferred = []
     for task in _by_priority(store, team.name, caller.name, read_unlabelled):
@@ -421,8 +408,7 @@ def _by_priority(
     store: Store, team: str, agent: str, read_unlabelled: Callable[[Store, str], Iterator[Task]]
 ) -> Iterator[Task]:
     """Yield the pending tasks that are not assigned to other members: first those assigned to the agent, then the rest
-    by priority. Tasks are found by their labels. But a task that was edited by hand may have a wrong label. Such tasks
-    come last, found among the tasks that *read_unlabelled* yields.
+    by priority. Tasks that were edited by hand may have a wrong label: *read_unlabelled* yields them, last.
     """
     assigned = assigning.of_agent(store, team, agent)
     yield from assigned
@@ -441,9 +427,7 @@ def _by_priority(
 
 
 def _without_overlap_first(store: Store, team: str, agent: str, pending: Iterable[Task]) -> Iterator[Task]:
-    """Yield the *pending* tasks in their order, except that tasks that touch the same code as another agent's task in
-    progress come last.
-    """
+    """Yield the *pending* tasks, those that touch the same code as another agent's task in progress last."""
     patterns: list[tuple[str, str, str]] | None = None
     overlapping: list[Task] = []
     for task in pending:

@@ -39,9 +39,7 @@ def waiting_for(ids: Iterable[str], tasks: Iterable[Task]) -> set[str]:
 
 
 class Blocker:
-    """A task for which another task waits: its id and its status. If the task can't be read, the status is `missing` or
-    `unreadable`.
-    """
+    """A task for which another task waits: its id and its status, which may also be `missing` or `unreadable`."""
 
     def __init__(self, id: str, status: str) -> None:
         self.id = id
@@ -52,23 +50,17 @@ class Blocker:
 
 
 def open_blockers(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the blockers of the task that are not completed. Blockers that are missing or unreadable are among them.
-    *status_of* is a function that returns the status of a task by its id.
-    """
+    """Return the blockers of the task that are not completed, with the missing ones. *status_of* is as of `stored`."""
     return _open(task.blocked_by, status_of)
 
 
 def open_predecessors(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return the tasks in the field `after` that are not completed: the task can't be completed before them.
-    *status_of* is a function that returns the status of a task by its id.
-    """
+    """Return the tasks in the field `after` that are not completed: the task can't be completed before them."""
     return _open(task.after, status_of)
 
 
 def before_completion(task: Task, status_of: Callable[[str], str]) -> list[Blocker]:
-    """Return all tasks that still have to be completed before this task can be: its open blockers, and the open tasks
-    in its field `after`. *status_of* is a function that returns the status of a task by its id.
-    """
+    """Return all tasks that still have to be completed before this task: its blockers, and those of `after`."""
     return [*open_blockers(task, status_of), *open_predecessors(task, status_of)]
 
 
@@ -81,7 +73,7 @@ def own_open(store: Store, team: str, task: Task) -> str | None:
     """Return the id of a pending task that must be completed before *task*, and that is assigned to the owner of
     *task*. The owner must do it before, because nobody else will. Return None if there is no such task.
     """
-    for key in (*task.blocked_by, *(task.after or ())):
+    for key in task.waits_for:
         try:
             blocker = get(store, team, key)
         except errors.TeamsError:  # a missing or damaged task is reported when *task* is completed
@@ -151,11 +143,6 @@ def refuse_late_cycle(store: Store, team: str, task: Task, before: Task) -> None
         old_dependencies = {"blocked_by": before.blocked_by, "after": before.after}
         update(store, team, TASK, task.id, lambda task: task.having(**old_dependencies))
         raise
-
-
-def to_document(task: Task, status_of: Callable[[str], str]) -> dict[str, Any]:
-    """Return the task as JSON. Lists of its uncompleted dependencies are added."""
-    return with_open(task.to_document(), status_of)
 
 
 def with_open(document: dict[str, Any], status_of: Callable[[str], str]) -> dict[str, Any]:

@@ -40,27 +40,15 @@ _LOOK_AGAIN_AFTER = 1.0
 """Seconds until a wait looks again at an expired claim that this login may not release."""
 
 
-def lease_seconds(team: Team) -> float:
-    """Return the length of a lease in seconds: the team's setting `staleAfterSeconds`."""
-    return team.silence
-
-
-def with_full_lease(store: Store, team: Team, task: Task) -> Task:
-    """Return the task with a lease of full length that begins now."""
-    return with_lease(store, task, lease_seconds(team))
-
-
 def claimed_by(store: Store, team: Team, task: Task, owner: str, reason: str | None = None) -> Task:
-    """Return the task in progress by the member *owner*, under a new claim. The *reason* is put into the note of the
-    claim.
-    """
+    """Return the task in progress by the member *owner*, under a new claim, whose note has the *reason*."""
     now = teams.now(store)
     claimed = task.having(status=IN_PROGRESS, owner=owner, assignee=None, claimed_at=now, claim=task.claim + 1)
-    return with_full_lease(store, team, claimed.noted(now, owner, "claimed", reason))
+    return with_lease(store, claimed.noted(now, owner, "claimed", reason), team.silence)
 
 
 def with_lease(store: Store, task: Task, seconds: float) -> Task:
-    """Return the task with a lease that ends after *seconds* seconds."""
+    """Return the task with a lease that ends after *seconds* seconds. A full lease is as long as `Team.silence`."""
     epoch, now = store.steady()
     expires = rfc3339(later(store.now(), seconds))
     until = round(now + seconds, 3)
@@ -73,9 +61,7 @@ def seconds_left(store: Store, task: Task) -> float:
 
 
 def expires_at(store: Store, task: Task) -> str | None:
-    """Return the time at which the task's lease ends, by the wall clock; None without a lease. If the clock was set
-    meanwhile, the stored time is corrected.
-    """
+    """Return the time at which the task's lease ends, corrected if the wall clock was set; None without a lease."""
     epoch, steady_now = store.steady()
     if task.lease_expires_at is None or task.lease_until is None or task.lease_epoch != epoch:
         return task.lease_expires_at
@@ -127,15 +113,22 @@ def current(store: Store, team: Team, task: Task) -> Task:
 def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
     """If the claim on the task has expired, release the task and notify the leader. Return the task.
 
-    If only the lease has ended, look for traces of the owner's work that are newer than its last sign of life. If there
-    are any, the task gets a new lease. Otherwise the grace period begins, in which the owner is asked for a sign of
-    life.
+    If only the lease has ended, look for a trace of the owner's work that is younger than a lease is long. If there is
+    one, the task gets a new lease that begins at this trace. Otherwise the grace period begins, in which the owner is
+    asked for a sign of life.
     """
 
     def change(task: Task) -> Task:
         if reason := why_claim_ended(store, team, task):
             return expired(store, team, task, reason)
-        return _prolonged_or_in_grace(store, team, task) if is_grace_due(store, task) else task
+        if not is_grace_due(store, task):
+            return task
+        from teams_cli.tasks import touching  # most leases are renewed before they end
+
+        seconds = touching.seconds_since_work(store, team.name, task)
+        if seconds is not None and seconds < team.silence:
+            return with_lease(store, task, team.silence - seconds)
+        return _in_grace(store, team, task)
 
     def begin_grace(task: Task) -> Task:
         return _in_grace(store, team, task) if is_grace_due(store, task) else task
@@ -150,21 +143,9 @@ def release_if_expired(store: Store, team: Team, task_id: str) -> Task:
     return task
 
 
-def _prolonged_or_in_grace(store: Store, team: Team, task: Task) -> Task:
-    """Return the task, whose lease has ended, with a new lease or in its grace period. If the owner's newest trace of
-    work is younger than a lease is long, the task gets a new lease that begins at this trace.
-    """
-    from teams_cli.tasks import touching  # most leases are renewed before they end
-
-    seconds = touching.seconds_since_work(store, team.name, task)
-    if seconds is not None and seconds < lease_seconds(team):
-        return with_lease(store, task, lease_seconds(team) - seconds)
-    return _in_grace(store, team, task)
-
-
 def _in_grace(store: Store, team: Team, task: Task) -> Task:
     """Return the task in its grace period, with notices that ask its owner for a sign of life and inform the leader."""
-    seconds = min(_GRACE, lease_seconds(team))
+    seconds = min(_GRACE, team.silence)
     in_grace = with_lease(store, task, seconds)
     in_grace = in_grace.having(grace_until=in_grace.lease_until)
     owner, time_left = task.owner or "", clock.length(seconds)
@@ -176,16 +157,14 @@ def _in_grace(store: Store, team: Team, task: Task) -> Task:
         "To keep it: teams heartbeat"
     )
     uid = f"{task.id}-{task.claim}-{in_grace.lease_until:.0f}"
-    notices = [Owed(to=owner, message=to_owner, uid=f"asked-{uid}", about=about, event="lease-ending", task=task.id)]
+    fields = {"about": about, "task": task.id}
+    notices = [Owed(to=owner, message=to_owner, uid=f"asked-{uid}", event="lease-ending", **fields)]
     if team.leader != owner:
         to_leader = (
             f"{id_and_title}: {owner} is silent{since}, and was asked; in {time_left} others may take it "
             f"(now: teams release-task {task.id})"
         )
-        uid = f"silent-{uid}"
-        notices.append(
-            Owed(to=team.leader, message=to_leader, uid=uid, about=about, event="owner-silent", task=task.id)
-        )
+        notices.append(Owed(to=team.leader, message=to_leader, uid=f"silent-{uid}", event="owner-silent", **fields))
     return owing(in_grace, *notices)
 
 
@@ -197,9 +176,8 @@ def end_grace(store: Store, team: Team, before: Task, task: Task) -> None:
 
 
 def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") -> Task:
-    """Return the task without its owner, because the owner's claim has expired. *reason* says why. The task owes
-    notices to the leader and to this former owner. *taker* is the member that claims the task at once; empty if nobody
-    does.
+    """Return the task without its owner, whose claim has expired for the *reason*. The task owes notices to the leader
+    and to this former owner. *taker* is the member that claims the task at once; empty if nobody does.
     """
     now_with = f"; {taker} has it now" if taker else ""
     was_silent = task.in_grace and seconds_left(store, task) < 0
@@ -218,9 +196,7 @@ def expired(store: Store, team: Team, task: Task, reason: str, taker: str = "") 
 
 
 def _likely_taker(store: Store, team: Team, task: Task) -> str:
-    """Return the end of a sentence that says who will probably claim the released task, such as "; it is assigned to
-    bob". Return an empty text if this is not known.
-    """
+    """Return who will probably claim the released task, such as "; it is assigned to bob"; "" if this is not known."""
     if task.assignee:
         return f"; it is assigned to {task.assignee}"
     if task.require:
@@ -233,9 +209,8 @@ def _likely_taker(store: Store, team: Team, task: Task) -> str:
 
 
 def loss_notice(task: Task, reason: str, now_with: str = "", by: str = SYSTEM, event: str = events.TASK_LOST) -> Owed:
-    """Return the notice to the task's owner that it lost the task, for the *reason* given. *now_with* ends the
-    sentence, for example with `; ann has it now`. If it is empty, the sentence ends with the command that claims the
-    task again.
+    """Return the notice to the task's owner that it lost the task for the *reason*. *now_with*, such as `; ann has it
+    now`, ends the sentence. If it is empty, the command that claims the task again does.
     """
     body = f"{task.id} ({task.title}) is no longer yours: {reason}{now_with or _claim_offer(task.id)}."
     return task.notice(task.owner or "", body, event, "lost", by=by)
@@ -246,8 +221,8 @@ def _claim_offer(task_id: str) -> str:
 
 
 def without_offers(notices: Sequence[Message]) -> list[str]:
-    """Return the texts of the *notices*. A notice of a lost task ends with an offer to claim the task again. This offer
-    is left out if another of the notices says that somebody has taken this task.
+    """Return the texts of the *notices*, without the offer to claim a lost task again if another notice says that
+    somebody has taken it.
     """
     taken = {task_id for event, task_id in map(events.of, notices) if event == events.TASK_TAKEN}
     texts = []
@@ -285,9 +260,7 @@ def release_all(store: Store, team: Team) -> list[Task]:
 
 
 def set_alarm(store: Store, team: Team, in_progress: Iterable[Task], alarm: Alarm) -> None:
-    """Set the *alarm* for the moments at which the claim on one of these tasks may expire: when its lease ends, and
-    when its owner's process ends.
-    """
+    """Set the *alarm* for the moments at which the lease of one of these tasks ends, or its owner's process may."""
     for task in in_progress:
         if task.status != IN_PROGRESS or task.owner is None:
             continue
@@ -341,7 +314,7 @@ def renew(
     nearly_ended = []
     for task in own_tasks:
         seconds_before = _renew_lease(store, team, task)
-        if seconds_before is not None and seconds_before < lease_seconds(team) * presence.RENEWED_AFTER:
+        if seconds_before is not None and seconds_before < team.silence * presence.RENEWED_AFTER:
             nearly_ended.append(task)
     now = teams.now(store)
 
@@ -354,14 +327,12 @@ def renew(
 
 
 def _renew_lease(store: Store, team: Team, seen: Task) -> float | None:
-    """Renew the lease of the task, and return how many seconds the old lease still had. Return None if the lease was
-    not renewed, because it is not due yet or the claim has ended.
-    """
+    """Renew the lease of the task, and return how many seconds the old lease still had; None if it was not renewed."""
 
     def change(task: Task) -> Task:
         if task.owner != seen.owner or task.status != IN_PROGRESS or why_claim_ended(store, team, task):
             return task
-        return with_full_lease(store, team, task) if _is_renewal_due(store, team, task) else task
+        return with_lease(store, task, team.silence) if _is_renewal_due(store, team, task) else task
 
     before, task = update(store, team.name, TASK, seen.id, change)
     end_grace(store, team, before, task)
@@ -369,4 +340,4 @@ def _renew_lease(store: Store, team: Team, seen: Task) -> float | None:
 
 
 def _is_renewal_due(store: Store, team: Team, task: Task) -> bool:
-    return seconds_left(store, task) < lease_seconds(team) * (1 - presence.RENEWED_AFTER)
+    return seconds_left(store, task) < team.silence * (1 - presence.RENEWED_AFTER)

@@ -81,9 +81,6 @@ def review(
 def _refuse_unseen(store: Store, standing: Standing, task: Task) -> None:
     """Refuse to accept a task if its owner handed in newer work and the reviewer was not notified of it yet. The error
     shows the newer work, so a second attempt succeeds.
-
-    Raises:
-        Conflict: There is newer work.
     """
     times_handed_in = sum((note.what, note.claim) == (IN_REVIEW, task.claim) for note in task.notes)
     if task.status != IN_REVIEW or times_handed_in < 2:  # the mail need not be searched
@@ -157,12 +154,9 @@ def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> 
 
 
 def of_edit(team: Team, before: Task, task: Task, config: Config | None, notices: list[Owed], by: str) -> list[Owed]:
-    """Return all notices that *by* edited a task in review. *notices* are those to the task's owner, which are among
-    them.
-
-    Each reviewer gets a copy. If the title or description changed, the notice to the owner also says how to hand in
-    changed work. If the task has a new reviewer, the new reviewer is asked for the review, and the former reviewer is
-    notified.
+    """Return all notices that *by* edited a task in review. *notices* are those to the task's owner, who also gets
+    advice if the title or description changed. Each reviewer gets a copy. New reviewers are asked for the review, and
+    former ones are notified.
     """
     requests = asked(team, task, config)
     former_requests = asked(team, before, config)
@@ -193,10 +187,7 @@ def _withdrawal(request: Owed, body: str, uid: str, by: str) -> Owed:
 
 
 def _uid_of_newer_work(task: Task) -> str:
-    """Return the beginning of the uids of notices that the owner handed in newer work on the task. Notices about this
-    claim are found by it.
-    """
-    return f"newer-{task.id}-{task.claim}"
+    return f"newer-{task.id}-{task.claim}"  # the beginning of the uids; notices about this claim are found by it
 
 
 def _result(task: Task) -> str:
@@ -204,9 +195,7 @@ def _result(task: Task) -> str:
 
 
 def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: str) -> list[Owed]:
-    """Return the notices that *by* took the task out of review, for its owner and its reviewers. *before* is the task
-    in review, and *task* the changed task.
-    """
+    """Return the notices to owner and reviewers that *by* changed *before*, a task in review, to *task*, out of it."""
     label = f"{task.id} ({task.title})"
     notices = []
     if task.owner == before.owner and task.owner != by:
@@ -223,9 +212,7 @@ def withdrawn(team: Team, before: Task, task: Task, config: Config | None, by: s
 
 
 def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list[Owed]:
-    """Return the notices that the caller accepted the task. They go to members whose task is ready because of this, to
-    the owner and to the leader.
-    """
+    """Return the notices of the acceptance: to members whose task is ready by it, to the owner and to the leader."""
     team, name, label = standing.team, standing.name, f"{task.id} ({task.title})"
     notices = assigning.ready_notices(store, team, task)
     if task.owner and team.member(task.owner):
@@ -239,8 +226,7 @@ def _notices_of_acceptance(store: Store, standing: Standing, task: Task) -> list
 
 def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: str) -> Task:
     """Return the task in progress again, under a new claim. It owes its owner a notice. If the owner is no longer a
-    member, the task becomes free instead. *what* is the event to note, such as `rejected`, and *why* is the reason for
-    it.
+    member, the task becomes free instead. *what* is the event to note, such as `rejected`, for the reason *why*.
     """
     now = teams.now(store)
     noted = task.noted(now, by, what, why)
@@ -248,7 +234,5 @@ def given_back(store: Store, team: Team, task: Task, by: str, what: str, why: st
         return noted.freed()
     claimed = noted.having(status=IN_PROGRESS, completed_at=None, claimed_at=now, claim=task.claim + 1)
     body = f"{task.id} ({task.title}) is yours again, {what} by {by}: {why}"
-    notice = Owed(
-        to=task.owner, message=body, uid=f"back-{task.id}-{claimed.claim}", by=by, event="task-back", task=task.id
-    )
-    return owing(leases.with_full_lease(store, team, claimed), notice)
+    notice = claimed.notice(task.owner, body, "task-back", "back", by=by)
+    return owing(leases.with_lease(store, claimed, team.silence), notice)

@@ -59,7 +59,7 @@ def board(store: Store, team: Team, config: Config, problems: Problems) -> dict[
     return {
         "settings": {row["key"]: row["value"] for row in settings.effective(team, config)},
         "agents": agent_rows(store, team, problems),
-        "tasks": [dependencies.to_document(task, status_of) for task in shown],
+        "tasks": [dependencies.with_open(task.to_document(), status_of) for task in shown],
         "taskCounts": tasks.count(all_tasks),
         "moves": {task.id: changes.moves(team, person, task) for task in shown},
         "messages": [message.to_json() for message in _newest_messages(store, team.name, 0, _MESSAGES, problems)],
@@ -199,7 +199,7 @@ def _foremost(all_tasks: list[Task]) -> list[dict[str, Any]]:
         return _ORDER.index(task.status), is_blocked
 
     foremost = sorted([*unfinished, *finished], key=rank)[:_TASKS_OF_FRAME]
-    return [dependencies.to_document(task, status_of) for task in foremost]
+    return [dependencies.with_open(task.to_document(), status_of) for task in foremost]
 
 
 def rows(store: Store, team: Team, config: Config, finished: int, problems: Problems) -> dict[str, Rows]:

@@ -148,7 +148,7 @@ class Leading:
         """Return whether the agent's process has ended, or the agent was silent for the length of a lease since the
         time *since*. If neither is true, set the alarm for the time at which one may become true.
         """
-        remaining = leases.lease_seconds(self.team) - seconds_since(since, self.store.now())
+        remaining = self.team.silence - seconds_since(since, self.store.now())
         if remaining < 0 or presence.is_gone(agent):
             return True
         self.alarm.ring_after(remaining)
@@ -164,7 +164,7 @@ class Leading:
             for note in task.notes:
                 if note.what in ("expired", "released") and note.owner == name and note.at >= since:
                     return None
-        text = f"{name}, who has no task, was silent for {leases.lease_seconds(self.team):g} s"
+        text = f"{name}, who has no task, was silent for {self.team.silence:g} s"
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _silent(self, reported: set[str]) -> FactsByKey:
@@ -328,7 +328,7 @@ class _Silences:
         self.store = store
         self.team = team
         self.caller = caller
-        self.late = _LATE * leases.lease_seconds(team)
+        self.late = _LATE * team.silence
         """The seconds of silence after which a silence is reported the second time."""
         self.first = self.late if is_patient else min(self.late, _LONG)
         """The seconds of silence after which a silence is reported the first time, at most *late*."""
@@ -337,7 +337,7 @@ class _Silences:
         """For each task the seconds for which its owner has been silent. A silence that the owner announced does not
         count, and a change of the task's files ends the silence."""
         for task in self.in_progress:
-            since_renewal = leases.lease_seconds(team) - leases.seconds_left(store, task)
+            since_renewal = team.silence - leases.seconds_left(store, task)
             silence = min(standing.silence(store, team, task), since_renewal)
             if silence >= self.first:  # the owner may be writing files, without a command
                 since_work = touching.seconds_since_work(store, team.name, task)

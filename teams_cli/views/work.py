@@ -85,7 +85,7 @@ def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], all_plans
         "title": text.clipped_line(task.title, _TITLE),
         "leaseExpiresAt": expires_at,
         "leaseSeconds": seconds_left,
-        "leaseEndsSoon": seconds_left is not None and seconds_left < leases.lease_seconds(team) * _SOON,
+        "leaseEndsSoon": seconds_left is not None and seconds_left < team.silence * _SOON,
         "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
         "results": [
             {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}

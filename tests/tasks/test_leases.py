@@ -105,7 +105,7 @@ def test_an_older_version_ends_the_grace_period_by_its_renewal(team: Store, cloc
     """A renewal by an older version counts, although it leaves the end of the grace period in the record."""
     clock.advance(901)
     task = seen(team)
-    renewed = leases.with_full_lease(team, teams.get(team, ALPHA), task).having(grace_until=task.grace_until)
+    renewed = leases.with_lease(team, task, teams.get(team, ALPHA).silence).having(grace_until=task.grace_until)
     team.replace(ALPHA, tasks.TASK, "task-1", renewed, team.get(ALPHA, tasks.TASK, "task-1")[1])
     clock.advance(901)
     assert (seen(team).owner, seen(team).in_grace) == ("bob", True)
