@@ -45,22 +45,16 @@ _OF_SESSION = (
 )
 
 
-def sessions_by_agent(store: Store, team: Team, problems: list[errors.TeamsError]) -> dict[str, Session]:
-    """Return the sessions of the agents that `teams` started, by the names of the agents. Sessions that can't be read
-    are left out; their errors are added to *problems*.
-    """
-    return {session.agent: session for session in ending.all_of(store, team.name, problems)}
-
-
 def agent_rows(
     store: Store, team: Team, problems: list[errors.TeamsError], started: Mapping[str, Session] | None = None
 ) -> list[Row]:
-    """Return a row for each member that has not left, in the order of joining. If `teams` started the member, the row
-    has its session. *started* has the sessions by agent; if it is None, they are read from the store.
+    """Return a row for each member that has not left, in the order of joining, with its session if `teams` started it.
+    *started* has the sessions by agent; if it is None, they are read from the store.
 
     A member that can't be read is left out, and the error is added to *problems*.
     """
-    started = sessions_by_agent(store, team, problems) if started is None else started
+    if started is None:
+        started = {session.agent: session for session in ending.all_of(store, team.name, problems)}
     tasks_of: dict[str, list[str]] = {}
     for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS):
         tasks_of.setdefault(task.owner or "", []).append(task.id)
@@ -111,9 +105,7 @@ def agent_rows(
 def _unread_counts(
     store: Store, team: Team, members: list[Member], problems: list[errors.TeamsError]
 ) -> dict[str, int]:
-    """Return the number of unread messages of each member. A member whose inbox can't be read is left out, and the
-    error is added to *problems*.
-    """
+    """Return the number of unread messages of each member whose inbox can be read."""
     names = [member.agent_id for member in members]
     try:
         return inboxes.unread_counts(store, team.name, names)
@@ -152,11 +144,10 @@ def state_of(store: Store, team: Team, member: Member, agent: Agent, session: Se
 def trouble_of(
     row: Row, open_questions: list[Question], plan_by_author: Mapping[str, str], missed: Mapping[str, str]
 ) -> tuple[str | None, str | None]:
-    """Return a word for the trouble of the agent in *row*, such as `limited` or `waiting`, and the reason. If the agent
-    has no trouble, both are None. If the reason is not known, it is None.
+    """Return a word for the trouble of the agent in *row*, such as `limited` or `waiting`, and the reason, if known. If
+    the agent has no trouble, both are None.
 
-    *plan_by_author* has the id of each agent's undecided plan. *missed* has for each agent the id of a task in which
-    its silence matters.
+    *plan_by_author* has the id of each agent's undecided plan. *missed* is what `missed` returns.
     """
     name, session = row["name"], row.get("session") or {}
     if row["state"] == "limited":
@@ -180,8 +171,7 @@ def missed(all_tasks: list[Task]) -> dict[str, str]:
     """Return for each agent whose silence matters the id of the task that it claimed last. Its silence matters if it
     still has the task, or lost it by being silent.
     """
-    newest: dict[str, tuple[str, str]] = {}
-    """For each agent the time of its newest claim, and the task."""
+    newest: dict[str, tuple[str, str]] = {}  # for each agent the time of its newest claim, and the task
     for task in all_tasks:
         for agent, start, _, outcome in spans_of_work(task)[-1:]:
             if outcome in (None, "expired") and agent and start:
@@ -195,9 +185,8 @@ def reason(task: Task) -> str:
 
 
 def spans_of_work(task: Task) -> list[list[str | None]]:
-    """Return the periods of work on the task, from its notes. Each is a list [owner, begin, end, outcome]. A period
-    begins with a claim, or with a rejection, after which the owner continues. While the owner is at work, the end and
-    the outcome are None.
+    """Return the periods of work on the task, each a list [owner, begin, end, outcome]. A period begins with a claim or
+    a rejection. While the owner is at work, the end and the outcome are None.
     """
     spans: list[list[str | None]] = []
     for note in task.notes:
@@ -213,9 +202,7 @@ def spans_of_work(task: Task) -> list[list[str | None]]:
 
 
 def failures(graph: Graph) -> list[Row]:
-    """Return a row for each task that failed, and for each cancelled task that blocks others. Tasks that block many
-    others come first.
-    """
+    """Return a row for each task that failed or was cancelled and blocks others, those that block most first."""
     counts = graph.waiting_counts()
     rows: list[Row] = []
     for task in graph.tasks.values():
@@ -227,9 +214,7 @@ def failures(graph: Graph) -> list[Row]:
 
 
 def letters(store: Store, team: str, problems: list[errors.TeamsError]) -> list[Message]:
-    """Return the newest unhandled messages to the person. Only messages in an agent's own words count, so notices,
-    plans and requests are left out.
-    """
+    """Return the newest unhandled messages to the person in an agent's own words: no notices, plans and requests."""
     inbox = inboxes.load_with_new(store, team, HUMAN, problems)
     numbers = sorted(entry.number for entry in inbox.open if not entry.quiet)[-2 * _MOST_LETTERS :]
     newest = store.fetch(team, messages.MESSAGE, numbers, problems) if numbers else []

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from teams_cli import errors
+from teams_cli.agents import ending
 from teams_cli.clock import parse_rfc3339
 from teams_cli.membership import shutdowns
 from teams_cli.messages import messages
@@ -91,10 +92,8 @@ def _newest_messages(store: Store, team: str, after: int, most: int, problems: P
 
 
 def agent_rows(store: Store, team: Team, problems: Problems) -> list[dict[str, Any]]:
-    """Return a row for each agent, as `agents.agent_rows` does, but with more fields about its session: its worktree,
-    whether it is paused, its failure and others. If `teams` did not start the agent, these fields are empty.
-    """
-    started = agents.sessions_by_agent(store, team, problems)
+    """Return a row for each agent, as `agents.agent_rows` does, with more fields about its session, if it has any."""
+    started = {session.agent: session for session in ending.all_of(store, team.name, problems)}
     rows = agents.agent_rows(store, team, problems, started)
     for row in rows:
         session = started.get(row["name"])
@@ -118,7 +117,7 @@ def of_interest(all_tasks: list[Task], newest: int = FINISHED) -> list[Task]:
 
 def plans_of_interest(store: Store, team: Team, problems: Problems) -> list[dict[str, Any]]:
     """Return the plans that wait for a decision, and the 20 that were decided last."""
-    all_plans = list(plans.all_of(store, team.name, problems))
+    all_plans = plans.all_of(store, team.name, problems)
     decided = sorted((plan for plan in all_plans if plan.status != "proposed"), key=lambda plan: plan.decided_at or "")
     newest = {plan.id for plan in decided[-_DECIDED:]}
     return [plan.to_document() for plan in all_plans if plan.status == "proposed" or plan.id in newest]
@@ -131,7 +130,7 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
     team = teams.get(store, team_name)
     all_tasks = list(tasks.all_of(store, team_name, problems))
     open_questions = _open_questions(store, team_name, problems)
-    proposed = list(plans.all_of(store, team_name, problems, only_open=True))
+    proposed = plans.all_of(store, team_name, problems, only_open=True)
     plan_by_author = {plan.from_: plan.id for plan in proposed}
     missed = agents.missed(all_tasks)
     # The person's own messages, and those that ask for a receipt, are shown with how far they got.
@@ -156,9 +155,7 @@ def frame(store: Store, team_name: str, problems: Problems) -> dict[str, Any]:
 def _with_trouble(
     row: dict[str, Any], open_questions: list[Question], plan_by_author: dict[str, str], missed: dict[str, str]
 ) -> dict[str, Any]:
-    """Return the agent's *row* with two more fields. `trouble` is a word for its trouble, None if it has none. `why` is
-    the reason, None if it is not known.
-    """
+    """Return the agent's *row* with its `trouble`, and `why` it has it."""
     trouble, why = agents.trouble_of(row, open_questions, plan_by_author, missed)
     return {**row, "trouble": trouble, "why": why}
 
@@ -166,8 +163,8 @@ def _with_trouble(
 def _for_person(
     open_questions: list[Question], proposed: list[Plan], letters: list[Message], all_tasks: list[Task]
 ) -> list[dict[str, Any]]:
-    """Return a row for each thing that waits for the person: questions, plans, reviews and messages. Questions for
-    whose answer nobody waits any more come after the other questions.
+    """Return a row for each question, plan, review and message that waits for the person, in this order. Questions for
+    whose answer nobody waits any more come after the others.
     """
     to_answer = sorted((q for q in open_questions if HUMAN in q.waiting_for), key=lambda q: q.is_abandoned)
     return [
@@ -186,9 +183,7 @@ def _waiting_row(kind: str, key: str, sender: str, text: str, **more: Any) -> di
 
 
 def _foremost(all_tasks: list[Task]) -> list[dict[str, Any]]:
-    """Return the most important tasks as documents, sorted by their state: in progress, in review, ready, blocked,
-    failed, completed, cancelled.
-    """
+    """Return the most important tasks as documents, in the order of `_ORDER`, blocked ones after ready ones."""
     status_of = dependencies.among(all_tasks)
     unfinished = [task for task in all_tasks if task.status not in tasks.FINISHED]
     finished = [task for task in all_tasks if task.status in tasks.FINISHED]
@@ -236,9 +231,7 @@ def rows(store: Store, team: Team, config: Config, finished: int, problems: Prob
 
 
 def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int) -> Rows:
-    """Return, by id, the cards of the tasks that the board shows. These are the unfinished tasks, the newest finished
-    ones (*finished* is their number), the failed ones, and cancelled ones that block others.
-    """
+    """Return, by id, the cards of the tasks that `rows` describes."""
     agent_of = {agent.agent: agent for agent, _ in store.scan(team.name, presence.AGENT, [])}
     person = Caller(HUMAN, config=config)
     all_tasks = list(graph.tasks.values())
@@ -257,9 +250,7 @@ def _cards(store: Store, team: Team, config: Config, graph: Graph, finished: int
 
 
 def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str, Any]:
-    """Return the fields of a task that the board shows, without empty ones. *waiting* is the number of tasks that wait
-    for this one, and *moves* has the statuses to which the person may move it.
-    """
+    """Return the fields of a task that the board shows, without empty ones. *waiting* tasks wait for this one."""
     blockers = graph.open_blockers.get(task.id, [])
     check = checks.of(task)
     row: dict[str, Any] = {
@@ -296,9 +287,7 @@ def _card(task: Task, graph: Graph, waiting: int, moves: list[str]) -> dict[str,
 
 
 def letter(message: Message, whole: bool = False) -> dict[str, Any]:
-    """Return the message as a document. If its text is long, it is cut, and `length` is its full length. With *whole*,
-    it is not cut.
-    """
+    """Return the message as a document. Unless *whole* is set, a long text is cut, and `length` is its full length."""
     document = message.to_json()
     if not whole and len(message.message) > _MESSAGE:
         document.update(message=message.message[:_MESSAGE], length=len(message.message))
@@ -306,9 +295,7 @@ def letter(message: Message, whole: bool = False) -> dict[str, Any]:
 
 
 def newest(store: Store, team: str, after: int, most: int, problems: Problems) -> list[dict[str, Any]]:
-    """Return the newest messages with numbers above *after* as documents, at most *most* of them. Long messages are
-    cut.
-    """
+    """Return the newest *most* messages with numbers above *after* as documents. Long messages are cut."""
     return [letter(message) for message in _newest_messages(store, team, after, most, problems)]
 
 

@@ -52,7 +52,12 @@ def brief(store: Store, team_name: str, caller: Caller, once_shown: OnceShown) -
     agent = presence.load(store, team_name, caller.name)
     overview = overviews.overview(store, team_name).changed(lambda task: leases.current(store, team, task))
     all_plans = plans.all_of(store, team_name, [])
-    first_look = _for_first_look(team, caller) if agent.looked_to is None else {}
+    first_look = {}
+    if agent.looked_to is None:  # notices report later changes
+        member = team.member(caller.name)
+        about = roles.about(member, team, caller.config) if member else ""
+        rules = text.clipped(str(settings.value(team, settings.RULES)), _RULES, " (all of it: teams settings)")
+        first_look = {**({"about": about} if about else {}), **({"rules": rules} if rules else {})}
     rules_shown = 0 < len(first_look.get("rules", "")) <= _RULES
     document = (
         _about_team(team, caller, overview, overviews.has_unlanded_task(store, team_name))
@@ -78,20 +83,8 @@ def outside(store: Store, team_name: str, caller: Caller, own_teams: Sequence[st
     return document
 
 
-def _for_first_look(team: Team, caller: Caller) -> Document:
-    """Return a sentence about the caller's role, and the rules of the team. They are shown only in the caller's first
-    brief, because notices report later changes.
-    """
-    member = team.member(caller.name)
-    about = roles.about(member, team, caller.config) if member else ""
-    rules = text.clipped(str(settings.value(team, settings.RULES)), _RULES, " (all of it: teams settings)")
-    return {**({"about": about} if about else {}), **({"rules": rules} if rules else {})}
-
-
 def _pages(store: Store, team: Team, name: str, once_shown: OnceShown) -> Document:
-    """Return the pages that others changed since the agent *name* last looked. Once the answer was shown, these pages
-    are recorded as seen.
-    """
+    """Return the pages that others changed since the agent *name* last looked, and record them as seen later."""
     unseen = pages.unseen(store, team.name, name)
     if not unseen:
         return {}
@@ -102,8 +95,8 @@ def _pages(store: Store, team: Team, name: str, once_shown: OnceShown) -> Docume
 
 
 def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> Document:
-    """Return the caller's role and the state of the team. `going` says whether work is under way or can begin. *lands*
-    says that a completed task is still to be merged, which counts as work.
+    """Return the caller's role and the state of the team. `going` says whether work is under way or can begin, or
+    *lands*: a completed task is still to be merged.
     """
     standing, member = standing_of(team, caller), team.find(caller.name)
     counts = {status: count for status, count in overview.counts.items() if count}
@@ -129,10 +122,8 @@ def _about_team(team: Team, caller: Caller, overview: Overview, lands: bool) -> 
 def _own_tasks(
     store: Store, team: Team, caller: Caller, agent: Agent, overview: Overview, all_plans: list[Plan]
 ) -> Document:
-    """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim.
-
-    If the caller has not claimed a task since it joined, its first task was given to it, and it has not seen the
-    description. Then the description is added.
+    """Return the caller's tasks, the number of ready tasks, and how many of these the caller may claim. If its first
+    task was given to it, so that it has not seen the description, this is added.
     """
     own_tasks = [task for task in overview.tasks_read if task.status == IN_PROGRESS and task.owner == caller.name]
     rows = work.rows_of(store, team, own_tasks, all_plans)
@@ -158,8 +149,7 @@ def _waiting(
     store: Store, team: Team, caller: Caller, all_plans: list[Plan], rules_shown: bool, once_shown: OnceShown
 ) -> Document:
     """Return what waits for the caller: mail, questions, reviews, plans to decide, a request to shut down, and its own
-    messages that nobody acknowledged in time. If *rules_shown* is set, this brief shows the team's rules, so that a
-    notice about the rules is left out.
+    messages that nobody acknowledged in time. If *rules_shown* is set, notices about the team's rules are left out.
     """
     name, standing = caller.name, standing_of(team, caller)
     plans_to_decide: list[Plan] = []
@@ -246,9 +236,7 @@ def _fitting(notices: list[Message]) -> list[Message]:
 
 
 def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: OnceShown) -> Document:
-    """Return the tasks that others ended since the caller last looked, and the number of other changes. Once the answer
-    was shown, all these changes are recorded as seen.
-    """
+    """Return the tasks that others ended since the caller last looked, and the number of other changes."""
     name = caller.name
     entries = list(store.history(team.name, agent.looked_to or 0))
     if entries and name != HUMAN and team.member(name):
@@ -273,9 +261,7 @@ def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: O
 
 
 def _finished(entry: Document) -> Document:
-    """Return a row about the task that ended according to this *entry* of the history. It has the task's id, owner and
-    status, and says whether the task passed a check. If another member accepted the task, it names this member.
-    """
+    """Return a row about the task that ended according to this *entry* of the history."""
     actor = entry.get("actor")
     owner = entry.get("owner", actor)
     document = {"id": entry.get("task"), "by": owner, "status": _ENDS[str(entry["what"])]}

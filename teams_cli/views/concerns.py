@@ -116,10 +116,8 @@ def wait(
 
 
 class Lookout:
-    """Looks for the facts and messages that concern the caller and that are *wanted*.
-
-    With *waits*, the caller's record shows other agents that the caller waits for work. It does not if unread mail ends
-    the wait at once.
+    """Looks for the facts and messages that concern the caller and that are *wanted*. With *waits*, the caller's record
+    shows other agents that it waits for work, unless unread mail ends the wait at once.
     """
 
     def __init__(
@@ -147,9 +145,7 @@ class Lookout:
         """Unread messages for which the answer had no room."""
 
     def _announce_wait(self, facts: Facts) -> None:
-        """Record that the caller waits for work, if it may claim tasks and has none. The record is written at most
-        once, and other agents read it.
-        """
+        """Record once, for other agents, that the caller waits for work, if it may claim tasks and has none."""
         if not self._must_announce_wait:
             return
         self._must_announce_wait = False
@@ -258,9 +254,7 @@ class Lookout:
             overviews.refuse_closed(self.store, team)
 
     def _news(self, team: Team, agent: presence.Agent, kinds: Collection[str]) -> tuple[list[Document], list[Document]]:
-        """Return two lists: the facts and the messages to show. If both are empty, record that the caller waits for
-        work. The functions that record what was shown are added to `self._notes`.
-        """
+        """Return the facts and the messages to show, and add functions that record what was shown to `self._notes`."""
         facts, mailbox = self._facts(team, kinds), self._mailbox()
         if not mailbox.unread(quiet=True):
             self._announce_wait(facts)
@@ -277,7 +271,9 @@ class Lookout:
         subjects = {each["id"] for each in happened if each["what"] != _HELD}
         messages = self._mail(team, mailbox, subjects, agent, bool(facts.held()))
         if any(each["what"] == "settled" for each in happened):
-            messages = [{**each, "next": None} if _may_go_unanswered(each) else each for each in messages]
+            for each in messages:  # nobody needs an answer any more, unless the message asks for one
+                if steps.is_reply(each["next"] or "") and "ackBy" not in each and not steps.asks(each["message"]):
+                    each["next"] = None
         if not (happened or messages):
             self._announce_wait(facts)
         return happened, messages
@@ -338,9 +334,8 @@ class Lookout:
         return [document for document in documents if document]
 
     def _document(self, team: Team, message: Message, reported: set[str], agent: presence.Agent) -> Document | None:
-        """Return the message as JSON, with the next command in `next`. Return None for a message that is left out: an
-        outdated notice; a notice about one of the subjects *reported* by facts; and a message that asks for nothing and
-        was shown in full before.
+        """Return the message as JSON, with the next command in `next`. Return None for an outdated notice, a notice
+        about a subject that facts *reported*, and a message that asks for nothing and was shown in full before.
         """
         step = mail.step_after(self.store, team, message)
         if step == steps.reply(message.id) and mail.is_settled(self.store, self.team, message):
@@ -352,10 +347,7 @@ class Lookout:
         return {**message.to_document(), "next": step}
 
     def _can_wait(self, team: Team, messages: list[Message], awaits_shutdowns: bool, is_busy: bool) -> bool:
-        """Return whether none of the *messages* has to end the wait. A message need not end it if it is for later.
-        Depending on what is wanted, this also holds for a message that asks for nothing now. *is_busy* says that the
-        caller has a task.
-        """
+        """Return whether no message has to end the wait: each is for later or, by what is wanted, asks nothing."""
         asking = [message for message in messages if not mail.is_for_later(self.store, self.team, message)]
         if self.wanted.for_work and not is_busy:
             asking = [message for message in asking if mail.asks_for_something(self.store, team, message)]
@@ -372,25 +364,18 @@ class Lookout:
         reported = facts.still_reported(agent, ready_again=self.wanted.claims_ready)
         present, offer = self._present(facts, reported, agent)
         present |= self._held(facts, reported, has_mail)
-        if offer and not self._take_offer(facts, offer):
-            offer = None
-            present = {key: each for key, each in present.items() if key in reported or not key.startswith(work.READY)}
+        if offer:  # recorded first, so that the others that wait leave the task to the caller
+            self._note_agent(offered=offer, offered_at=teams.now(self.store))
+            if facts.offers.must_give_up(offer):
+                self._note_agent(offered=None, offered_at=None)
+                offer = None
+                new_ready = {key for key in present if key.startswith(work.READY)} - reported
+                present = {key: each for key, each in present.items() if key not in new_ready}
         unreported = [each for key, each in present.items() if each and key not in reported]
         keys_recorded = {key for key in agent.told if not mail.is_message(key)}
         if unreported or keys_recorded != set(present):
             self._notes.append(lambda: self._note_shown(sorted(present), offer))
         return list({each["id"]: each for each in unreported}.values())
-
-    def _take_offer(self, facts: Facts, offer: str) -> bool:
-        """Record that the ready task with the key *offer* is offered to the caller, so that the others that wait leave
-        it to the caller. If another agent was offered it at the same moment, and the caller must give it up, take the
-        record back and return False.
-        """
-        self._note_agent(offered=offer, offered_at=teams.now(self.store))
-        if facts.offers.must_give_up(offer):
-            self._note_agent(offered=None, offered_at=None)
-            return False
-        return True
 
     def _present(self, facts: Facts, reported: set[str], agent: presence.Agent) -> tuple[FactsByKey, str | None]:
         """Return the facts that hold now, and the key of the ready task that is offered; None if none is."""
@@ -406,10 +391,8 @@ class Lookout:
         return overdue | completed | ready | facts.done(reported) | leading.present(reported), offer
 
     def _held(self, facts: Facts, reported: set[str], has_mail: bool) -> FactsByKey:
-        """Return the fact that the caller has a task in progress, for a caller that waits in order to claim one.
-
-        The fact is reported only once, because the caller may wait for something outside the team. It is not reported
-        to a caller that has mail, because the caller may have waited for this mail.
+        """Return the fact that a caller that waits in order to claim a task has one. It is reported only once, because
+        the caller may wait for something outside the team, and not with mail, for which it may have waited.
         """
         reported_held: FactsByKey = {key: None for key in reported if key.startswith(work.HELD)}
         if not self.wanted.claims_ready or has_mail or not (facts.may_claim and facts.held()):
@@ -418,8 +401,8 @@ class Lookout:
         return reported_held if held is None else {held.key: fact(_HELD, held.task.id, held.text, held.step)}
 
     def _note_shown(self, keys: list[str], offer: str | None) -> None:
-        """Record the *keys* of the facts that the agent was shown, in place of the earlier keys. If a ready task was
-        offered, *offer* is its key. Only the newest ids of messages that were shown in full are kept in the record.
+        """Record the *keys* of the facts that the agent was shown, in place of the earlier keys, and the *offer*. Of
+        the messages that were shown in full, only the newest ids are kept.
         """
         offered: Document = {"ready_at": teams.now(self.store)} if offer else {"offered": None, "offered_at": None}
         name, fresh = self.caller.name, presence.Agent(agent=self.caller.name)
@@ -431,9 +414,7 @@ class Lookout:
         upsert(self.store, self.team, presence.AGENT, name, fresh, change)
 
     def _pages(self) -> list[Document]:
-        """Return a fact for each page that others changed since the caller looked. If there are many pages, the last
-        fact says how many more changed.
-        """
+        """Return facts for the pages that others changed since the caller looked."""
         from teams_cli.teams import pages
 
         changed = pages.unshown(self.store, self.team, self.caller.name, self._notes.append)
@@ -443,16 +424,7 @@ class Lookout:
         return happened
 
 
-def _may_go_unanswered(message: Document) -> bool:
-    """Return whether nobody needs an answer to the message once all tasks are settled: its next command is a reply, but
-    the message asks no question and no acknowledgement.
-    """
-    return steps.is_reply(message["next"] or "") and "ackBy" not in message and not steps.asks(message["message"])
-
-
 def _with_next(happened: list[Document], messages: list[Document], default_step: Callable[[], str]) -> Document:
-    """Return the news with the next command. This is the first command that a message or a fact names. If none names
-    one, it is the command that *default_step* returns.
-    """
+    """Return the news with the first command that a message or a fact names, or else that of *default_step*."""
     steps_named = [each["next"] for each in [*messages, *happened] if each["next"]]
     return {"happened": happened, "messages": messages, "next": steps_named[0] if steps_named else default_step()}

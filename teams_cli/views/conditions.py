@@ -115,9 +115,7 @@ def wait(
 
 
 def _hint_after_timeout(conditions: Sequence[Condition]) -> str:
-    """Return a hint for a wait that timed out. It has the states of all *conditions* that can be read, and the advice
-    of the first condition.
-    """
+    """Return a hint for a wait that timed out: the states of the *conditions*, and the advice of the first one."""
     sentences = []
     for condition in conditions:
         try:
@@ -129,11 +127,7 @@ def _hint_after_timeout(conditions: Sequence[Condition]) -> str:
 
 
 def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
-    """Mark the notices about a task, plan or landing as read. *news* is the result of a wait, which showed the
-    agent that task, plan or landing.
-
-    If the notices can't be marked, the agent is notified a second time.
-    """
+    """Mark the notices about the task, plan or landing in *news*, which a wait showed to the agent, as read."""
     kinds: list[Kind[Any]] = [TASK, PLAN]
     if "landing" in news:
         from teams_cli.tasks.landings import LANDING
@@ -147,7 +141,7 @@ def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:
                 notices.send_owed_by(store, team, kind, key)
             mailbox = inboxes.Mailbox(store, team, agent)
             mailbox.mark_read({m.number for m in mailbox.open_messages() if m.about == key and m.only_informs})
-    except errors.TeamsError:  # the answer is given already
+    except errors.TeamsError:  # the answer is given already, and the agent is notified a second time
         pass
 
 
@@ -236,9 +230,7 @@ def landing_over(
 
 
 def all_settled(store: Store, team: str) -> Condition:
-    """Return the condition that no work can be done any more: no task is in progress, and every pending task is blocked
-    by a task that failed or was cancelled.
-    """
+    """Return the condition that no task is in progress, and every pending one is blocked by one that has failed."""
 
     def look(alarm: Alarm) -> Document | None:
         settled = overviews.settled(store, team, alarm=alarm)
@@ -272,8 +264,8 @@ def message_there(store: Store, team: str, agent: str) -> Condition:
 
 
 def news_there(store: Store, team: str, agent: str) -> Condition:
-    """Return the condition that the agent has an unread message that concerns its present work. This is a message that
-    was not shown yet and may ask for something, or a notice that the agent's own task was edited.
+    """Return the condition that the agent has an unread message that was not shown yet and that may ask for something,
+    or says that its own task was edited.
     """
 
     def look(alarm: Alarm) -> Document | None:
@@ -303,9 +295,8 @@ def task_ready(store: Store, team: str, caller: Caller) -> Condition:
 
 
 def nothing_left(store: Store, team: str, caller: Caller, once_shown: OnceShown) -> Condition:
-    """Return the condition that all tasks are settled. Every wait of a member ends by it, because nothing is left to
-    do. It holds only once: after the answer was shown, the member counts as notified. It never holds for a leader or
-    the person.
+    """Return the condition that all tasks are settled, which ends every wait of a member. It holds only once, and never
+    for a leader or the person.
     """
     from teams_cli.views.facts import settled_key
 
@@ -353,9 +344,8 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
 
 
 def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[str, str]:
-    """Return two texts for a wait that ended without a result. The first describes the state of the work. The second
-    adds the command *again*, which waits longer. If nothing is left to do, both texts say only that all tasks are
-    settled.
+    """Return the state of the work in words for a wait that ended without a result, and the same with the command
+    *again*, which waits longer. If nothing is left to do, both say only that all tasks are settled.
     """
     state = ""
     try:

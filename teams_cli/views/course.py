@@ -42,9 +42,7 @@ class Graph:
         """The tasks that nobody can begin: a blocker failed, was cancelled, or does not exist."""
 
     def is_dead_end(self, key: str) -> bool:
-        """Return whether a task that waits for the task *key* can never begin: *key* failed, was cancelled, or does not
-        exist.
-        """
+        """Return whether the task *key* failed, was cancelled, or does not exist, so that it will block for ever."""
         task = self.tasks.get(key)
         return task is None or task.status in ("failed", "cancelled")
 
@@ -103,8 +101,8 @@ class Graph:
         return path if len(path) > 1 else []
 
     def _in_order(self, keys: Collection[str]) -> list[str]:
-        """Return the ids *keys* in an order in which each task comes after its blockers. If tasks block each other in a
-        cycle, these tasks are left out, and also the tasks that wait for them.
+        """Return the *keys* in an order in which each task comes after its blockers. Tasks that wait for a cycle, or
+        are in it, are left out.
         """
         open_counts = {key: 0 for key in keys}
         for key in keys:
@@ -150,9 +148,7 @@ def course(all_tasks: list[Task], now: datetime) -> dict[str, Any]:
 
 
 def _outlook(graph: Graph, path: list[str], now: datetime) -> dict[str, Any]:
-    """Return how fast tasks were completed lately, and an estimate of the end. If no estimate is possible, return the
-    reason instead.
-    """
+    """Return how fast tasks were completed lately, and an estimate of the end, or the reason why there is none."""
     completion_times = [t.completed_at for t in graph.tasks.values() if t.status == "completed" and t.completed_at]
     ages = [max(0.0, (now - parse_rfc3339(completed_at)).total_seconds()) for completed_at in completion_times]
     latest_ages = sorted(age for age in ages if age <= _ONE_DAY)[:_RECENT]  # seconds since the completions

@@ -90,9 +90,7 @@ class Facts:
         """The best tasks that the caller can claim, as far as they were read; *_unread_ready* yields the others."""
 
     def overdue(self, agent: Agent) -> FactsByKey:
-        """Return a fact for each message that the caller sent and that was not acknowledged in time. *agent* is the
-        caller's record.
-        """
+        """Return a fact for each message of the caller, whose record is *agent*, that was not acknowledged in time."""
         if not agent.awaits:
             return {}
         from teams_cli.messages import receipts
@@ -120,30 +118,26 @@ class Facts:
         return set(agent.told)
 
     def _may_have_claimed(self, reported_ready: set[str], since: str) -> bool:
-        """Return whether the caller may have become the owner of a task since the time *since*. At that time, the ready
-        tasks with the keys *reported_ready* were reported to it. If there were very many changes, return True without
-        searching them.
+        """Return whether the caller may have become the owner of a task since the time *since*, at which the ready
+        tasks with the keys *reported_ready* were reported to it. If there were very many changes, return True.
         """
         still_ready = {work.ready_key(task) for task in self._best_ready(_FEW)}
         for key in reported_ready - still_ready:
-            if not key.startswith(_MORE) and self._has_claimed(work.task_of_key(key), since):
+            if key.startswith(_MORE):
+                continue
+            try:
+                notes = tasks.get(self.store, self.team.name, work.task_of_key(key)).notes
+            except errors.TeamsError:
+                continue
+            if any(note.what == "claimed" and note.by == self.caller.name and note.at > since for note in notes):
                 return True
         from teams_cli.teams import history
 
         changes = enumerate(history.later(self.store, self.team.name, since), 1)
         return any(count > _MANY_CHANGES or self._gives_a_task(entry) for count, entry in changes)
 
-    def _has_claimed(self, task_id: str, since: str) -> bool:
-        try:
-            notes = tasks.get(self.store, self.team.name, task_id).notes
-        except errors.TeamsError:
-            return False
-        return any(note.what == "claimed" and note.by == self.caller.name and note.at > since for note in notes)
-
     def _gives_a_task(self, entry: Document) -> bool:
-        """Return whether the change in an *entry* of the history may have made the caller the owner of a task. The
-        caller may have claimed the task, or another agent may have given it to the caller.
-        """
+        """Return whether the change in an *entry* of the history may have made the caller the owner of a task."""
         name, change, actor = self.caller.name, entry.get("what"), entry.get("actor")
         if change == "task handed over":  # older versions did not say to whom
             return bool(entry.get("to", name) == name)
@@ -153,9 +147,7 @@ class Facts:
         return is_given or (change == "task claimed" and actor == name)
 
     def _best_ready(self, most: int) -> list[Task]:
-        """Return the best tasks that the caller can claim: *most* of them, and one more if there are more, so that the
-        caller of this function can see it.
-        """
+        """Return the best *most* tasks that the caller can claim, and one more if there are more."""
         if self._unread_ready is None:
             self._unread_ready = claims.ready_for(self.store, self.team, self.caller, self.alarm)
         while len(self._ready) <= most and (task := next(self._unread_ready, None)):
@@ -200,15 +192,18 @@ class Facts:
         open_new_keys = [key for key in map(work.ready_key, open_tasks) if key in new]
         offer = open_new_keys[0] if open_new_keys else None
         if offer:
-            facts |= dict.fromkeys(open_new_keys, self._ready_fact(new[offer], len(open_tasks) - 1, has_more))
+            task, other_count = new[offer], len(open_tasks) - 1
+            assigned = ", assigned to you," if task.assignee == self.caller.name else ""
+            text = f"{task.id}{assigned} is ready: {task.title[:_TITLE]}"
+            if other_count or has_more:
+                text += f" (and {'at least ' if has_more else ''}{other_count or 1} more)"
+            facts |= dict.fromkeys(open_new_keys, fact("ready", task.id, text, steps.CLAIM))
         if has_more and not more_key and (offer or not new):
             facts[self._more_key(ready[-1])] = None
         return facts, offer, has_more and bool(new) and not offer
 
     def done(self, reported: set[str]) -> FactsByKey:
-        """Return the fact that no work is left. The result is empty if work is left. It is also empty for a leader and
-        for an agent that is no member.
-        """
+        """Return the fact that no work is left; nothing for a leader and for an agent that is no member."""
         if self.leads or not self.team.member(self.caller.name):
             return {}
         from teams_cli.tasks import overviews
@@ -219,17 +214,8 @@ class Facts:
         key = settled_key(counts)
         return {key: None if key in reported else fact("settled", self.team.name, overviews.DONE, "")}
 
-    def _ready_fact(self, task: Task, other_count: int, has_more: bool) -> Document:
-        assigned = ", assigned to you," if task.assignee == self.caller.name else ""
-        text = f"{task.id}{assigned} is ready: {task.title[:_TITLE]}"
-        if other_count or has_more:
-            text += f" (and {'at least ' if has_more else ''}{other_count or 1} more)"
-        return fact("ready", task.id, text, steps.CLAIM)
-
     def _order(self, task: Task) -> tuple[int, int]:
-        """Return a sort key that puts ready tasks in the order in which they are claimed. That order also depends on
-        conflicts with tasks in progress, which are ignored here.
-        """
+        """Return a sort key for the order in which tasks are claimed, except for conflicts with tasks in progress."""
         rank = 0 if task.assignee == self.caller.name else 1 + tasks.PRIORITIES.index(task.priority)
         return rank, tasks.TASK.number_in(task.id)
 
@@ -318,11 +304,9 @@ class Offers:
 
 
 def _position(more_key: str) -> tuple[int, int]:
-    """Return the position that is encoded in *more_key*, a key made by `_more_key`. If the key has no position, because
-    somebody edited the record by hand, return a position behind all tasks.
-    """
+    """Return the position that `_more_key` put into *more_key*."""
     try:
         rank, number = map(int, more_key.removeprefix(_MORE).split("-"))
-    except ValueError:
+    except ValueError:  # somebody edited the record by hand: behind all tasks
         return len(tasks.PRIORITIES) + 1, 0
     return rank, number

@@ -17,7 +17,6 @@ from teams_cli.tasks import dependencies, leases, overviews, plans, tasks, touch
 from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence
-from teams_cli.teams.presence import Agent
 from teams_cli.teams.teams import Member, Team
 from teams_cli.text import listed
 from teams_cli.views import standing, steps, work
@@ -68,9 +67,7 @@ class Leading:
         self.completed_wanted = completed
 
     def present(self, reported: set[str]) -> FactsByKey:
-        """Return the facts that hold now, by key, except for the fact that `completed` returns. *reported* has the keys
-        of the facts that were reported before.
-        """
+        """Return the facts that hold now, except for that of `completed`. *reported* has the keys reported before."""
         facts: FactsByKey = {}
         if self.leads:
             overview = overviews.overview(self.store, self.team.name)
@@ -85,9 +82,7 @@ class Leading:
         return facts
 
     def completed(self, reported: set[str]) -> FactsByKey:
-        """If the caller waits until a number of tasks is completed, and they are, return the fact that says so.
-        Otherwise the result is empty.
-        """
+        """Return the fact that the number of tasks for which the caller waits is completed."""
         if self.completed_wanted is None:
             return {}
         counts = overviews.overview(self.store, self.team.name).counts
@@ -102,9 +97,7 @@ class Leading:
         return {key: fact("completed", self.team.name, text, "")}
 
     def _settled(self, reported: set[str], overview: Overview) -> FactsByKey:
-        """Return the fact that all tasks are settled, by its key; None instead of the fact if it was reported before.
-        The result is empty if the tasks are not settled, or if there are none.
-        """
+        """Return the fact that there are tasks and all are settled; None instead of the fact if it was reported."""
         settled = overviews.settled(self.store, self.team.name, overview, self.alarm)
         if settled is None or not any(settled["taskCounts"].values()):
             return {}
@@ -113,19 +106,15 @@ class Leading:
             return {key: None}
         counts = ", ".join(f"{count} {status}" for status, count in settled["taskCounts"].items() if count)
         other_members = [name for name in self.team.active_names() if name not in (self.caller.name, self.team.leader)]
-        text = f"all tasks are settled: {counts}{self._phrase_of_unread(other_members) if other_members else ''}"
-        return {key: fact("settled", self.team.name, text, steps.after_all(settled["stuck"]))}
-
-    def _phrase_of_unread(self, members: list[str]) -> str:
-        """Return a phrase that names those of the *members* that have unread mail; "" if none has. Unread mail may mean
-        that more work comes.
-        """
+        unread_mail = ""  # unread mail may mean that more work comes
         try:
-            counts = inboxes.unread_counts(self.store, self.team.name, members)
+            unread = inboxes.unread_counts(self.store, self.team.name, other_members) if other_members else {}
+            if names := [f"{name} ({count})" for name, count in unread.items() if count]:
+                unread_mail = f"; unread mail: {listed(names, _NAMED)}"
         except errors.TeamsError:  # the doctor says what is wrong
-            return "; unread mail could not be counted"
-        unread = [f"{name} ({count})" for name, count in counts.items() if count]
-        return f"; unread mail: {listed(unread, _NAMED)}" if unread else ""
+            unread_mail = "; unread mail could not be counted"
+        text = f"all tasks are settled: {counts}{unread_mail}"
+        return {key: fact("settled", self.team.name, text, steps.after_all(settled["stuck"]))}
 
     def _lost(self, reported: set[str]) -> FactsByKey:
         """Return a fact for each silent member without a task.
@@ -136,30 +125,25 @@ class Leading:
         facts: FactsByKey = {}
         busy = {task.owner for task in self._in_progress()}
         for member in self.team.members:
-            if member.active and member.agent_id not in (self.caller.name, *busy) and not member.started_by:
-                agent = presence.load(self.store, self.team.name, member.agent_id)
-                since = max(agent.expected_at or "", member.joined_at or "")
-                if since and self._is_silent(agent, since):
-                    key = f"lost:{member.agent_id}:{since}"
-                    facts[key] = None if key in reported else self._lost_fact(member, since)
+            if not member.active or member.agent_id in (self.caller.name, *busy) or member.started_by:
+                continue
+            agent = presence.load(self.store, self.team.name, member.agent_id)
+            since = max(agent.expected_at or "", member.joined_at or "")
+            if not since:
+                continue
+            remaining = self.team.silence - seconds_since(since, self.store.now())
+            if remaining < 0 or presence.is_gone(agent):
+                key = f"lost:{member.agent_id}:{since}"
+                facts[key] = None if key in reported else self._lost_fact(member.agent_id, since)
+            else:
+                self.alarm.ring_after(remaining)
+                self.alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
         return facts
 
-    def _is_silent(self, agent: Agent, since: str) -> bool:
-        """Return whether the agent's process has ended, or the agent was silent for the length of a lease since the
-        time *since*. If neither is true, set the alarm for the time at which one may become true.
+    def _lost_fact(self, name: str, since: str) -> Document | None:
+        """Return the fact that the member is silent. Return None if the leader was notified already that a task of the
+        member expired or was released after the time *since*.
         """
-        remaining = self.team.silence - seconds_since(since, self.store.now())
-        if remaining < 0 or presence.is_gone(agent):
-            return True
-        self.alarm.ring_after(remaining)
-        self.alarm.ring_at_end_of(agent.pid, agent.pid_started, agent.pid_boot)
-        return False
-
-    def _lost_fact(self, member: Member, since: str) -> Document | None:
-        """Return the fact that the member is silent. Return None if the leader knows it already: a task of the member
-        expired or was released after the time *since*, and the leader was notified of that.
-        """
-        name = member.agent_id
         for task in tasks.all_of(self.store, self.team.name, []):
             for note in task.notes:
                 if note.what in ("expired", "released") and note.owner == name and note.at >= since:
@@ -168,12 +152,9 @@ class Leading:
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _silent(self, reported: set[str]) -> FactsByKey:
-        """Return a fact for each owner that is silent while others wait for its task. If the leader waits until a
-        number of tasks is completed, only owners whose claim expires soon are reported.
-        """
-        silences = _Silences(
-            self.store, self.team, self.caller, self.alarm, is_patient=self.completed_wanted is not None
-        )
+        """Return a fact for each owner that is silent while others wait for its task."""
+        is_patient = self.completed_wanted is not None
+        silences = _Silences(self.store, self.team, self.caller, self.alarm, is_patient)
         return {
             key: fact("silent", key.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
             for key, text in silences.to_report(reported).items()
@@ -189,9 +170,7 @@ class Leading:
         return [member for member in without_task if not presence.is_silent(self.store, self.team, member.agent_id)]
 
     def _kept_for_absent(self, reported: set[str], overview: Overview) -> FactsByKey:
-        """Return the fact that members are idle although tasks are ready: all ready tasks are assigned to agents that
-        have not joined.
-        """
+        """Return the fact that members are idle because all ready tasks are assigned to agents that have not joined."""
         assigned = [task for task in overview.ready if task.assignee and not self.team.find(task.assignee)]
         if not assigned or len(assigned) < len(overview.ready) or overview.free:
             return {}
@@ -212,9 +191,7 @@ class Leading:
         return {key: fact("kept", assigned[0].id, text, f"teams update-task {ids} --unassign")}
 
     def _waiting_in_vain(self, reported: set[str], overview: Overview) -> FactsByKey:
-        """Return the fact that perhaps nobody is left for the ready tasks: no task is in progress, and all members that
-        may claim the ready tasks may have ended their work.
-        """
+        """Return the fact that perhaps nobody is left for the ready tasks: all that may claim them may have ended."""
         counts = overview.counts
         if counts[tasks.IN_PROGRESS] or counts.get(tasks.IN_REVIEW) or not overview.ready:
             return {}
@@ -239,14 +216,15 @@ class Leading:
         return {key: fact("unattended", ids[0], text, f"teams run-agent PROMPT --detach, or {steps.CLOSE}")}
 
     def _idle(self, reported: set[str], overview: Overview) -> FactsByKey:
-        """Return the fact that members have had nothing to do for a while, because no task is ready.
-
-        The key of the fact names tasks in progress. While one of them is still in progress, the fact is not reported
-        again.
+        """Return the fact that members have had nothing to do for a while, because no task is ready. It is reported
+        again once none of the tasks in progress that its key names is in progress any more.
         """
         in_progress = self._in_progress()
         open_ids = {task.id for task in in_progress}
-        still_reported: FactsByKey = {key: None for key in reported if open_ids.intersection(_ids_of_idle(key))}
+        keys = [key for key in reported if key.startswith(_IDLE_KEY)]
+        still_reported: FactsByKey = {
+            key: None for key in keys if open_ids.intersection(key.removeprefix(_IDLE_KEY).split(","))
+        }
         if still_reported or not in_progress or not overview.counts["pending"] or overview.free or overview.ready:
             return still_reported
         idle = self._idle_members(in_progress)
@@ -258,7 +236,12 @@ class Leading:
         ]
         claim_times = [task.claimed_at for task in in_progress]
         since = max(filter(None, [*claim_times, *end_times, *(member.joined_at for member in idle)]))
-        blocker_of_all = self._blocker_of_all(in_progress, overview)
+        blocker_of_all = None  # the first task in progress for which all pending tasks wait that can still be done
+        pending = overview.counts["pending"] - len(overview.stuck)
+        for task in in_progress:
+            if len(dependencies.waiting_for([task.id], overview.tasks_read)) == pending:
+                blocker_of_all = task
+                break
         patience = _IDLE_FOR_ONE_TASK if blocker_of_all else _IDLE
         if (remaining := patience - seconds_since(since, self.store.now())) > 0:
             self.alarm.ring_after(remaining)
@@ -273,16 +256,6 @@ class Leading:
         text = f"{cause}; only a new task would occupy idle members. {state}"
         key = f"{_IDLE_KEY}{','.join(sorted(task.id for task in tasks_in_key))}"
         return {key: fact("idle", self.team.name, text, steps.WAIT_TO_LEAD)}
-
-    def _blocker_of_all(self, in_progress: list[Task], overview: Overview) -> Task | None:
-        """Return the first task in progress for which all pending tasks wait; None if there is no such task. Pending
-        tasks that can no longer be done do not count.
-        """
-        pending = overview.counts["pending"] - len(overview.stuck)
-        for task in in_progress:
-            if len(dependencies.waiting_for([task.id], overview.tasks_read)) == pending:
-                return task
-        return None
 
     def _questions(self) -> FactsByKey:
         """Return a fact for each question that the person has not answered yet."""
@@ -304,15 +277,8 @@ class Leading:
         return facts
 
 
-def _ids_of_idle(key: str) -> list[str]:
-    """If *key* is the key of the fact that members are idle, return the ids of the tasks that it names, else an empty
-    list.
-    """
-    return key.removeprefix(_IDLE_KEY).split(",") if key.startswith(_IDLE_KEY) else []
-
-
 def _with_predecessors(task: Task, overview: Overview) -> str:
-    """Return the id of the task. If other unfinished tasks must be completed before it, their ids follow."""
+    """Return the id of the task, with the unfinished tasks that must be completed before it."""
     open_tasks = dependencies.open_predecessors(task, overview.status_of)
     return f"{task.id}, which completes after {listed(list(map(str, open_tasks)), _FEW)}" if open_tasks else task.id
 
@@ -371,9 +337,7 @@ class _Silences:
         return report
 
     def _keys(self, task: Task) -> list[str]:
-        """Return the keys of the fact that the task's owner is silent. There is one key at first. When the claim
-        expires soon, a second key is added, so that the fact is reported again.
-        """
+        """Return the key of the fact that the task's owner is silent, and a second one when its claim expires soon."""
         key = f"silent:{task.id}:{task.claim}"
         return [key, f"{key}:late"] if self.seconds[task.id] >= self.late > _LONG else [key]
 
@@ -399,9 +363,7 @@ class _Silences:
 
 
 def _how_to_unblock(task: Task, overview: Overview) -> str:
-    """Return a text with the command that lets the team continue without *task*, whose owner is silent. The command
-    unblocks the task with the fewest blockers among those that wait for *task*.
-    """
+    """Return a command to continue without *task*: it unblocks the task with the fewest blockers that waits for it."""
     choices = []
     for waiting in overview.tasks_read:
         if waiting.status == "pending" and task.id in waiting.blocked_by:

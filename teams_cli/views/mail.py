@@ -51,10 +51,8 @@ class Reminder:
 
 
 def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: int | None = None) -> Reminder:
-    """Return a reminder of what waits for the agent *name* and was not shown to it yet: unread mail, notices, and
-    messages that the agent sent and that were not acknowledged in time.
-
-    *last* is the number of the last message in the team, if it is known.
+    """Return a reminder of what was not shown to the agent *name* yet: unread mail, notices, and messages of its own
+    that were not acknowledged in time. *last* is the number of the last message in the team, if it is known.
     """
     agent = presence.load(store, team.name, name)
     unread = _unread_mail(store, team, agent, once_shown, store.last(team.name, MESSAGE) if last is None else last)
@@ -89,9 +87,7 @@ def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown
 
 
 def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: OnceShown, last: int) -> Reminder:
-    """Return a reminder of unread mail and of notices. Short messages are shown in full. The reminder is empty if the
-    agent was shown everything before.
-    """
+    """Return a reminder of unread mail and of notices that the agent was not shown, short messages in full."""
     name, shown_to = agent.agent, agent.told_to or 0
     if last <= shown_to:
         return Reminder("")
@@ -113,7 +109,16 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: On
     mail = [message for message in messages if message.from_ != SYSTEM]
     new_mail = [message for message in mail if message.number > shown_to][-_MOST_SHOWN:]
     whole_mail = {message.number for message in new_mail if _is_one_short_line(message)}
-    notices = _notices_to_show(store, team.name, agent, messages)
+    notices = [
+        message
+        for message in messages
+        if message.from_ == SYSTEM
+        and message.number > shown_to
+        and not was_shown(agent, message)
+        and not is_outdated(store, team.name, name, message)
+        and not is_for_later(store, team.name, message)
+        and not _is_offer_to_owner(store, team.name, name, message)
+    ]
     new_notices = notices[-_MOST_SHOWN:]
     whole_notices = {notice.id for notice in new_notices if len(_on_one_line(notice.message)) <= _longest(notice)}
 
@@ -136,24 +141,8 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: On
     return Reminder("\n".join(lines), bool(not_whole))
 
 
-def _notices_to_show(store: Store, team: str, agent: presence.Agent, messages: list[Message]) -> list[Message]:
-    """Return the notices in *messages* that the agent was not shown yet and that are of use to it now."""
-    return [
-        message
-        for message in messages
-        if message.from_ == SYSTEM
-        and message.number > (agent.told_to or 0)
-        and not was_shown(agent, message)
-        and not is_outdated(store, team, agent.agent, message)
-        and not is_for_later(store, team, message)
-        and not _is_offer_to_owner(store, team, agent.agent, message)
-    ]
-
-
 def _true_texts(notices: list[Message]) -> list[str]:
-    """Return the texts of the notices. If one notice offers a task and another says that the task was taken, the offer
-    is left out.
-    """
+    """Return the texts of the notices, as `leases.without_offers` does."""
     if len(notices) < 2:
         return [notice.message for notice in notices]
     from teams_cli.tasks import leases
@@ -182,9 +171,7 @@ def step_after(store: Store, team: Team, message: Message) -> str | None:
 
 
 def is_message(key: str) -> bool:
-    """Return whether *key* is the id of a message. The record of what an agent was shown has keys of messages and of
-    facts, such as that a task is ready.
-    """
+    """Return whether *key* is the id of a message, and not the key of a fact, such as that a task is ready."""
     return key.startswith("msg-")
 
 
@@ -214,9 +201,7 @@ def is_outdated(store: Store, team: str, agent: str, message: Message) -> bool:
 
 
 def _is_outdated_about(store: Store, team: str, agent: str, notice: Message, task: Task) -> bool:
-    """Return whether the *notice* about the *task* is useless to the agent by now. The event decides first, then the
-    status of the task.
-    """
+    """Return whether the *notice* about the *task* is useless to the agent by now."""
     event = events.of(notice)[0]
     if event == events.REVIEW_ASKED:  # reviewers that were named since were asked by notices of their own
         edits = (note for note in task.notes if note.what == "edited" and note.at > notice.timestamp)
@@ -238,9 +223,7 @@ def _is_outdated_about(store: Store, team: str, agent: str, notice: Message, tas
 
 
 def is_for_later(store: Store, team: str, message: Message) -> bool:
-    """Return whether the message is a notice that a blocked task was edited. This notice can wait, because the agent
-    that claims the task will be shown the whole edited text.
-    """
+    """Return whether the message only says that a blocked task was edited. The agent that claims it is shown it all."""
     if events.of(message)[0] != events.TASK_EDITED:
         return False
     task = _task_of_notice(store, team, message)
@@ -284,9 +267,7 @@ def _is_one_short_line(message: Message) -> bool:
 
 
 def _mail_line(store: Store, team: Team, message: Message) -> str:
-    """Return a line with the message and the command that answers it. If the message is long or has several lines, only
-    its beginning is shown, without a command.
-    """
+    """Return a line with the message and the command that answers it, or with the beginning of a long message."""
     if not _is_one_short_line(message):
         return f"{message.id} from {message.from_} begins: {message.message.lstrip()[:_LONGEST].partition(chr(10))[0]}"
     return _with_step(store, team, message, f"{message.id} from {message.from_}: {message.message}")
@@ -298,19 +279,15 @@ def _with_step(store: Store, team: Team, message: Message, line: str) -> str:
 
 
 def _shortened(notice: Message, body: str) -> str:
-    """Return the text *body* of the notice on one line. If the text is too long, it is cut, and the command that shows
-    all of it follows. A long result of a task is cut earlier, because the leader's next wait shows it in full.
-    """
+    """Return the text *body* of the notice on one line, cut if it is too long."""
     line = _on_one_line(body)
     if events.of(notice)[0] == events.TASK_COMPLETED and len(line) > _LONGEST:
-        return text.clipped(line, _LONGEST_RESULT)
+        return text.clipped(line, _LONGEST_RESULT)  # the leader's next wait shows it in full
     return text.clipped(line, _longest(notice), f" (teams show-message {notice.id})")
 
 
 def _longest(notice: Message) -> int:
-    """Return the number of characters from which on the notice is cut in the reminder. It is higher for a notice on
-    which the agent has to act.
-    """
+    """Return the most characters that the reminder shows of the notice."""
     to_act_on = (events.OWN_TASK_EDITED, events.PLAN_APPROVED, events.PLAN_REJECTED, events.REVIEW_ASKED)
     return _LONGEST_TO_ACT_ON if events.of(notice)[0] in to_act_on else _LONGEST
 
@@ -321,9 +298,7 @@ def _on_one_line(body: str) -> str:
 
 def _note_shown(store: Store, team: str, name: str, number: int, whole_ids: set[str]) -> None:
     """Record that the agent was shown the messages up to *number*, and in full the messages whose ids are in
-    *whole_ids*. Those no longer end a wait.
-
-    If the record can't be written, the agent will be shown the messages again.
+    *whole_ids*, which no longer end a wait.
     """
 
     def change(agent: presence.Agent) -> presence.Agent:
@@ -334,7 +309,7 @@ def _note_shown(store: Store, team: str, name: str, number: int, whole_ids: set[
 
     try:
         upsert(store, team, presence.AGENT, name, presence.Agent(agent=name), change)
-    except errors.TeamsError:
+    except errors.TeamsError:  # the agent will be shown the messages again
         return
 
 
@@ -370,11 +345,15 @@ def subject_of(store: Store, team: str, about: str) -> dict[str, Any] | None:
 
 
 def is_settled(store: Store, team: str, message: Message) -> bool:
-    """Return whether the message names tasks, and all of these tasks have ended since it was sent. If so, the message
-    needs no answer.
-    """
+    """Return whether the message needs no answer, because all tasks that it names have ended since it was sent."""
+    from teams_cli.tasks.tasks import FINISHED
+
     task_ids = _tasks_named(message)
-    return bool(task_ids) and all(_ended_at(store, team, key) >= message.timestamp for key in task_ids)
+    for key in task_ids:
+        task = _task(store, team, key)
+        if task is None or task.status not in FINISHED or (task.completed_at or "") < message.timestamp:
+            return False
+    return bool(task_ids)
 
 
 def close_settled(store: Store, team: str, agent: str) -> None:
@@ -414,18 +393,8 @@ def _close_read(store: Store, team: str, agent: str, is_done: Callable[[Message]
 
 
 def _tasks_named(message: Message) -> set[str]:
-    """Return the ids of the tasks that the text of the message names. For notices and for messages that must be
-    acknowledged, the result is empty.
-    """
+    """Return the ids of the tasks that a message names; none for notices and messages that must be acknowledged."""
     if message.type not in ("plain", "broadcast") or message.ack_by:
         return set()
     words = (word.strip(".,:;()?!'\"`") for word in message.message.split())
     return {word for word in words if is_id(word, "task")}
-
-
-def _ended_at(store: Store, team: str, key: str) -> str:
-    """Return the time at which the task with the id *key* ended; "" if it has not ended, or can't be read."""
-    from teams_cli.tasks.tasks import FINISHED
-
-    task = _task(store, team, key)
-    return task.completed_at or "" if task and task.status in FINISHED else ""

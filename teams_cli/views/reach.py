@@ -42,9 +42,7 @@ def to_document(store: Store, team_name: str, key: str, reader: str) -> dict[str
 
 
 def reached(store: Store, team: Team, message: Message, inboxes_read: dict[str, Inbox] | None = None) -> dict[str, Any]:
-    """Return the message as JSON, with its state for each recipient. The document also says whether the acknowledgement
-    is overdue.
-
+    """Return the message as JSON, with its state for each recipient, and whether the acknowledgement is overdue.
     *inboxes_read* has inboxes that were read before, so that they are read only once for several messages.
     """
     inboxes_read = {} if inboxes_read is None else inboxes_read
@@ -96,9 +94,8 @@ def _recipients(message: Message) -> list[str]:
 
 
 def _state_for(store: Store, team: Team, message: Message, name: str, inboxes_read: dict[str, Inbox]) -> dict[str, Any]:
-    """Return the state of the message for its recipient *name*, with the times that are known. The state is `queued`,
-    `woken`, `shown`, `read`, `handled` or `will_not_be_read`. It is `shown` if a client showed the message without
-    being asked.
+    """Return the state of the message for its recipient *name*, with the times that are known. It is `queued`, `woken`,
+    `shown` (by a client without being asked), `read`, `handled` or `will_not_be_read`.
     """
     if (inbox := inboxes_read.get(name)) is None:
         inbox = inboxes_read[name] = inboxes.load_with_new(store, team.name, name)
@@ -122,9 +119,7 @@ def _state_for(store: Store, team: Team, message: Message, name: str, inboxes_re
 
 
 def _is_gone(store: Store, team: Team, name: str) -> bool:
-    """Return whether nobody will read the mail of the agent *name* any more. An agent that has not joined yet may still
-    do so.
-    """
+    """Return whether nobody will read the mail of the agent *name*. An agent that has yet to join may still do so."""
     if name == HUMAN:
         return False
     member = team.find(name)

@@ -102,9 +102,7 @@ def _in_messages(store: Store, team: str, wanted: Wanted, problems: list[errors.
 def _in_tasks(
     store: Store, team: str, wanted: Wanted, chosen: Sequence[str], problems: list[errors.TeamsError]
 ) -> Iterator[Hit]:
-    """Yield a hit for each part of a task that matches. The parts are the task's own texts (`tasks`), its result
-    (`results`) and its notes (`notes`). Only those of these places that are in *chosen* are searched.
-    """
+    """Yield a hit for each part of a task that matches and whose place is in *chosen*."""
     for task in store.search(team, TASK, wanted.words, problems):
         body = "\n".join(filter(None, [task.title, task.description, task.prompt, task.run, *task.require]))
         if wanted.excerpt(body) is None:  # the query may be its id, which the answer shows beside the text

@@ -81,8 +81,8 @@ class _Row:
 
 
 def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[Part]:
-    """Yield each row to which the turn contributes: the name of the row, the share of the turn that counts for it, and
-    the turn. If the rows are models, the turn is reduced to the tokens of the model.
+    """Yield the name of each row to which the turn contributes, the share that counts for it, and the turn, for models
+    reduced to their tokens.
     """
     if by == "agent":
         yield agent, 1.0, turn

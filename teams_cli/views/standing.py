@@ -41,9 +41,7 @@ def in_words(store: Store, team_name: str, caller: Caller) -> str:
 
 
 def hint_if_alone(store: Store, team_name: str, caller: Caller) -> str:
-    """Return a hint for a leader that no other member is there for whom it could wait. Return "" if there is another
-    member, or if the caller does not lead.
-    """
+    """Return a hint for a caller that leads a team without another member for whom it could wait, else ""."""
     try:
         team = teams.get(store, team_name)
     except errors.TeamsError:  # the wait itself says what is wrong
@@ -58,9 +56,7 @@ def of_all(store: Store, team_name: str) -> str:
 
 
 def _state_of_work(store: Store, team: Team, reader: str, leads: bool) -> str:
-    """Describe who works on what. The member *reader*, who will read this, is left out; "" leaves nobody out. If
-    *leads* is set, also describe the ready tasks and the idle members.
-    """
+    """Describe who, besides the *reader*, works on what; if *leads*, also the ready tasks and the idle members."""
     in_progress = [task for task in tasks.labelled(store, team.name, tasks.IN_PROGRESS) if task.owner != reader]
     overview = overviews.overview(store, team.name)
     phrases = [_in_progress(store, team, in_progress, overview.tasks_read)]
@@ -75,9 +71,7 @@ def _state_of_work(store: Store, team: Team, reader: str, leads: bool) -> str:
 
 
 def _in_progress(store: Store, team: Team, in_progress: list[Task], others: Sequence[Task] = ()) -> str:
-    """Return a phrase with the tasks in progress; "" if there are none. The tasks whose owners have been silent longest
-    come first. For each task, the phrase says how many of the tasks in *others* it blocks.
-    """
+    """Return a phrase with the tasks in progress, whose owners have been silent longest first; "" if there are none."""
     by_silence = sorted(((silence(store, team, task), task) for task in in_progress), key=lambda each: -each[0])
     shown = text.listed([_task_in_words(store, task, silent, others) for silent, task in by_silence], _MOST_NAMED)
     return f"In progress: {shown}" if shown else ""
@@ -104,9 +98,7 @@ def _blocker(store: Store, team: Team, blocker: dependencies.Blocker) -> str:
 
 
 def may_have_ended(store: Store, team: Team, agent: Agent) -> bool:
-    """Return whether the agent may have ended its work: it was notified that nothing is left to do, it does not wait
-    for more, and nothing can wake it.
-    """
+    """Return whether the agent was notified that nothing is left to do, does not wait, and can't be woken."""
     was_notified = any(key.startswith("settled:") for key in agent.told)
     if not was_notified or agent.waiting or agent.agent == team.leader:
         return False
@@ -135,9 +127,7 @@ def of_agent(store: Store, team_name: str, name: str) -> str:
 
 
 def silence(store: Store, team: Team, task: Task) -> float:
-    """Return the seconds since the task's owner was last seen. If it claimed the task after that, return the seconds
-    since the claim.
-    """
+    """Return the seconds since the task's owner was last seen, or claimed the task."""
     last_seen = presence.load(store, team.name, task.owner or "").last_seen
     return seconds_since(max(last_seen or "", task.claimed_at or ""), store.now())
 
@@ -163,9 +153,7 @@ def _silent_for(silent: float) -> str:
 
 
 def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Task], overview: Overview) -> str:
-    """Describe the ready tasks, and the idle members. If nobody works, the ready and the blocked tasks are counted, and
-    the member that was seen last is named.
-    """
+    """Describe the ready tasks and the idle members; if nobody works, the blocked tasks and who was seen last."""
     ready = len(overview.ready) + overview.free
     blocked = overview.counts["pending"] - ready
     assigned = text.listed([f"{task.id} for {task.assignee}" for task in overview.ready if task.assignee], _MOST_NAMED)
@@ -184,9 +172,7 @@ def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Tas
 
 
 def _idle(store: Store, team: Team, reader: str, in_progress: list[Task]) -> str:
-    """Return a phrase with the members other than the *reader* that have no task; "" if there are none. If a member has
-    been silent for long, the phrase says for how long.
-    """
+    """Return a phrase with the members besides the *reader* without a task, and how long each is silent, if long."""
     busy = {team.leader, *(task.owner for task in in_progress)}
     idle = []
     for member in _others(team, reader):

@@ -76,10 +76,7 @@ def after_message(message: Document, leader: str | None, subject: Document | Non
 
 def expects_answer(message: Document, leader: str | None) -> bool:
     """Return whether somebody waits for an answer to the message: its text asks for one, it must be acknowledged, or
-    the leader or the person sent it.
-
-    Nobody waits for an answer to three kinds of messages: notices, answers, and messages that were marked as mere
-    information.
+    the leader or the person sent it. Notices, answers and mere information need no answer.
     """
     if message["from"] == SYSTEM or message["type"] != "plain" or message.get("fyi") or "replyTo" in message:
         return False
@@ -140,9 +137,7 @@ def revise(plan: str, task: str | None) -> str:
 
 
 def after_decision(plan: Document) -> str | None:
-    """Return the next command for the author of a plan that was approved or rejected: to propose a better plan, to
-    claim the plan's task, or to complete it. Return None if the author can do nothing about the task now.
-    """
+    """Return the next command for the author of a plan that was approved or rejected; None if there is none now."""
     if plan["taskState"] == "over":
         return None
     if plan["status"] == "rejected":
@@ -165,9 +160,7 @@ def read_page(key: str) -> str:
 
 
 def review(task: str, claims_next: bool = False) -> str:
-    """Return the commands with which a reviewer accepts or rejects the task. With *claims_next*, they also claim the
-    next task.
-    """
+    """Return the commands with which a reviewer accepts or rejects the task and, with *claims_next*, claims another."""
     options = f" --next {_PATIENTLY}" if claims_next else ""
     return f"teams review-task {task} --accept{options}, or teams review-task {task} --reject WHY{options}"
 
@@ -195,9 +188,7 @@ def when_idle(claims_next: bool) -> str:
 
 
 def after_all(stuck: list[str]) -> str:
-    """Return the next command for a leader when no task can be done any more. It shows the tasks that are blocked if
-    there are *stuck* ones, and closes the team if there are none.
-    """
+    """Return the next command for a leader when only *stuck* tasks are left, or none."""
     return LOOK_AT_BLOCKED if stuck else CLOSE
 
 

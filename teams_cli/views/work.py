@@ -58,10 +58,8 @@ def held_by(store: Store, team: str, name: str) -> list[Task]:
 
 
 def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -> list[Document]:
-    """Return rows for the tasks *held* by an agent, but only for the first few. Each row has the time until the claim
-    expires, the blockers for which the task waits, and the state of its plan.
-
-    *all_plans* are the plans of the team.
+    """Return rows for the first few tasks *held* by an agent. Each row has the time until the claim expires, the
+    blockers for which the task waits, and the state of its plan. *all_plans* are the plans of the team.
     """
     by_id = {task.id: task for task in held[:SHOWN]}
     for key in {key for task in held[:SHOWN] for key in task.blocked_by}:
@@ -73,9 +71,7 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
 
 
 def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], all_plans: list[Plan]) -> Document:
-    """Return a row about the task, as `rows_of` describes it. *by_id* has the blockers of the task, except for those
-    that can't be read.
-    """
+    """Return a row about the task, as `rows_of` describes it. *by_id* has the blockers that can be read."""
     blockers = [by_id[key] for key in task.blocked_by if key in by_id]
     status, plan_id = plan_of(task, all_plans)
     expires_at = leases.expires_at(store, task)
@@ -98,10 +94,8 @@ def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], all_plans
 
 
 def plan_of(task: Task, all_plans: list[Plan]) -> tuple[str | None, str | None]:
-    """Return the status and the id of the owner's newest plan for the task.
-
-    If the owner has no plan, a plan that was approved for an earlier owner counts. Without any plan, the id is None,
-    and the status is `required` if the task needs a plan, else None. *all_plans* are the plans of the team.
+    """Return the status and the id of the owner's newest plan for the task, or of one approved for an earlier owner.
+    Without any, the id is None, and the status is `required` if the task needs a plan, else None.
     """
     for plan in reversed(all_plans):
         if plan.task == task.id and plan.from_ == task.owner:
@@ -172,9 +166,7 @@ def idle(store: Store, team: Team, name: str) -> list[Agent]:
 
 
 def ready_key(task: Task) -> str:
-    """Return the key under which an agent's record says that the task was reported to it as ready. The key changes
-    whenever the task is claimed. So if the task becomes ready once more, it is reported again.
-    """
+    """Return the key of the fact that the task is ready. It changes with each claim, so that it is reported again."""
     return f"{READY}{task.id}:{task.claim}"
 
 
@@ -184,8 +176,8 @@ def task_of_key(key: str) -> str:
 
 
 def offer_left(store: Store, agent: Agent) -> float:
-    """A task that is offered to an agent is reserved for it for a while. Return the seconds that are left of this time.
-    Return 0 if there is no offer, or if the offer seems to have been made in the future, because a clock was wrong.
+    """Return the seconds for which the task that was offered to the agent is still reserved for it; 0 for no task, and
+    for an offer in the future, because a clock was wrong.
     """
     if not agent.offered_at:
         return 0.0
@@ -234,8 +226,8 @@ def held_task(store: Store, team: Team, name: str) -> Held | None:
 
 
 def unanswered(store: Store, team: str, name: str, since: str) -> Message | None:
-    """Return the last message since the time *since* in which the agent *name* asked for something. Return None if the
-    agent asked for nothing, or if somebody wrote to the agent after that message.
+    """Return the last message since the time *since* in which the agent *name* asked for something, unless somebody
+    wrote to the agent after it.
     """
     last = store.last(team, MESSAGE)
     question: Message | None = None
@@ -250,10 +242,8 @@ def unanswered(store: Store, team: str, name: str, since: str) -> Message | None
 
 
 def notify_of_blocked(store: Store, team: str, name: str, only_with_task: bool = True) -> None:
-    """If the agent *name* waits for an answer, notify the agents that it asked that it is blocked. This is done once
-    for each message in which it asked.
-
-    With *only_with_task*, nobody is notified unless the agent *name* has a task in progress.
+    """If the agent *name* waits for an answer, notify the agents that it asked, once for each message, that it is
+    blocked. With *only_with_task*, do this only if the agent has a task in progress.
     """
     own_tasks = held_by(store, team, name)
     if only_with_task and not own_tasks:
@@ -279,7 +269,6 @@ def can_wait(news: list[Message], awaits_shutdowns: bool) -> bool:
     from teams_cli.membership import shutdowns
 
     def asks_nothing(message: Message) -> bool:
-        """Return whether the reader need not act on the message now."""
         if message.from_ != SYSTEM:
             return False
         if awaits_shutdowns and shutdowns.is_approval(message.about):

@@ -116,8 +116,8 @@ MUTANTS = [
     Mutant(
         "two told of one task",
         "../views/concerns",
-        "        if facts.offers.must_give_up(offer):\n",
-        "        if False:\n",
+        "            if facts.offers.must_give_up(offer):\n",
+        "            if False:\n",
         "tests/views/test_turns.py",
     ),
     Mutant(
