@@ -111,9 +111,7 @@ def _answer_child(event: ClientEvent, insider: Insider, seconds: float) -> Reply
 
 
 def _introduction(store: Store, team: str, child: Caller, parent: Caller) -> str:
-    """Return the text that introduces the team to a new subagent, and says how the subagent names itself in
-    commands.
-    """
+    """Return the text that introduces the team to a subagent, and says how the subagent names itself in commands."""
     about_team = attention.introduction(store, team, child.name, child.config)
     token = f"TEAMS_TOKEN={child.token} " if child.token else ""
     return (
@@ -124,9 +122,7 @@ def _introduction(store: Store, team: str, child: Caller, parent: Caller) -> str
 
 
 def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answer: str) -> None:
-    """Hand to *parent*, the agent of the client, what an ended subagent leaves: its last answer, the agents that it
-    started, and outputs that it has not read. Then the subagent leaves the team.
-    """
+    """Hand the last answer, agents and unread outputs of an ended subagent to *parent*. Then it leaves the team."""
     last_answer = last_answer.strip()[:_LONGEST_ANSWER]
     if last_answer and teams.get(store, team).member(child.name):
         uid = f"{child.name}~output-1"
@@ -145,17 +141,14 @@ def _end_child(store: Store, team: str, child: Caller, parent: Caller, last_answ
 
 def _end_refusal(event: ClientEvent, seconds: float) -> Reply | None:
     """Return the answer that keeps the subagent, the caller of the *event*, from ending; None if it may end. It may not
-    end while it has unread mail, or while an agent that it started works.
-
-    If such an agent works, first wait *seconds* at most for its output. After some refusals in a row, the subagent may
-    end all the same.
+    while it has unread mail, or while an agent that it started works: first wait *seconds* at most for its output.
     """
     store, team, caller = event.store, event.team, event.caller
     with news.SeenFile(f"{store.root}/teams/{team}/inboxes/{caller.name}.seen") as seen_file:
         is_refused_before = bool(event.document.get("stop_hook_active"))
         if not is_refused_before:
             seen_file.stops_refused = 0
-        if seen_file.stops_refused >= replies.MAX_STOPS_REFUSED:
+        if seen_file.stops_refused >= replies.MAX_STOPS_REFUSED:  # then it may end all the same
             return None
         at_work = replies.agents_at_work(store, team, caller.name, None)
         if at_work:
@@ -233,9 +226,7 @@ def _named_caller(standpoint: Standpoint, environ: Mapping[str, str], user: conf
 
 
 def _secrets(client_seat: Seat, pid: int, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Return how the client can be reached: its program with the environment, its socket with the token, and its server
-    with the password. A client without a socket or a server has no entry for it.
-    """
+    """Return how the client can be reached: its program and environment, its socket, and its server, if it has them."""
     secrets: dict[str, Any] = {"program": terminals.program_of(pid)}
     secrets["environ"] = {key: environ[key] for key in _VARIABLES_FOR_PROGRAM if key in environ}
     socket = client_seat.socket

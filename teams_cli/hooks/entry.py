@@ -87,8 +87,7 @@ def main(words: list[str], environ: "Mapping[str, str]" = os.environ) -> int:
 
 
 def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
-    """Read the event of the hook, answer it, and return the exit status. *flags* are the options of the command by
-    name.
+    """Read the event of the hook, answer it, and return the exit status.
 
     With `--ask`, the client asks whether it may use a tool. With `--wait`, the hook is the process that wakes the idle
     client. Without both, the client reports an event, and its agent may be shown news.
@@ -119,8 +118,12 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
         return arrival.ask(client, raw_event, standpoint, environ)
     if environ.get("TEAMS_SHADOW"):  # a copy of the agent's session, which answers a question
         return 0
-    if parent:
-        _answer_below(client, standpoint.acting_for(parent), raw_event, environ, bool(flags["hold"]))
+    if parent:  # its subagents are members: children of the parent
+        standpoint = standpoint.acting_for(parent)
+        if standpoint.has_team and quiet.is_of_subagent(raw_event):
+            from teams_cli.hooks import arrival
+
+            arrival.tell_child(client, raw_event, standpoint, environ, bool(flags["hold"]))
     elif quiet.is_of_task_list(raw_event):
         return _answer_task_list(standpoint, raw_event, environ)
     else:
@@ -129,9 +132,7 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
 
 
 def _is_for_another_agent(standpoint: Standpoint, environ: "Mapping[str, str]") -> bool:
-    """Whether the hook names another agent, team, root or store than those of the agent that calls it. This is only
-    known for an agent that is bound to its name (`environment.holder`). The call is then ignored.
-    """
+    """Whether the hook is for another agent, team, root or store than those of the held agent that calls it."""
     held = environment.holder(environ)
     return held is not None and (
         held.agent not in ("", standpoint.agent)
@@ -160,20 +161,8 @@ def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -
     return namesake if seat and seat.is_headless(command_line) else None
 
 
-def _answer_below(client: str, parent: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool) -> None:
-    """Answer the hook of a client that runs below the client of *parent*. It is no member, but its subagents are: they
-    are children of the parent.
-    """
-    if parent.has_team and quiet.is_of_subagent(raw_event):
-        from teams_cli.hooks import arrival
-
-        arrival.tell_child(client, raw_event, parent, environ, holds)
-
-
 def _answer_task_list(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> int:
-    """Make a change of the client's own task list in the team, too. Return the exit status: if the team refuses the
-    change, the client must not make it either.
-    """
+    """Make a change of the client's own task list in the team, too. If this is refused, the client must not make it."""
     if not standpoint.has_team_and_agent:
         return 0
     from teams_cli.hooks import mirroring
@@ -186,9 +175,7 @@ def _answer_task_list(standpoint: Standpoint, raw_event: bytes, environ: "Mappin
 def _answer_member(
     client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
-    """Answer the hook of a member's client, and of the subagents inside this client. A client that begins may become a
-    member now.
-    """
+    """Answer the hook of a member's client, or of one that may become a member now, and of the subagents inside it."""
     if _is_arrival(standpoint, raw_event, environ):
         from teams_cli.hooks import arrival
 
@@ -216,9 +203,7 @@ def _answer_member(
 def _tell_news(
     client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
 ) -> None:
-    """Tell the agent, and the subagent that the event is about, what is new for them. If the agent repeats its tool
-    calls in a loop, report this.
-    """
+    """Tell the agent, and the subagent of the event, what is new for them. Report an agent that loops."""
     if quiet.is_of_subagent(raw_event):
         from teams_cli.hooks import arrival
 
@@ -235,9 +220,7 @@ def _tell_news(
 
 
 def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> bool:
-    """Return whether the client may join its team now: when it starts, or at a prompt, if it has not joined yet
-    because it had no team when it started.
-    """
+    """Return whether the client may join its team now: when it starts or, if it had no team then, at a prompt."""
     may_begin = b'"SessionStart"' in raw_event or (quiet.is_prompt(raw_event) and not standpoint.has_terminal)
     if not may_begin or not standpoint.has_team:
         return False
@@ -246,9 +229,7 @@ def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str,
 
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
-    """Return the name of the client and the value of each option; "" for an option that is not given. Return None if
-    the *words* are wrong.
-    """
+    """Return the name of the client and the value of each option, or ""; None if the *words* are wrong."""
     flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": "", "hold": ""}
     remaining = iter(words)
     for word in remaining:
@@ -265,9 +246,7 @@ def _flags(words: list[str]) -> "dict[str, str] | None":
 
 
 def _standard_input() -> bytes:
-    """Return all that the client writes to the hook. All of it is read, because the client may fail if nobody reads its
-    pipe.
-    """
+    """Return all that the client writes to the hook; it may fail if nobody reads its pipe."""
     parts = []
     while part := os.read(0, 1 << 20):
         parts.append(part)
@@ -280,9 +259,8 @@ def _standard_input() -> bytes:
 
 
 def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event: bytes) -> Standpoint:
-    """Return for which agent of which team the hook acts. If a member sits at the terminal, it is this member. The
-    agent in the environment only comes second, because the environment may be that of a daemon which serves several
-    agents.
+    """Return for which agent of which team the hook acts: the member at the terminal, or else the agent in the
+    environment, which may be that of a daemon that serves several agents.
     """
     root = environment.root_directory(flags["root"], environ)[0]
     store = _store_address(flags["store"], root, environ)
@@ -302,8 +280,8 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event
 
 
 def _calling_client(client: str, raw_event: bytes) -> str:
-    """Return the client that really calls the hook of *client*. Other clients also run the hooks that a plugin has for
-    Claude Code. Their events have a timestamp, unlike those of Claude Code.
+    """Return the client that calls the hook of *client*. Others, whose events have a timestamp, also run the hooks that
+    a plugin has for Claude Code.
     """
     if client != "claude" or b'"timestamp"' not in raw_event:
         return client
@@ -316,9 +294,8 @@ def _calling_client(client: str, raw_event: bytes) -> str:
 
 
 def _terminal_binding(client: str, root: str, raw_event: bytes, is_named: bool) -> "Binding | None":
-    """Return the member of the terminal in which the hook runs; None if there is none. The daemon of Codex serves all
-    terminals, so for Codex the thread in *raw_event* shows the member. For other clients, the processes above the hook
-    show the member. They are not looked at if *is_named*, because the environment names the agent.
+    """Return the member of the terminal in which the hook runs, if any. The daemon of Codex serves all terminals, so
+    there the thread in *raw_event* shows it. Elsewhere the processes above the hook do, unless the agent *is_named*.
     """
     if client == "codex":  # the text between the next two quotes is the id, without parsing JSON
         session_id = raw_event.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
@@ -327,9 +304,7 @@ def _terminal_binding(client: str, root: str, raw_event: bytes, is_named: bool) 
 
 
 def _store_address(flag: str, root: str, environ: "Mapping[str, str]") -> str:
-    """Return the address of the store, from the option *flag*, the environment, or the settings in the root; "" for
-    files.
-    """
+    """Return the address of the store, by the option *flag*, the environment or the settings in the root, or ""."""
     address = environment.store_address(flag, environ, "")[0]
     if address:
         return address

@@ -87,8 +87,7 @@ def _worktree_refusal(
     store: Store, team: Team, agent: str, client: str, event: dict[str, Any], paths: list[str], command: str
 ) -> str:
     """Return why the agent must not write to the *paths* or run the *command*; "" if it may. An agent with a worktree
-    must not write outside it, and must not change by git what other agents use. An agent without a worktree is never
-    refused.
+    must not write outside it, and must not change by git what other agents use.
     """
     session = sessions.find(store, team.name, agent)
     if session is None or session.ended or not session.worktree or event.get("hook_event_name") == "AfterTool":
@@ -106,9 +105,8 @@ def _worktree_refusal(
 def _about_overlaps(
     store: Store, team: Team, agent: str, dialect: Dialect, event: dict[str, Any], paths: list[str]
 ) -> dict[str, Any] | None:
-    """Return the answer about those *paths* on which other agents work, too; None if there is nothing to say. If the
-    team's setting denies overlaps, the answer forbids the write. Otherwise it is a warning, which is not repeated
-    later.
+    """Return the answer about those *paths* on which other agents work, too, if any. If the team's setting denies
+    overlaps, the answer forbids the write. Otherwise it is a warning, which is given once.
     """
     assert dialect.guard is not None
     is_before_write = event.get("hook_event_name") == dialect.guard.event
@@ -185,8 +183,8 @@ def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
 
 
 def _repeating_since(path: str, repeats: bool) -> float:
-    """Return since when the agent has repeated a few calls, in seconds since 1970. Return 0 if *repeats* is False, or
-    if the repetition only begins now. The file *path* is made when the repetition begins, so its time shows this.
+    """Return since when the agent *repeats* a few calls, in seconds since 1970; 0 if it does not, or begins only now.
+    The time of the file *path* shows this.
     """
     if not repeats:
         if os.path.exists(path):

@@ -73,9 +73,7 @@ class _Program:
 
 
 def _complete(program: _Program, task: Task) -> str:
-    """Complete the task. If nobody has claimed it, claim it first. Return why the team refuses this, or "" if it
-    accepts.
-    """
+    """Complete the task, and claim it before if nobody has. Return why the team refuses this, or ""."""
     answer = program.run("claim-task", task.id) if task.status == "pending" else None
     if answer is None or answer.returncode == 0:
         answer = program.run("update-task", task.id, "--status", "completed", "--result", "done in Claude Code")
@@ -83,9 +81,7 @@ def _complete(program: _Program, task: Task) -> str:
 
 
 def _complete_for_leader(program: _Program, store: Store, task: Task) -> str:
-    """Complete the task for the leader, who can't claim tasks: a temporary member joins, completes it and leaves.
-    Return why the team refuses this, or "" if it accepts.
-    """
+    """Complete the task for the leader, who can't claim tasks: a temporary member joins, completes it and leaves."""
     leader = program.caller
     member, token = joining.join(store, program.team, None, specialty="task list", child_of=leader.name)
     program.caller = Caller(member.agent_id, token=token, config=leader.config)

@@ -116,9 +116,7 @@ def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping
 
 
 def _note_session(event: ClientEvent, standpoint: Standpoint, client: str) -> None:
-    """Note the session of a client that is in no terminal, so that copies of this session can answer questions. A
-    session in which there was no prompt and no tool call yet is not noted.
-    """
+    """Note the session of a client in no terminal after its first prompt, so that copies of it can answer questions."""
     document = event.document
     if event.moment not in ("prompt", "tools") or standpoint.has_terminal or document.get("agent_id"):
         return
@@ -131,8 +129,8 @@ def _note_session(event: ClientEvent, standpoint: Standpoint, client: str) -> No
 def _note_state(
     store: Store, standpoint: Standpoint, event: dict[str, Any], goes_on: bool, environ: Mapping[str, str]
 ) -> TerminalState | None:
-    """Note the state of the client in its terminal, as the *event* reports it. But if *goes_on*, because the end of the
-    turn was refused, the state is "working". Return the state, or None if nothing was noted.
+    """Note and return the state of the client in its terminal, as the *event* reports it; if it *goes_on*, because the
+    end of the turn was refused, the state is "working".
     """
     team, agent = standpoint.team, standpoint.agent
     state = WORKING if goes_on else state_in(event)
@@ -161,9 +159,7 @@ def _note_state(
 
 
 def _print_reply(event: ClientEvent, seated: bool, seen_file: SeenFile) -> bool:
-    """Print the answer, then mark the messages in it as read. In this order a message may be shown twice, but is never
-    lost. Return whether the answer keeps the client from ending its turn.
-    """
+    """Print the answer, then mark its messages as read, so that none is lost. Return whether it refuses to end."""
     is_stop = event.moment == "stop"
     if is_stop and not event.document.get("stop_hook_active"):
         seen_file.stops_refused = 0

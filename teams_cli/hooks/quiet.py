@@ -82,8 +82,8 @@ def is_prompt(raw_event: bytes) -> bool:
 
 
 def _read_up_to(path: str) -> int:
-    """Return the number of the message up to which the agent has read all messages. Return -1 if the file at *path*
-    does not show this, or if a heartbeat is due. Then the hook has to ask the store.
+    """Return the number of the message up to which the agent has read all. Return -1 if the hook has to ask the store:
+    if the file at *path* does not show this, or if a heartbeat is due.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -116,8 +116,8 @@ def _may_have_message(directory: str, agent: str, read_up_to: int) -> bool:
 
 
 def _highest_packed(segment: str) -> float:
-    """Return the highest number among the messages that an older version packed into one file in the directory
-    *segment*; 0 if there is no such file. The file's first line says the number. If it can't be read, return infinity.
+    """Return the highest number among the messages that an older version packed into a file in the directory *segment*;
+    0 if there is no such file, infinity if it can't be read.
     """
     try:
         with open(f"{segment}/packed.json", "rb") as file:

@@ -69,9 +69,8 @@ class Recall:
         return list(newest.values())
 
     def _open_mail(self, store: Store, team: str, agent: str, is_due: bool) -> list[str]:
-        """Return a line that names the messages that the agent was shown long ago and that are still open. The list is
-        empty if there are none. Unless *is_due* is set, it is also empty if the last such line was returned only a
-        short while ago.
+        """Return a line with the messages, if any, that the agent was shown long ago and that are still open. Unless it
+        *is_due*, return it only if the last such line was returned long ago.
         """
         now = store.now()
         seconds = int(now.timestamp())
@@ -89,9 +88,7 @@ class Recall:
 
 
 def _change(entry: dict[str, Any]) -> tuple[str, str] | None:
-    """Return which agent or task changed, and a sentence about the change. Return None for a change that other agents
-    need not know.
-    """
+    """Return which agent or task changed, and a sentence about this, if other agents need to know it."""
     actor, what = str(entry.get("actor")), str(entry.get("what"))
     noun, _, verb = what.partition(" ")
     if what == "status announced":
@@ -139,12 +136,11 @@ class ClientEvent(NamedTuple):
         return self.dialect.moment(self.document)
 
 
-class Reply:
+class Reply(NamedTuple):
     """The answer of a hook: the *document* for the client, and the numbers of the messages that are *shown* in it."""
 
-    def __init__(self, document: dict[str, Any], shown: set[int]) -> None:
-        self.document = document
-        self.shown = shown
+    document: dict[str, Any]
+    shown: set[int]
 
 
 def answer(
@@ -169,13 +165,6 @@ def answer(
         return None
     if event.dialect.joins and session and not session.ended:
         return None  # the process that runs its turns has it go on, in a turn with an answer of its own
-    return _refusal_of_stop(event, session, seated)
-
-
-def _refusal_of_stop(event: ClientEvent, session: Session | None, seated: bool) -> Reply | None:
-    """Return the answer that refuses the end of the agent's turn, because of agents that work for it, or of unread
-    mail. Return None if the turn may end.
-    """
     at_work: list[str] = []
     if not (seated and event.document.get("stop_hook_active")):  # a seated client can be woken later
         at_work = agents_at_work(event.store, event.team, event.caller.name, session)
@@ -185,9 +174,7 @@ def _refusal_of_stop(event: ClientEvent, session: Session | None, seated: bool) 
 
 
 def _news(event: ClientEvent, session: Session | None, seated: bool, recall: Recall | None) -> Reply | None:
-    """Return the answer that tells the agent about the team: an introduction if the client starts, its unread mail, and
-    reminders by *recall*. Return None if there is nothing to tell.
-    """
+    """Return an introduction if the client starts, the agent's unread mail, and reminders by *recall*."""
     introduction: list[str] = []
     letters: list[str] = []
     shown: set[int] = set()
@@ -218,9 +205,8 @@ def _mail_after(parts: list[str], event: ClientEvent, with_quiet: bool) -> tuple
 
 
 def agents_at_work(store: Store, team: str, name: str, session: Session | None) -> list[str]:
-    """Return a line about the agents that *name* started and that still work; an empty list if there are none. While
-    the *session* of *name* is running, the list is empty, too: the process that runs the session waits for these
-    agents.
+    """Return a line about the agents, if any, that *name* started and that still work. While the *session* of *name* is
+    running, return none: the process that runs the session waits for these agents.
     """
     if session and not session.ended:
         return []

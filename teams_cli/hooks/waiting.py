@@ -50,8 +50,8 @@ def wait(client: str, standpoint: Standpoint, environ: Mapping[str, str]) -> int
 
 
 def _joined_client(client: str, root: str) -> tuple[int, bindings.Binding] | None:
-    """Return the process of the client, and the member that the client is. If the client joins only now, by another
-    hook, wait some seconds for this. Return None if the client does not join, or if no person sits in front of it.
+    """Return the process of the client, and the member that it is; None if no person sits in front of it. If the client
+    joins only now, by another hook, wait some seconds for this.
     """
     from teams_cli.agents.seats import terminals
     from teams_cli.clients import known
@@ -68,12 +68,10 @@ def _joined_client(client: str, root: str) -> tuple[int, bindings.Binding] | Non
 
 
 def _take(bell: Doorbell, pid: int) -> bool:
-    """Make this process listen at the doorbell of the client *pid*, and return True. Return False if another process
-    already listens for this client: the end of each turn starts a process like this one, and only the first of them
-    stays.
+    """Listen at the doorbell of the client *pid*, and return True. Return False if another process already listens for
+    it (the end of each turn starts one, and the first stays), or if our hooks were removed from its settings.
 
-    If a client that has ended still has a listener there, wait a moment until it leaves. Also return False if the
-    listeners of this client were dismissed, because our hooks were removed from its settings.
+    If a client that has ended still has a listener there, wait a moment until it leaves.
     """
     if bell.is_dismissed(pid):
         return False
