@@ -56,8 +56,8 @@ class Holder:
         self.team = look_up("team", None, environ)[0]
 
     def is_elsewhere(self, root: str, store: str, environ: Mapping[str, str]) -> bool:
-        """Return whether a command uses other teams than those that `teams` gave the held agent, or other rules of the
-        user. The command has this *root*, *store* (an address) and *environ*.
+        """Return whether a command with this *root*, *store* (an address) and *environ* uses other teams than those
+        that `teams` gave the held agent, or other rules of the user.
         """
         own_root, _ = root_directory(None, self.environ)
         own_store, _ = store_address(None, self.environ, "")
@@ -87,10 +87,8 @@ def holder(environ: Mapping[str, str]) -> Holder | None:
 
 
 def _environments_above() -> Iterator[dict[str, str]]:
-    """Yield the environments with which the processes above this one were started, the nearest process first.
-
-    The search stops after a background program of `teams`. A command of any agent may have started this program, so the
-    processes above it say nothing about the agents that the program runs.
+    """Yield the environments with which the processes above this one were started, the nearest process first. A command
+    of any agent may have started a background program of `teams`, so what is above that says nothing.
     """
     pid = os.getppid()
     while pid > 0:
@@ -133,9 +131,8 @@ def to_install(extra: str) -> str:
 
 
 def look_up(setting: str, flag: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the value of the identity *setting*, such as `agent` or `team`, and its source. The value is the *flag*,
-    or else the first variable of the setting that has a value in *environ*. Return ("", "unset") if neither gives a
-    value.
+    """Return the value of the identity *setting*, such as `agent` or `team`, and its source: the *flag*, or else the
+    first variable of the setting that has a value in *environ*, or else `unset`.
     """
     if flag:
         return flag, "flag"
@@ -146,9 +143,7 @@ def look_up(setting: str, flag: str | None, environ: Mapping[str, str]) -> tuple
 
 
 def is_worktree(checkout: str) -> bool:
-    """Return whether the git checkout is a linked worktree, not the main checkout of its repository. False for an empty
-    path.
-    """
+    """Return whether the git checkout, if any, is a linked worktree, not the main checkout of its repository."""
     return bool(checkout) and "/worktrees/" in git_line(f"{checkout}/.git")
 
 
@@ -164,9 +159,7 @@ def checkout_around(directory: str) -> str:
 
 
 def commit_in(worktree: str) -> str:
-    """Return the commit of a git worktree that is not the main checkout. Only files of git are read, and no process is
-    run. Return "" if these files do not have the commit.
-    """
+    """Return the commit of a git worktree that is not the main checkout; "" if git's files do not have it."""
     git_directory = git_line(f"{worktree}/.git").removeprefix("gitdir: ")
     head = git_line(f"{git_directory}/HEAD")
     if not head.startswith("ref: "):
@@ -175,9 +168,7 @@ def commit_in(worktree: str) -> str:
 
 
 def common_git_directory(git_directory: str) -> str:
-    """Return the directory with git's data that all checkouts of a repository share. *git_directory* is the directory
-    with the data of one of them.
-    """
+    """Return the directory with git's data that all checkouts of a repository share, by that of one of them."""
     return os.path.join(git_directory, git_line(f"{git_directory}/commondir"))
 
 
@@ -192,28 +183,20 @@ def git_line(path: str) -> str:
     except OSError:  # a directory
         return ""
     finally:
-        _release(descriptor)
+        try:
+            os.close(descriptor)
+        except OSError:  # the file was only read, so nothing is lost
+            pass
     return line.decode(errors="surrogateescape")
 
 
-def _release(descriptor: int) -> None:
-    try:
-        os.close(descriptor)
-    except OSError:  # the file was only read, so nothing is lost
-        return
-
-
 def likely_teams(names: list[str], is_open: Callable[[str], bool]) -> list[str]:
-    """Return the teams that a command may mean if it names no team: the open teams, or all teams if none is open. If
-    there is a single team, *is_open* is not asked.
-    """
+    """Return the teams that a command may mean if it names none: the open teams, or all teams if none is open."""
     return (len(names) > 1 and [name for name in names if is_open(name)]) or names
 
 
 def only_team(names: list[str], is_open: Callable[[str], bool]) -> str:
-    """Return the team that a command uses if it names no team. Return an empty text if it may mean several teams, or if
-    there is no team.
-    """
+    """Return the team that a command uses if it names none; "" if there is no team, or a choice between several."""
     likely = likely_teams(names, is_open)
     return likely[0] if len(likely) == 1 else ""
 

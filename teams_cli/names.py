@@ -116,9 +116,7 @@ def is_number(text: str) -> bool:
 
 
 def alias(index: int) -> str:
-    """Return the alias with the number *index*. From 0, the aliases are agentA … agentZ, agentA1 … agentZ1, agentA2
-    …
-    """
+    """Return the alias with the number *index*. From 0, they are agentA … agentZ, agentA1 … agentZ1, agentA2 …"""
     letter = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[index % 26]
     return f"agent{letter}{index // 26 or ''}"
 

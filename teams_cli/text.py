@@ -111,9 +111,7 @@ def clipped(text: str, most: int, more: str = "") -> str:
 
 
 def clipped_line(text: str, most: int) -> str:
-    """Return the text as one line of at most *most* characters. Each run of spaces and line breaks becomes one
-    space.
-    """
+    """Return the text as one line of at most *most* characters."""
     return clipped(" ".join(text.split()), most)
 
 
@@ -189,9 +187,7 @@ _NEWEST_LAST = ("notes", "statusHistory", "lines")
 
 
 def _with_short_texts(document: Any, length: int, mark: Callable[[dict[str, Any], int], str]) -> Any:
-    """Return a copy of the document in which each text has at most *length* characters. *mark* gets the object that has
-    the text and the number of missing characters, and returns what is written in place of these characters.
-    """
+    """Return a copy of the document in which each text has at most *length* characters. *mark* is as in `shortened`."""
 
     def shorten(value: Any, owner: dict[str, Any]) -> Any:
         if isinstance(value, dict):
@@ -206,9 +202,7 @@ def _with_short_texts(document: Any, length: int, mark: Callable[[dict[str, Any]
 
 
 def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
-    """Find the list with the most characters. Return the object that has this list, and the list's key in it; None if
-    there is no list with rows.
-    """
+    """Return the object that has the list with the most characters, and its key; None if there is no list with rows."""
     longest: tuple[dict[str, Any], str] | None = None
     most = 0
     pending: list[Any] = [document]
@@ -225,16 +219,12 @@ def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:
 
 
 def one_part(text: str) -> str:
-    """Return one part of an answer in a form that is safe for a terminal. Lines after the first are indented, because
-    another agent may have written them.
-    """
-    return safe(text).replace("\n", "\n  ")
+    """Return one part of an answer in a form that is safe for a terminal."""
+    return safe(text).replace("\n", "\n  ")  # another agent may have written the lines
 
 
 def safe(text: str) -> str:
-    """Return the text in a form that is safe for a terminal: control, escape and direction characters and lone
-    surrogates are escaped.
-    """
+    """Return the text with all characters escaped that could change what a terminal shows or does."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return "".join(map(_safe_character, text))

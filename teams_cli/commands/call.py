@@ -143,9 +143,7 @@ class Call:
         return value if source == "flag" else ""
 
     def in_team(self, step: str) -> str:
-        """Return the text *step*, with `--team` added to each command in it that would otherwise act in another
-        team.
-        """
+        """Return the text *step*, with `--team` added to each command that would otherwise act in another team."""
         default_team = "" if self.given("team") else self.sources.get("team", ("", ""))[0]
         if "teams " not in step or not self.given_team or self.given_team in (default_team, self._team_without_name):
             return step
@@ -253,9 +251,7 @@ class Call:
         return teams.get(self.store, self.team)
 
     def ask_human(self, operation: str, about: str) -> bool:
-        """Ask the human to allow an operation of the caller. Return whether the human allows it; False if the caller
-        has no team.
-        """
+        """Return whether the human, when asked, allows an operation of the caller; False if the caller has no team."""
         from teams_cli.questions import answering
 
         team = self.given_team or self.only_team()
@@ -305,16 +301,12 @@ class Call:
             return None
 
     def once_shown(self, note: Callable[[], object]) -> None:
-        """Register the function *note*, to be called once the answer is written. *note* records that the caller was
-        shown news. For other functions, use `once_answered`.
-        """
+        """Register a function to be called once the answer is written. It records that the caller was shown news."""
         self.tells_news = True
         self.once_answered(note)
 
     def once_answered(self, note: Callable[[], object]) -> None:
-        """Register the function *note*, to be called once the answer is written. If *note* records that the caller was
-        shown news, use `once_shown` instead.
-        """
+        """Register a function to be called once the answer is written. If it records news, use `once_shown` instead."""
         self._to_note.append(note)
 
     @property
@@ -358,9 +350,7 @@ class Call:
             return False
 
     def set_next_step(self) -> None:
-        """Set the next command that the answer shows. It continues the work of the caller, or waits for work. If all
-        work is done, set instead the sentence that says so.
-        """
+        """Set the next command, which continues the work of the caller, or waits; or the text that all is done."""
         from teams_cli.tasks import overviews
         from teams_cli.views import work
 
@@ -379,9 +369,7 @@ class Call:
         return new_keys
 
     def settle(self, team: str = "") -> None:
-        """Send notices of earlier changes that were not sent, for example because a process was killed. By default,
-        *team* is the team to act in.
-        """
+        """Send notices of earlier changes that were not sent, for example because a process was killed."""
         try:
             team = team or self.given_team or self.only_team()
             owing = self.store.owing(team) if team else ()
@@ -519,9 +507,7 @@ class SignsOfLife:
             self.notify_of_conflicts()
 
     def notify_of_conflicts(self) -> None:
-        """Look for work of other agents that conflicts with the caller's worktree. Notify each agent that has such work
-        once.
-        """
+        """Notify each agent once whose work conflicts with the caller's worktree."""
         store, team, name = self._call.store, self._call.team, self._call.agent
         if presence.load(store, team, name).worktree:
             from teams_cli.agents import overlaps
@@ -599,12 +585,8 @@ class Attempt:
             return self._begin(new_uid)
 
     def _begin(self, new_uid: str) -> str:
-        """Record the attempt in its file. Return the uid of an earlier attempt without an answer, or else *new_uid*.
-
-        Raises:
-            Busy: Nobody waits for the answer any more, and the client may already have repeated the request.
-        """
-        if self._call.is_given_up():
+        """Record the attempt in its file. Return the uid of an earlier attempt without an answer, or else *new_uid*."""
+        if self._call.is_given_up():  # the client may already have repeated the request
             raise errors.Busy("the request was cancelled", "Nothing was changed. Repeat it.")
         try:
             self._lock = locks.hold(self._path, self._call.store.root)

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 
 def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
-    """Claim the *task*. With *next*, claim the best ready task instead, and with *wait*, wait up to so many seconds
-    until one is ready.
-    """
+    """Claim the *task*, or the *next* one, for which to *wait* so many seconds."""
     if (task is None) != next:
         problem = "a task and --next exclude each other" if next else "the task is missing"
         raise errors.WrongUsage(problem, "Write: teams claim-task ID, or teams claim-task --next")
@@ -50,9 +48,7 @@ def _claim(call: Call, task: str | None, next: bool, wait: float | None) -> Any:
 
 
 def _land_interrupted(call: Call) -> None:
-    """If the command with which the caller last completed a task was killed before it queued the landing of the task,
-    queue it now.
-    """
+    """Queue the landing of the task that the caller last completed, if the command was killed before it could."""
 
     def land() -> None:
         if key := presence.load(call.store, call.team, call.agent).completing:
@@ -64,9 +60,7 @@ def _land_interrupted(call: Call) -> None:
 
 
 def _claim_in_time(call: Call, wait: float) -> Task:
-    """Wait up to *wait* seconds for a task that is ready for the caller, and claim it. If unread mail comes first, the
-    wait ends with an error.
-    """
+    """Wait up to *wait* seconds for a task that is ready for the caller, and claim it; refuse if mail comes first."""
     from teams_cli.messages import inboxes
     from teams_cli.store import pace
 
@@ -164,9 +158,7 @@ def add_news(call: Call, document: dict[str, Any], wait: float) -> dict[str, Any
 
 
 def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
-    """Return the result of *find_news*. In a closed team, return an empty result, and add to the answer who closed the
-    team.
-    """
+    """Return the result of *find_news*. If the team was closed, add to the answer by whom."""
 
     def find() -> News:
         try:
@@ -181,9 +173,7 @@ def _unless_team_closed(call: Call, find_news: Callable[[], News]) -> News:
 
 
 def _announce_and_wait(call: Call, document: dict[str, Any], wait: float, wait_for_news: Callable[[], News]) -> News:
-    """Show the *document* about a change at once, if possible. Then return the news for which *wait_for_news* waits. If
-    this wait times out, the answer says so, and the next step is set.
-    """
+    """Show the *document* about a change at once, if possible. Then return the news for which *wait_for_news* waits."""
     is_shown_at_once = call.begin_answer(document)  # whatever ends the wait, the caller has seen the change
     if is_shown_at_once:
         call.words = words_of_news
@@ -232,12 +222,14 @@ def wait_and_claim(call: Call, wanted: Wanted, timeout: float | None) -> News:
 def _claim_after(call: Call, news: News) -> News | None:
     """A wait ended with this *news*: claim the best ready task, and return the news with the task under `claimed`.
 
-    If other news comes before a claim, or if the caller may not claim a task now, claim none and return the news as it
-    is. If no task is ready any more, because another agent claimed it, return the other news; None if there is none.
+    If other news asks for more than a reply, or if the caller may not claim a task now, claim none and return the news
+    as it is. If another agent claimed the task, return the other news; None if there is none.
     """
+    from teams_cli.views import steps
+
     events = [event for event in news["happened"] if event["what"] != "ready"]
     other_news = [*news["messages"], *events]
-    if any(map(_comes_before_claim, other_news)):
+    if any(entry["next"] and not steps.is_reply(entry["next"]) for entry in other_news):
         return news
     if not claims.may_claim_now(call.store, call.load_team(), call.known_caller):
         return news
@@ -256,19 +248,8 @@ def _claim_after(call: Call, news: News) -> News | None:
     return {**news, "messages": mail, "happened": events, "claimed": claimed, "next": call.next_step}
 
 
-def _comes_before_claim(entry: dict[str, Any]) -> bool:
-    """Return whether the news in *entry* asks for something that the caller should do before it claims a task. If it
-    only asks for a reply, the claim comes first.
-    """
-    from teams_cli.views import steps
-
-    return bool(entry["next"]) and not steps.is_reply(entry["next"])
-
-
 def _is_shown_with(message: dict[str, Any], task: Task) -> bool:
-    """Return whether the message has nothing new for a caller that has just claimed the *task* and is shown it. The
-    message offers a task, or says that this *task* was lost or edited.
-    """
+    """Return whether the message offers a task, or says that the *task*, just claimed and shown, was lost or edited."""
     event, about = events.of(Message.from_json(message))
     if event in (events.TASK_ASSIGNED, events.TASK_READY):
         return True
@@ -294,7 +275,12 @@ def words_of_heartbeat(done: dict[str, Any]) -> Parts:
 
 
 def words_of_news(news: dict[str, Any]) -> Parts:
-    lines = present(_timed_out(news)) + mail_lines(news)
+    lines: Parts = []
+    if timed_out := news.get("timedOut"):
+        missing = timed_out.get("tasksMissing")
+        too_few = f", {missing} short of the number of completed tasks that you waited for" if missing else ""
+        lines.append(f"the wait timed out after {length(timed_out['seconds'])}{too_few}. Meanwhile:")
+    lines += mail_lines(news)
     for each in news.get("happened", ()):
         lines += [each["text"], *present(_step(each["next"]))]
     if "claimed" in news:
@@ -305,22 +291,8 @@ def words_of_news(news: dict[str, Any]) -> Parts:
     return lines
 
 
-def _timed_out(news: dict[str, Any]) -> str | None:
-    """Return the first line of an answer that shows the news of a wait that timed out. Return None if the wait did not
-    time out.
-    """
-    if "timedOut" not in news:
-        return None
-    timed_out = news["timedOut"]
-    missing = timed_out.get("tasksMissing")
-    too_few = f", {missing} short of the number of completed tasks that you waited for" if missing else ""
-    return f"the wait timed out after {length(timed_out['seconds'])}{too_few}. Meanwhile:"
-
-
 def mail_lines(news: dict[str, Any]) -> Parts:
-    """Return the messages in the *news* as lines, each with its next step. If there are more messages than are shown,
-    the last line says how many.
-    """
+    """Return the messages in the *news* as lines, each with its next step, and how many more there are."""
     lines: Parts = []
     steps: set[str | None] = set()
     for message in news.get("messages", ()):

@@ -27,7 +27,6 @@ from teams_cli.tasks.tasks import IN_REVIEW, PRIORITIES, STATUSES, Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from datetime import datetime
     from typing import Any
 
     from teams_cli.commands.call import Call
@@ -105,33 +104,32 @@ def _documents(call: Call, created: list[Task]) -> list[dict[str, Any]]:
     all other members if only the new tasks are open.
     """
     documents = [to_document(call, task) for task in created]
-    call.try_to(lambda: _add_warnings(call, created, documents))  # the tasks are created, whatever comes of this
+
+    def add_warnings() -> None:
+        by_status = call.store.by_label(call.team, tasks.TASK)
+        open_ids = {task_id for status, ids in by_status.items() if status not in tasks.FINISHED for task_id in ids}
+        has_others = bool(open_ids.difference(task.id for task in created))
+        if has_others and not any(task.assignee for task in created):
+            return
+        from teams_cli.teams import presence  # mostly, other tasks are open, and the new ones are for all
+        from teams_cli.views import standing
+
+        team = call.load_team()
+        other_members = [name for name in team.active_names() if name not in (team.leader, call.agent)]
+        agents = [presence.load(call.store, call.team, name) for name in other_members]
+        ended = [agent.agent for agent in agents if standing.may_have_ended(call.store, team, agent)]
+        all_if_ended = ended if not has_others and ended == other_members else []
+        for task, document in zip(created, documents, strict=True):
+            if members := [name for name in ended if name == task.assignee] if task.assignee else all_if_ended:
+                document["mayNotWork"] = members
+
+    call.try_to(add_warnings)  # the tasks are created, whatever comes of this
     return documents
 
 
-def _add_warnings(call: Call, created: list[Task], documents: list[dict[str, Any]]) -> None:
-    """Add `mayNotWork` to the *documents* of the new tasks, as `_documents` describes it."""
-    by_status = call.store.by_label(call.team, tasks.TASK)
-    open_ids = {task_id for status, ids in by_status.items() if status not in tasks.FINISHED for task_id in ids}
-    has_others = bool(open_ids.difference(task.id for task in created))
-    if has_others and not any(task.assignee for task in created):
-        return
-    from teams_cli.teams import presence  # mostly, other tasks are open, and the new ones are for all
-    from teams_cli.views import standing
-
-    team = call.load_team()
-    other_members = [name for name in team.active_names() if name not in (team.leader, call.agent)]
-    agents = [presence.load(call.store, call.team, name) for name in other_members]
-    ended = [agent.agent for agent in agents if standing.may_have_ended(call.store, team, agent)]
-    all_if_ended = ended if not has_others and ended == other_members else []
-    for task, document in zip(created, documents, strict=True):
-        if members := [name for name in ended if name == task.assignee] if task.assignee else all_if_ended:
-            document["mayNotWork"] = members
-
-
 def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
-    """Create the tasks of a list. *listed* is the name of a file with the list, or the list itself. *describes_one*
-    says that a title or options for a single task were given as well; then the command is refused.
+    """Create the tasks of a list. *listed* is the name of a file with the list, or the list itself. If *describes_one*,
+    options for a single task were given as well.
     """
     if listed is None:
         raise errors.WrongUsage(
@@ -162,9 +160,6 @@ def _create_many(call: Call, listed: str | None, describes_one: bool) -> Any:
 
 
 def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked: bool, limit: int | None) -> Any:
-    """Return the tasks that the options ask for, with their open blockers. Tasks whose claim has expired are released
-    first.
-    """
     team = call.load_team()
     rows: list[dict[str, Any]] = []
     # The statuses of the tasks so far. `status_of` need not read them again, and most blockers are earlier tasks.
@@ -188,9 +183,7 @@ def _get(call: Call, status: str | None, owner: str | None, ready: bool, blocked
 
 
 def _show(call: Call, task: str, short: bool) -> Any:
-    """Return a task. Unless *short* is set, also record that the caller was shown it. If the caller may review it, the
-    review becomes the next step.
-    """
+    """Return a task. Unless it is shown in *short*, record this, and make the review of a reviewer the next step."""
     team = call.load_team()
     current = leases.current(call.store, team, tasks.get(call.store, team.name, task))
     document = with_plan(call, current, with_blocked(call, with_blockers(call, to_document(call, current))))
@@ -224,9 +217,7 @@ Raises:
 
 
 def _get_evidence(call: Call, task: str, file: str | None, out: str | None) -> Any:
-    """Return the list of the attached files or, if *file* names one, its content. With *out*, write the content to the
-    new file *out* instead.
-    """
+    """Return the list of the attached files, or the content of the *file*; write it to the new file *out*, if given."""
     from teams_cli.tasks import evidence
 
     holder = tasks.get(call.store, call.load_team().name, task)
@@ -263,7 +254,19 @@ def words_of_rows(tasks: list[dict[str, Any]]) -> Parts:
     """Show the tasks as a table. It has a column for checks and reviews if any task requires them."""
     columns = ["task", "status", "priority", "owner", "blocked by", "lease", "age", "title"]
     now = SystemClock().now()
-    table_rows = [_row(task, now) for task in tasks]
+    table_rows = [
+        [
+            task["id"],
+            _status(task),
+            task["priority"],
+            _owner_or_assignee(task) or "-",
+            text.listed(task["openBlockers"], _BLOCKERS_IN_ROW) or "-",
+            time_left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-",
+            age(task["createdAt"], now),
+            task["title"],
+        ]
+        for task in tasks
+    ]
     if any("check" in task or "reviewBy" in task for task in tasks):
         columns.insert(-1, "verified by")
         for row, task in zip(table_rows, tasks, strict=True):
@@ -272,9 +275,7 @@ def words_of_rows(tasks: list[dict[str, Any]]) -> Parts:
 
 
 def _proof_in_words(task: dict[str, Any]) -> str:
-    """Describe in a few words the check, the review and the landing of the task. A completed task that has none of
-    these is `unverified`.
-    """
+    """Describe in a few words the check, the review and the landing of the task."""
     check_outcome, review = task.get("checked"), task.get("reviewed")
     parts = []
     if check_outcome and check_outcome.get("stale"):
@@ -294,19 +295,6 @@ def _proof_in_words(task: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _row(task: dict[str, Any], now: datetime) -> list[str]:
-    return [
-        task["id"],
-        _status(task),
-        task["priority"],
-        _owner_or_assignee(task) or "-",
-        text.listed(task["openBlockers"], _BLOCKERS_IN_ROW) or "-",
-        time_left(task["leaseExpiresAt"]) if "leaseExpiresAt" in task else "-",
-        age(task["createdAt"], now),
-        task["title"],
-    ]
-
-
 def _owner_or_assignee(task: dict[str, Any]) -> str | None:
     return f"for {task['assignee']}" if "assignee" in task else task.get("owner")
 
@@ -316,34 +304,29 @@ def _status(task: dict[str, Any]) -> str:
 
 
 def words_of_created(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
-    """Show a new task with its requirements, such as its check and reviewer, and the member that is notified of it. If
-    several tasks are new, their requirements are only named.
+    """Show a new task with its requirements, such as its check and reviewer, and the member that is notified of it. The
+    requirements of several tasks are only named.
     """
     created = task if isinstance(task, list) else [task]
     in_full = not isinstance(task, list)
     lines: Parts = [f"{part}{_requirements(each, in_full)}" for each in created for part in line(each)]
     members = list(dict.fromkeys(name for each in created for name in each.get("mayNotWork", ())))
-    if names := [name for name in _notified(created) if name not in members]:
-        lines.append(f"notified: {text.listed(names)}")
+    notified = [
+        each["assignee"]
+        for each in created
+        if each.get("assignee") not in (None, each.get("createdBy"), *members) and not each.get("assigneeExpected")
+    ]
+    if notified:
+        lines.append(f"notified: {text.listed(list(dict.fromkeys(notified)))}")
     if members:
         remark = f"notified that all work is done, and may have ended: {text.listed(members)}"
         lines.append(f"{remark}. To ask: teams send-message NAME TEXT")
     return lines
 
 
-def _notified(created: list[dict[str, Any]]) -> list[str]:
-    """Return the members to whom the *created* tasks are assigned, because these members are notified."""
-    names = [
-        task["assignee"]
-        for task in created
-        if task.get("assignee") not in (None, task.get("createdBy")) and not task.get("assigneeExpected")
-    ]
-    return list(dict.fromkeys(names))
-
-
 def _requirements(task: dict[str, Any], in_full: bool) -> str:
-    """Return, in brackets, the requirements of the task: its check, files, reviewer and plan. Unless *in_full* is set,
-    only their names and the reviewer are returned.
+    """Return, in brackets, the check, files, reviewer and plan that the task needs; unless *in_full*, only the names of
+    these and the reviewer.
     """
     requirements = {
         "check": task.get("check"),
@@ -389,6 +372,13 @@ def words_of_standing(task: dict[str, Any]) -> Parts:
 
 def _proof(task: dict[str, Any]) -> Parts:
     """Return lines about the check, the review, the attachments and the landing of a task."""
+    review_line = f"review by: {task.get('reviewBy')}"
+    if "submitted" in task:
+        review_line += f", commit {task['submitted'][:10]}"
+    if review := task.get("reviewed"):
+        review_line += f": {review['verdict']} by {review['by']}"
+        if "reason" in review:
+            review_line += f": {review['reason']}"
     attachment_lines = [
         f"attached: {file['name']}, {file['size']} bytes, {file['sha256'][:12]}: "
         f"teams get-evidence {task['id']} {file['id']}"
@@ -396,16 +386,14 @@ def _proof(task: dict[str, Any]) -> Parts:
     ]
     return present(
         *_check_lines(task),
-        _review_line(task) if "reviewBy" in task else None,
+        review_line if "reviewBy" in task else None,
         *attachment_lines,
         f"landing: {task['landing']}" if "landing" in task else None,
     )
 
 
 def _check_lines(task: dict[str, Any]) -> list[str]:
-    """Return the outcome of the task's last check, and its output if it failed. If the check has not run yet, return
-    its command. If the task has no check, the result is empty.
-    """
+    """Return the outcome of the task's last check, and its output if it failed; its command if it has not run yet."""
     outcome = task.get("checked")
     if outcome:
         result = "passed" if outcome["status"] == 0 else f"failed (exit status {outcome['status']})"
@@ -420,29 +408,21 @@ def _check_lines(task: dict[str, Any]) -> list[str]:
     return []
 
 
-def _review_line(task: dict[str, Any]) -> str:
-    """Return a line with the reviewer of the task, the commit to review, and the last verdict."""
-    line = f"review by: {task['reviewBy']}"
-    if "submitted" in task:
-        line += f", commit {task['submitted'][:10]}"
-    if review := task.get("reviewed"):
-        line += f": {review['verdict']} by {review['by']}"
-        if "reason" in review:
-            line += f": {review['reason']}"
-    return line
-
-
 def words_of_whole(task: dict[str, Any]) -> Parts:
     """Show everything about a task, and what happened to it."""
     description = task.get("description", "")
     notes = [
         f"{ago(note['at'])}  {note['what']} by {note['by']}{_because(note, description)}" for note in task["notes"]
     ]
+    imported_from = ""
+    if source := task.get("source"):
+        url = f", {source['url']}" if "url" in source else ""
+        imported_from = f"{source['from']}, {source['id']}{url}{', foreign text' if source.get('foreign') else ''}"
     fields = {
         "priority": task["priority"],
         "requires": ", ".join(task["require"]),
         "touches": ", ".join(task.get("touches", ())),
-        "imported from": _source(task["source"]) if "source" in task else "",
+        "imported from": imported_from,
     }
     field_lines = [f"{name}: {value}" for name, value in fields.items() if value]
     results = []
@@ -451,15 +431,8 @@ def words_of_whole(task: dict[str, Any]) -> Parts:
     return [*words_of_standing(task), *field_lines, *text_lines(task), *results, *notes]
 
 
-def _source(source: dict[str, Any]) -> str:
-    url = f", {source['url']}" if "url" in source else ""
-    return f"{source['from']}, {source['id']}{url}{', foreign text' if source.get('foreign') else ''}"
-
-
 def _because(note: dict[str, Any], description: str) -> str:
-    """Return the changed fields, the added text and the reason of a note. If the added text is still in the
-    *description*, it is shortened, because the reader sees it there.
-    """
+    """Return the changed fields, the added text (shortened if it is in the *description*) and the reason of a note."""
     added = note.get("added")
     if added and note["what"] == "edited" and added.strip("\n") in description:
         added = text.clipped_line(added, _CHARACTERS_IN_LINE)

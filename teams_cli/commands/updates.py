@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 
 def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any) -> Any:
-    """Change one task or several. With *next*, also claim the next task. *wait* is the number of seconds to wait for
-    it.
-    """
+    """Change one task or several. With *next*, also claim the next task, for which to *wait* so many seconds."""
     files = values.pop("evidence")
     if next and values["status"] not in ("completed", "failed"):
         raise errors.WrongUsage("--next needs --status completed or failed", "To claim a task: teams claim-task --next")
@@ -51,11 +49,7 @@ def _update(call: Call, task: str, next: bool, wait: float | None, **values: Any
 
 
 def refuse_wait_alone(next: bool, wait: float | None) -> None:
-    """Refuse `--wait` without `--next`.
-
-    Raises:
-        WrongUsage: *wait* is given without *next*.
-    """
+    """Raises WrongUsage: *wait* is given without *next*."""
     if wait is not None and not next:
         raise errors.WrongUsage("--wait needs --next", "To wait for a task: teams wait --claim")
 
@@ -71,7 +65,13 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
         pairs = changes.change_each(call.store, call.team, call.caller, ids, edit)
         return [to_document(call, changed) | _in_document(remarks) for changed, remarks in pairs]
     changed, remarks = _change_one(call, ids[0], edit, files, wait)
-    document = _changed_document(call, changed, wait or 0) | _in_document(remarks)
+    if changed.status == "completed":  # it lands first, for which a caller that waits waits longer
+        document = landing_queue.landed_too(call, changed, wait or 0)
+    else:
+        document = to_document(call, changed)
+        if changed.status == IN_REVIEW:  # it lands when it is accepted
+            call.try_to(lambda: landing_queue.note_queued(call, changed))
+    document |= _in_document(remarks)
     if document.get("lands", {}).get("state") in ("red", "conflict"):  # the task is its owner's again
         from teams_cli.views import steps
 
@@ -96,8 +96,8 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
 def _change_one(
     call: Call, task: str, edit: changes.Edit, files: list[str], wait: float | None
 ) -> tuple[Task, changes.Remarks]:
-    """Make the *edit* of one task. If it completes the task, first wait up to *wait* seconds for the tasks that must
-    end before, and run the check of the task. Also attach the *files* as evidence.
+    """Make the *edit* of one task, and attach the *files* as evidence. Before a task is completed, *wait* for the tasks
+    that must end before it, and run its check.
     """
     if not (edit.status == "completed" or files):
         return changes.change_task(call.store, call.team, call.caller, task, edit)
@@ -123,7 +123,7 @@ def _change_one(
 
 def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: float) -> None:
     """Wait up to *wait* seconds until all tasks have ended that must end before this task can be completed. The result
-    in *edit* is stored before the wait, so that it need not be given again if the wait fails.
+    in *edit* is stored before the wait, so that it need not be given again.
 
     Raises:
         TaskBlocked: The time ran out, or a message to the caller ended the wait. The message was shown, if possible.
@@ -162,9 +162,7 @@ def _wait_for_predecessors(call: Call, task_ref: str, edit: changes.Edit, wait: 
 
 
 def _show_mail(call: Call) -> bool:
-    """Show the caller its unread messages at once. This is possible only if the answer can begin before the command
-    ends. Return whether they were shown.
-    """
+    """Show the caller its unread messages if the answer can begin before the command ends. Return whether it could."""
     from teams_cli.commands import claims, waiting
     from teams_cli.messages.messages import Message
     from teams_cli.views import mail
@@ -182,18 +180,6 @@ def _show_mail(call: Call) -> bool:
     return is_shown
 
 
-def _changed_document(call: Call, task: Task, patience: float) -> dict[str, Any]:
-    """Return the changed task as JSON. If it is completed, queue it to land first, and wait for the landing: for two
-    seconds or, with *patience*, for up to 30.
-    """
-    if task.status == "completed":
-        return landing_queue.landed_too(call, task, patience)
-    document = to_document(call, task)
-    if task.status == IN_REVIEW:  # it lands when it is accepted
-        call.try_to(lambda: landing_queue.note_queued(call, task))
-    return document
-
-
 def _in_document(remarks: changes.Remarks) -> dict[str, Any]:
     """Return the *remarks* on an edit as keys for the document of the task, without those that say nothing."""
     keys = {
@@ -205,8 +191,8 @@ def _in_document(remarks: changes.Remarks) -> dict[str, Any]:
 
 
 def _directory_of_work(call: Call) -> str:
-    """Return the directory in which the check runs. This is the current directory if it is in a checkout. Otherwise it
-    is the worktree in which the caller was last seen, or the current directory if there is none.
+    """Return the directory in which the check runs: the current directory if it is in a checkout, or else the worktree
+    in which the caller was last seen, if there is one.
     """
     if environment.checkout_around(call.workplace):
         return call.workplace
@@ -224,9 +210,7 @@ def _note(call: Call, task: str, text: str) -> Any:
 
 
 def words_of_updated(task: dict[str, Any] | list[dict[str, Any]]) -> Parts:
-    """Show one task or several: the line of each, and those of its fields that were just changed and are not in the
-    line.
-    """
+    """Show one task or several, with the fields that were just changed and are not in the line of a task."""
     if isinstance(task, list):
         return [part for each in task for part in words_of_updated(each)]
     changed = [

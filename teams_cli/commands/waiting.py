@@ -37,9 +37,7 @@ Raises:
 
 
 def _wait(call: Call, claim: bool, needed: bool, completed: int | None, timeout: float | None, **named: Any) -> Any:
-    """Wait until one of the conditions in *named* holds. Without a condition, wait for any news that concerns the
-    caller.
-    """
+    """Wait until one of the conditions in *named* holds; without any, for news that concerns the caller."""
     needed = needed or completed is not None
     if all(value in (None, False) for value in named.values()):
         return _wait_for_anything(call, claim, needed, completed, timeout)
@@ -85,9 +83,7 @@ def _completed_count(call: Call) -> int:
 
 
 def _wait_on_for(news: dict[str, Any], missing: int) -> None:
-    """The caller waited for a number of completed tasks, of which this number is *missing*. If it is above 0, add it to
-    the commands in the *news* that continue the wait.
-    """
+    """Add how many completed tasks are *missing*, if any, to the commands in the *news* that continue the wait."""
     for each in (news, *news["messages"], *news["happened"]):
         if missing > 0 and each["next"] == steps.WAIT_TO_LEAD:
             each["next"] += f" --completed {missing}"
@@ -130,8 +126,8 @@ def _conditions(
 
 
 def _wait_for_conditions(call: Call, wanted: list[Condition], of: str | None, timeout: float | None) -> Any:
-    """Wait for one of the conditions in *wanted*, and return the news. If mail came, add the messages. If *of* names an
-    agent and its session ended, add the outcome and the output of the session.
+    """Wait for one of the conditions in *wanted*, and return the news, with the messages if mail came, and with the
+    outcome and the output if the session of the agent *of* ended.
     """
     from teams_cli.messages import inboxes
     from teams_cli.views import conditions
@@ -165,9 +161,7 @@ def _wait_for_conditions(call: Call, wanted: list[Condition], of: str | None, ti
 
 
 def _next_step(call: Call, news: dict[str, Any]) -> str:
-    """Return the next step after three kinds of news: a landing, a task that became ready and, for a leader, the end of
-    all tasks. Return "" after any other news.
-    """
+    """Return the next step after a landing, a ready task and, for a leader, the end of all tasks, else ""."""
     if "landing" in news and call.caller:
         from teams_cli.teams import settings
 

@@ -97,9 +97,7 @@ def refuse_missing(command: str) -> None:
 
 
 def rights() -> dict[str, str]:
-    """Return who may run each command of the extensions, by the name of the command: `reads` for a command that changes
-    nothing, and otherwise `everybody`, `members`, `workers` or `leaders`.
-    """
+    """Return who may run each command of the extensions, as `Extension` describes it."""
     return {command: right for table in every().values() for command, right in table.rights.items()}
 
 
@@ -158,8 +156,7 @@ def provided(function: str) -> Callable[..., Any] | None:
 
 
 def needed(function: str, what: str, extension: str) -> Callable[..., Any]:
-    """Return the function that an extension provides under the name *function*. If none does, the error says that
-    *what*, for example a command, needs it, and how to install *extension*.
+    """Return the function that the *extension* provides under the name *function*, and that *what* needs.
 
     Raises:
         ExtensionMissing: The extension is not installed.
