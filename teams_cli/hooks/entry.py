@@ -197,26 +197,19 @@ def _answer_member(
 
         arrival.tell(raw_event, standpoint, environ)
     else:
-        _tell_news(client, standpoint, raw_event, environ, holds)
+        if quiet.is_of_subagent(raw_event):
+            from teams_cli.hooks import arrival
 
+            arrival.tell_child(client, raw_event, standpoint, environ, holds)
+        if not quiet.is_quiet(standpoint, raw_event):
+            from teams_cli.hooks import news
 
-def _tell_news(
-    client: str, standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]", holds: bool
-) -> None:
-    """Tell the agent, and the subagent of the event, what is new for them. Report an agent that loops."""
-    if quiet.is_of_subagent(raw_event):
-        from teams_cli.hooks import arrival
+            news.tell(client, raw_event, standpoint, environ, holds)
+        if b'"tool_input"' in raw_event:  # the event reports tool calls, which the agent may repeat in a loop
+            from teams_cli.hooks import guard
 
-        arrival.tell_child(client, raw_event, standpoint, environ, holds)
-    if not quiet.is_quiet(standpoint, raw_event):
-        from teams_cli.hooks import news
-
-        news.tell(client, raw_event, standpoint, environ, holds)
-    if b'"tool_input"' in raw_event:  # the event reports tool calls
-        from teams_cli.hooks import guard
-
-        if repeating_since := guard.note_calls(standpoint, raw_event):
-            guard.report_loop(standpoint, repeating_since, environ)
+            if repeating_since := guard.note_calls(standpoint, raw_event):
+                guard.report_loop(standpoint, repeating_since, environ)
 
 
 def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> bool:

@@ -366,7 +366,7 @@ class Lookout:
         present |= self._held(facts, reported, has_mail)
         if offer:  # recorded first, so that the others that wait leave the task to the caller
             self._note_agent(offered=offer, offered_at=teams.now(self.store))
-            if facts.offers.must_give_up(offer):
+            if facts.must_give_up(offer):
                 self._note_agent(offered=None, offered_at=None)
                 offer = None
                 new_ready = {key for key in present if key.startswith(work.READY)} - reported

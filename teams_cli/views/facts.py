@@ -63,8 +63,8 @@ class Facts:
     """Finds the facts that hold now and concern the caller. Some facts become true without a change, because time
     passes: the *alarm* is set for these times.
 
-    *offer_times* is for `Offers`, and is kept from one look to the next. *kinds* are the kinds of records that the team
-    has.
+    *offer_times* has, by the key of a ready task that is left to others for a moment, the time from which it may be
+    offered to the caller. It is kept from one look to the next. *kinds* are the kinds of records that the team has.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Facts:
         self.team = team
         self.caller = caller
         self.alarm = alarm
-        self.offers = Offers(store, team, caller.name, alarm, offer_times)
+        self.offer_times = offer_times
         self.kinds = kinds
         standing = standing_of(team, caller)
         self.leads = standing is not None and standing.leads
@@ -88,6 +88,9 @@ class Facts:
         self._unread_ready: Iterator[Task] | None = None
         self._ready: list[Task] = []
         """The best tasks that the caller can claim, as far as they were read; *_unread_ready* yields the others."""
+        self._idle: list[Agent] | None = None
+        self._may_collide = False
+        """Whether another agent that waits may be offered the same task at this moment."""
 
     def overdue(self, agent: Agent) -> FactsByKey:
         """Return a fact for each message of the caller, whose record is *agent*, that was not acknowledged in time."""
@@ -188,7 +191,7 @@ class Facts:
         if more_key:  # from its position on, all tasks count as reported, even if better ones hid them meanwhile
             new = {key: task for key, task in new.items() if self._order(task) < _position(more_key)}
             facts[min(more_key, self._more_key(ready[-1]), key=_position)] = None
-        open_tasks = self.offers.open_to_caller(ready) if new else []
+        open_tasks = self._open_to_caller(ready) if new else []
         open_new_keys = [key for key in map(work.ready_key, open_tasks) if key in new]
         offer = open_new_keys[0] if open_new_keys else None
         if offer:
@@ -223,36 +226,17 @@ class Facts:
         rank, number = self._order(task)
         return f"{_MORE}{rank}-{number}"
 
+    def _open_to_caller(self, ready: list[Task]) -> list[Task]:
+        """Return the tasks in *ready*, which has the best ones first, that are not left to other agents now, so that
+        agents that wait for work are each offered another task. The alarm is set for the end of these times.
 
-class Offers:
-    """Decides which ready tasks are offered to the caller, so that agents that wait for work are each offered another
-    task.
-
-    A task is left to another agent for a while if it was just offered to that agent. Of the other tasks, the best ones
-    are left to the waiting agents whose names sort before the caller's, a task to each; a moment later, the caller may
-    be offered those that are still ready. But if the caller's best task is assigned to the caller, none is left to
-    waiting agents. If two agents were offered the same task nevertheless, one of them gives it up.
-
-    *offer_times* has, by the key of a task that is left for a moment, the time from which it may be offered to the
-    caller.
-    """
-
-    def __init__(self, store: Store, team: Team, name: str, alarm: Alarm, offer_times: dict[str, float]) -> None:
-        self.store = store
-        self.team = team
-        self.name = name
-        self.alarm = alarm
-        self.offer_times = offer_times
-        self._idle: list[Agent] | None = None
-        self._may_collide = False
-        """Whether another agent that waits may be offered the same task at this moment."""
-
-    def open_to_caller(self, ready: list[Task]) -> list[Task]:
-        """Return the tasks in *ready*, which has the best ones first, that are not left to other agents now. The alarm
-        is set for the times at which the remaining tasks are no longer left.
+        A task is left to another agent for a while if it was just offered to that agent. Of the other tasks, the best
+        ones are left to the waiting agents whose names sort before the caller's, a task to each; a moment later, the
+        caller may be offered those that are still ready. But if the caller's best task is assigned to the caller, none
+        is left to waiting agents. If two agents were offered the same task nevertheless, one of them gives it up.
         """
         if self._idle is None:
-            self._idle = work.idle(self.store, self.team, self.name)
+            self._idle = work.idle(self.store, self.team, self.caller.name)
         offers = {agent.offered: seconds for agent in self._idle if (seconds := work.offer_left(self.store, agent))}
         for task in ready:
             if (key := work.ready_key(task)) in offers:
@@ -262,7 +246,7 @@ class Offers:
             return not_offered
         waiting = [agent.agent for agent in self._idle if agent.waiting]
         self._may_collide = bool(waiting)
-        before = sum(name < self.name for name in waiting)
+        before = sum(name < self.caller.name for name in waiting)
         no_longer_left = []
         for place, task in enumerate(not_offered[:before]):
             turn = time.monotonic() + _TURN * (before - place)
@@ -284,7 +268,7 @@ class Offers:
             return False
         give_up_at, has_waited = time.monotonic() + _TO_LEAVE, False
         while rivals := self._offered(key):
-            if min(rivals) < self.name or time.monotonic() > give_up_at:
+            if min(rivals) < self.caller.name or time.monotonic() > give_up_at:
                 self.alarm.ring_in(2 * _TO_LEAVE)  # the other may have given it up as well
                 return True
             has_waited = True
@@ -299,7 +283,7 @@ class Offers:
 
     def _offered(self, key: str) -> list[str]:
         """Return the names of the other idle agents to which the task with this *key* is offered at present."""
-        others = work.idle(self.store, self.team, self.name)
+        others = work.idle(self.store, self.team, self.caller.name)
         return [agent.agent for agent in others if agent.offered == key and work.offer_left(self.store, agent)]
 
 

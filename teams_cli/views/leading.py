@@ -11,20 +11,18 @@ from teams_cli.clock import length, seconds_since
 from teams_cli.messages import inboxes
 from teams_cli.names import HUMAN
 from teams_cli.questions import questions
-from teams_cli.store.contract import Store
 from teams_cli.store.pace import Alarm
 from teams_cli.tasks import dependencies, leases, overviews, plans, tasks, touching
 from teams_cli.tasks.overviews import Overview
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import presence
-from teams_cli.teams.teams import Member, Team
+from teams_cli.teams.teams import Member
 from teams_cli.text import listed
 from teams_cli.views import standing, steps, work
 from teams_cli.views.facts import PLAN, Facts, fact, settled_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from teams_cli.teams.permission import Caller
     from teams_cli.views.facts import Document, FactsByKey
 
 
@@ -152,13 +150,65 @@ class Leading:
         return fact("lost", name, text, steps.WAIT_TO_LEAD)
 
     def _silent(self, reported: set[str]) -> FactsByKey:
-        """Return a fact for each owner that is silent while others wait for its task."""
-        is_patient = self.completed_wanted is not None
-        silences = _Silences(self.store, self.team, self.caller, self.alarm, is_patient)
-        return {
-            key: fact("silent", key.split(":")[1], text, steps.WAIT_TO_LEAD) if text else None
-            for key, text in silences.to_report(reported).items()
-        }
+        """Return a fact for each owner that is silent while others wait for its task.
+
+        For each claim, the silence is reported at most twice: after a while, and when the claim expires soon. If the
+        leader waits until a number of tasks is completed, only the second report is made.
+        """
+        late = _LATE * self.team.silence
+        first = late if self.completed_wanted is not None else min(late, _LONG)
+        in_progress = self._in_progress()
+        seconds = {task.id: self._silence(task, first) for task in in_progress}
+        keys_of: dict[str, list[str]] = {}
+        for task in in_progress:
+            silence, key = seconds[task.id], f"silent:{task.id}:{task.claim}"
+            keys_of[task.id] = [key, f"{key}:late"] if silence >= late > _LONG else [key]
+            if silence < late:
+                self.alarm.ring_after((first if silence < first else late) - silence)
+        facts: FactsByKey = {key: None for keys in keys_of.values() for key in keys if key in reported}
+        silent = [task for task in in_progress if seconds[task.id] >= first and keys_of[task.id][-1] not in reported]
+        if not silent:
+            return facts
+        overview = overviews.overview(self.store, self.team.name)
+        idle = [agent.agent for agent in work.idle(self.store, self.team, self.caller.name)]
+        texts = {task.id: self._text_of_silence(task, seconds[task.id], late, overview, idle) for task in silent}
+        if any(texts.values()):
+            for task in in_progress:
+                if seconds[task.id] >= _TOGETHER * first and not reported.intersection(keys_of[task.id]):
+                    texts[task.id] = self._text_of_silence(task, seconds[task.id], late, overview, idle)
+        for task_id, text in texts.items():
+            if text:  # under the last key; the first one counts as reported
+                facts |= dict.fromkeys(keys_of[task_id])
+                facts[keys_of[task_id][-1]] = fact("silent", task_id, text, steps.WAIT_TO_LEAD)
+        return facts
+
+    def _silence(self, task: Task, long: float) -> float:
+        """Return the seconds for which the task's owner has been silent. A silence that the owner announced does not
+        count. A change of the task's files ends a *long* silence: the owner may be writing files, without a command.
+        """
+        since_renewal = self.team.silence - leases.seconds_left(self.store, task)
+        silence = min(standing.silence(self.store, self.team, task), since_renewal)
+        since_work = touching.seconds_since_work(self.store, self.team.name, task) if silence >= long else None
+        return silence if since_work is None else min(silence, since_work)
+
+    def _text_of_silence(self, task: Task, seconds: float, late: float, overview: Overview, idle: list[str]) -> str:
+        """Return a sentence about the silence of the task's owner, or "" if the silence holds up nobody.
+
+        A silence holds up others in three cases: members are *idle* until tasks that wait for this one are ready; or
+        the owner has been silent for most of a lease, and either no other task is left, or most pending tasks wait for
+        this one.
+        """
+        waiting = sorted(dependencies.waiting_for([task.id], overview.tasks_read), key=tasks.TASK.number_in)
+        expires_in = length(max(leases.seconds_left(self.store, task), 1.0))
+        text = f"its owner {task.owner} has been silent for {length(seconds)}; the claim expires in {expires_in}"
+        if idle and not (overview.free or overview.ready):
+            text += f"; idle: {listed(idle, _FEW)}"
+            if waiting:
+                return f"{task.id} blocks {listed(waiting, _FEW)}; {text} ({_how_to_unblock(task, overview)})"
+            is_last = not overview.counts["pending"] and seconds >= late
+            return f"only {task.id} is left; {text}" if is_last else ""
+        blocks_most = seconds >= late and len(waiting) > 1 and 2 * len(waiting) > overview.counts["pending"]
+        return f"{task.id} blocks {len(waiting)} tasks; {text}" if blocks_most else ""
 
     def _in_progress(self) -> list[Task]:
         return list(tasks.labelled(self.store, self.team.name, tasks.IN_PROGRESS))
@@ -281,85 +331,6 @@ def _with_predecessors(task: Task, overview: Overview) -> str:
     """Return the id of the task, with the unfinished tasks that must be completed before it."""
     open_tasks = dependencies.open_predecessors(task, overview.status_of)
     return f"{task.id}, which completes after {listed(list(map(str, open_tasks)), _FEW)}" if open_tasks else task.id
-
-
-class _Silences:
-    """Finds the owners that are silent while others wait for their tasks.
-
-    For each claim, the silence is reported at most twice: after a while, and when the claim expires soon. If the leader
-    *is_patient*, only the second report is made. The *alarm* is set for the time of the next possible report.
-    """
-
-    def __init__(self, store: Store, team: Team, caller: Caller, alarm: Alarm, is_patient: bool) -> None:
-        self.store = store
-        self.team = team
-        self.caller = caller
-        self.late = _LATE * team.silence
-        """The seconds of silence after which a silence is reported the second time."""
-        self.first = self.late if is_patient else min(self.late, _LONG)
-        """The seconds of silence after which a silence is reported the first time, at most *late*."""
-        self.in_progress = list(tasks.labelled(store, team.name, tasks.IN_PROGRESS))
-        self.seconds = {}
-        """For each task the seconds for which its owner has been silent. A silence that the owner announced does not
-        count, and a change of the task's files ends the silence."""
-        for task in self.in_progress:
-            since_renewal = team.silence - leases.seconds_left(store, task)
-            silence = min(standing.silence(store, team, task), since_renewal)
-            if silence >= self.first:  # the owner may be writing files, without a command
-                since_work = touching.seconds_since_work(store, team.name, task)
-                silence = silence if since_work is None else min(silence, since_work)
-            self.seconds[task.id] = silence
-        for seconds in self.seconds.values():
-            if seconds < self.late:
-                next_report = self.first if seconds < self.first else self.late
-                alarm.ring_after(next_report - seconds)
-
-    def to_report(self, reported: set[str]) -> dict[str, str | None]:
-        """Return a sentence for each silence that has to be reported now, under the key of its fact. The value is None
-        for a key in *reported*. A silence with two keys has its sentence under the second, and None under the first.
-        """
-        keys_of = {task.id: self._keys(task) for task in self.in_progress}
-        report: dict[str, str | None] = {key: None for keys in keys_of.values() for key in keys if key in reported}
-        silent = [t for t in self.in_progress if self.seconds[t.id] >= self.first and keys_of[t.id][-1] not in reported]
-        if not silent:
-            return report
-        overview = overviews.overview(self.store, self.team.name)
-        idle = [agent.agent for agent in work.idle(self.store, self.team, self.caller.name)]
-        texts = {task.id: self._text(task, overview, idle) for task in silent}
-        if any(texts.values()):
-            for task in self.in_progress:
-                if self.seconds[task.id] >= _TOGETHER * self.first and not reported.intersection(keys_of[task.id]):
-                    texts[task.id] = self._text(task, overview, idle)
-        for task_id, text in texts.items():
-            if text:
-                report |= dict.fromkeys(keys_of[task_id])
-                report[keys_of[task_id][-1]] = text
-        return report
-
-    def _keys(self, task: Task) -> list[str]:
-        """Return the key of the fact that the task's owner is silent, and a second one when its claim expires soon."""
-        key = f"silent:{task.id}:{task.claim}"
-        return [key, f"{key}:late"] if self.seconds[task.id] >= self.late > _LONG else [key]
-
-    def _text(self, task: Task, overview: Overview, idle: list[str]) -> str:
-        """Return a sentence about the silence of the task's owner, or "" if the silence holds up nobody.
-
-        A silence holds up others in three cases: members are *idle* until tasks that wait for this one are ready; or
-        the owner has been silent for most of a lease, and either no other task is left, or most pending tasks wait for
-        this one.
-        """
-        waiting = sorted(dependencies.waiting_for([task.id], overview.tasks_read), key=tasks.TASK.number_in)
-        expires_in = length(max(leases.seconds_left(self.store, task), 1.0))
-        seconds = self.seconds[task.id]
-        text = f"its owner {task.owner} has been silent for {length(seconds)}; the claim expires in {expires_in}"
-        if idle and not (overview.free or overview.ready):
-            text += f"; idle: {listed(idle, _FEW)}"
-            if waiting:
-                return f"{task.id} blocks {listed(waiting, _FEW)}; {text} ({_how_to_unblock(task, overview)})"
-            is_last = not overview.counts["pending"] and seconds >= self.late
-            return f"only {task.id} is left; {text}" if is_last else ""
-        blocks_most = seconds >= self.late and len(waiting) > 1 and 2 * len(waiting) > overview.counts["pending"]
-        return f"{task.id} blocks {len(waiting)} tasks; {text}" if blocks_most else ""
 
 
 def _how_to_unblock(task: Task, overview: Overview) -> str:

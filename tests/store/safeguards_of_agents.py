@@ -116,7 +116,7 @@ MUTANTS = [
     Mutant(
         "two told of one task",
         "../views/concerns",
-        "            if facts.offers.must_give_up(offer):\n",
+        "            if facts.must_give_up(offer):\n",
         "            if False:\n",
         "tests/views/test_turns.py",
     ),
