@@ -167,9 +167,19 @@ def shortened(
     and the number of missing characters, and returns what is written after the text. If lists of the document itself
     are cut, its value `more` is the number of the missing rows.
     """
+
+    def shorten(value: Any, owner: dict[str, Any], length: int) -> Any:
+        if isinstance(value, dict):
+            return {key: shorten(inner, value, length) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [shorten(inner, owner, length) for inner in value]
+        if isinstance(value, str) and len(value) > length:
+            return f"{value[:length]}… {mark(owner, len(value) - length)}"
+        return value
+
     short = document
     for length in lengths:
-        short = _with_short_texts(document, length, mark)
+        short = shorten(document, {}, length)
         if fits(short):
             return short
     while (longest := _longest_list(short)) and not fits(short):
@@ -184,21 +194,6 @@ def shortened(
 
 _NEWEST_LAST = ("notes", "statusHistory", "lines")
 """The keys of lists whose last rows matter most: a list that is too long loses its first rows."""
-
-
-def _with_short_texts(document: Any, length: int, mark: Callable[[dict[str, Any], int], str]) -> Any:
-    """Return a copy of the document in which each text has at most *length* characters. *mark* is as in `shortened`."""
-
-    def shorten(value: Any, owner: dict[str, Any]) -> Any:
-        if isinstance(value, dict):
-            return {key: shorten(inner, value) for key, inner in value.items()}
-        if isinstance(value, list):
-            return [shorten(inner, owner) for inner in value]
-        if isinstance(value, str) and len(value) > length:
-            return f"{value[:length]}… {mark(owner, len(value) - length)}"
-        return value
-
-    return shorten(document, {})
 
 
 def _longest_list(document: Any) -> tuple[dict[str, Any], str] | None:

@@ -582,25 +582,21 @@ class Attempt:
         if not os.path.isdir(self._call.store.root):  # a command that will be refused makes no root
             return new_uid
         with _BEGINNING:
-            return self._begin(new_uid)
-
-    def _begin(self, new_uid: str) -> str:
-        """Record the attempt in its file. Return the uid of an earlier attempt without an answer, or else *new_uid*."""
-        if self._call.is_given_up():  # the client may already have repeated the request
-            raise errors.Busy("the request was cancelled", "Nothing was changed. Repeat it.")
-        try:
-            self._lock = locks.hold(self._path, self._call.store.root)
-            recorded_uid, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
-            uid = recorded_uid.decode(errors="replace") if words == self._words else new_uid
-            if self._lock is None:  # the same command is under way: both are meant, unless the other was cancelled
-                other = _UNDER_WAY.get(self._path, lambda: None)()
-                return uid if other and other._call.is_given_up() else new_uid
-            _UNDER_WAY[self._path] = ref(self)
-            os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, f"{uid}\n".encode() + self._words, 0)
-        except (OSError, errors.TeamsError):  # the attempt is not recorded, so a repeat changes something again
-            return new_uid
-        return uid
+            if self._call.is_given_up():  # the client may already have repeated the request
+                raise errors.Busy("the request was cancelled", "Nothing was changed. Repeat it.")
+            try:
+                self._lock = locks.hold(self._path, self._call.store.root)
+                recorded_uid, _, words = disk.read_file(self._path, _LARGEST).partition(b"\n")
+                uid = recorded_uid.decode(errors="replace") if words == self._words else new_uid
+                if self._lock is None:  # the same command is under way: both are meant, unless the other was cancelled
+                    other = _UNDER_WAY.get(self._path, lambda: None)()
+                    return uid if other and other._call.is_given_up() else new_uid
+                _UNDER_WAY[self._path] = ref(self)
+                os.ftruncate(self._lock, 0)
+                os.pwrite(self._lock, f"{uid}\n".encode() + self._words, 0)
+            except (OSError, errors.TeamsError):  # the attempt is not recorded, so a repeat changes something again
+                return new_uid
+            return uid
 
     def __exit__(self, kind: object, failure: BaseException | None, *_: object) -> None:
         if failure is None:

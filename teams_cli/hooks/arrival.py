@@ -233,19 +233,15 @@ def _secrets(client_seat: Seat, pid: int, environ: Mapping[str, str]) -> dict[st
     if socket and environ.get(socket.address_variable):
         secrets["socket"] = environ[socket.address_variable]
         secrets["socketToken"] = environ.get(socket.token_variable, "")
-    if client_seat.password_variable and (server := _server_address(terminals.words_of(pid))):
-        secrets["server"] = [*server, environ.get(client_seat.password_variable, "")]
+    if client_seat.password_variable:
+        words = terminals.words_of(pid)
+        options = dict(zip(words, [*words[1:], ""], strict=True))  # as if each word were an option before its value
+        options |= dict(word.split("=", 1) for word in words if "=" in word)
+        port = options.get("--port", "")
+        if port.isdecimal() and int(port):  # with port 0, the client chooses a port that nobody else knows
+            host, password = options.get("--hostname") or "127.0.0.1", environ.get(client_seat.password_variable, "")
+            secrets["server"] = [host, int(port), password]
     return secrets
-
-
-def _server_address(words: list[str]) -> tuple[str, int] | None:
-    """Return the host and the port that the options in the command line *words* name; None if no port is named."""
-    options = dict(zip(words, [*words[1:], ""], strict=True))  # as if each word were an option before its value
-    options |= dict(word.split("=", 1) for word in words if "=" in word)
-    port = options.get("--port", "")
-    if not port.isdecimal() or int(port) == 0:  # with port 0, the client chooses a port that nobody else knows
-        return None
-    return options.get("--hostname") or "127.0.0.1", int(port)
 
 
 def tell(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str]) -> None:

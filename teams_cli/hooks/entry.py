@@ -125,7 +125,12 @@ def _answer(flags: "dict[str, str]", environ: "Mapping[str, str]") -> int:
 
             arrival.tell_child(client, raw_event, standpoint, environ, bool(flags["hold"]))
     elif quiet.is_of_task_list(raw_event):
-        return _answer_task_list(standpoint, raw_event, environ)
+        if standpoint.has_team_and_agent:
+            from teams_cli.hooks import mirroring
+
+            why_refused = mirroring.mirror(raw_event, standpoint, environ)
+            sys.stderr.write(why_refused)
+            return REFUSED if why_refused else 0
     else:
         _answer_member(client, standpoint, raw_event, environ, bool(flags["hold"]))
     return 0
@@ -159,17 +164,6 @@ def _parent(client: str, standpoint: Standpoint, environ: "Mapping[str, str]") -
     seat = known.get(client).seat
     command_line = [word.decode() for word in environment.of_process(pid, "cmdline")]
     return namesake if seat and seat.is_headless(command_line) else None
-
-
-def _answer_task_list(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str, str]") -> int:
-    """Make a change of the client's own task list in the team, too. If this is refused, the client must not make it."""
-    if not standpoint.has_team_and_agent:
-        return 0
-    from teams_cli.hooks import mirroring
-
-    why_refused = mirroring.mirror(raw_event, standpoint, environ)
-    sys.stderr.write(why_refused)
-    return REFUSED if why_refused else 0
 
 
 def _answer_member(

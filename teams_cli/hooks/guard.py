@@ -43,8 +43,7 @@ def answer(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mappi
     """
     event = json.loads(raw_event)
     dialect = known.get(client).dialect or COMMON
-    paths = _written_paths(dialect, event)
-    command = _shell_command(dialect, event)
+    paths, command = _paths_and_command(dialect, event)
     if not (paths or command):
         return False
     store, caller = news.open_store(standpoint, environ)
@@ -61,26 +60,21 @@ def answer(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mappi
     return True
 
 
-def _written_paths(dialect: Dialect, event: Mapping[str, Any]) -> list[str]:
-    """Return the absolute paths of the files that the tool in the event writes; empty if the tool writes no files."""
-    guard, tool_input = dialect.guard, event.get("tool_input")
-    if guard is None or event.get("tool_name") not in guard.writers or not isinstance(tool_input, dict):
-        return []
+def _paths_and_command(dialect: Dialect, event: Mapping[str, Any]) -> tuple[list[str], str]:
+    """Return the absolute paths of the files that the tool writes, and the shell command that is about to be run."""
+    guard, tool, tool_input = dialect.guard, event.get("tool_name"), event.get("tool_input")
+    if guard is None or not isinstance(tool_input, dict):
+        return [], ""
+    is_shell = tool in guard.shells and event.get("hook_event_name") == guard.event
+    command = str(tool_input.get("command") or "") if is_shell else ""
+    if tool not in guard.writers:
+        return [], command
     paths = [str(tool_input[key]) for key in _PATH_KEYS if tool_input.get(key)][:1]  # the first key with a value
     patch = tool_input.get("command") or tool_input.get("patchText") or tool_input.get("input") or ""
     for line in str(patch).splitlines():
         paths += [line.removeprefix(heading).strip() for heading in _PATCH_HEADINGS if line.startswith(heading)]
     directory = str(event.get("cwd") or os.getcwd())
-    return [os.path.normpath(os.path.join(directory, path)) for path in dict.fromkeys(paths)]
-
-
-def _shell_command(dialect: Dialect, event: Mapping[str, Any]) -> str:
-    """Return the shell command that is about to be run; "" if the tool is no shell."""
-    guard, tool_input = dialect.guard, event.get("tool_input")
-    if guard is None or event.get("hook_event_name") != guard.event or not isinstance(tool_input, dict):
-        return ""
-    is_shell = event.get("tool_name") in guard.shells
-    return str(tool_input.get("command") or "") if is_shell else ""
+    return [os.path.normpath(os.path.join(directory, path)) for path in dict.fromkeys(paths)], command
 
 
 def _worktree_refusal(
@@ -156,7 +150,7 @@ _ENDS_OF_INPUT = (b'"tool_response"', b'"tool_use_id"', b'"tool_output"')
 
 def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
     """Note the tool calls in the event. Return since when the agent has repeated a few calls, in seconds since 1970.
-    Return 0 if it does not repeat calls, or if there are too few calls to tell.
+    Return 0 if it does not, or only begins to, or if there are too few calls to tell.
 
     Calls of `teams wait` are not noted, and nothing is noted of an agent that is no member.
     """
@@ -179,14 +173,8 @@ def note_calls(standpoint: Standpoint, raw_event: bytes) -> float:
         os.write(descriptor, b"".join(call + b"\n" for call in window[-_KEPT_OF_WINDOW:]))
     finally:
         os.close(descriptor)
-    return _repeating_since(f"{base}.circling", len(set(window)) <= _FEW)
-
-
-def _repeating_since(path: str, repeats: bool) -> float:
-    """Return since when the agent *repeats* a few calls, in seconds since 1970; 0 if it does not, or begins only now.
-    The time of the file *path* shows this.
-    """
-    if not repeats:
+    path = f"{base}.circling"  # made when the repetition begins, so that its time shows this
+    if len(set(window)) > _FEW:
         if os.path.exists(path):
             os.unlink(path)
         return 0.0

@@ -71,7 +71,7 @@ def _why_assignee_is_lost(store: Store, team: Team, task: Task) -> str:
         return f"{name} {'was shut down' if member.stopped_by else 'left the team'}"
     if name == team.leader:
         return f"{name} leads the team now"
-    if member.started_by:
+    if member.started_by:  # it is resumed when a task is assigned to it
         return ""
     if presence.is_gone(presence.load(store, team.name, name)):
         return f"the process of {name} is gone"

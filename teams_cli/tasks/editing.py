@@ -156,23 +156,15 @@ def refuse_unseen(store: Store, team: Team, task: Task, owner: str, again: str) 
     edits = _notes_of_others(task, owner, ("edited",))
     if not any("description" in (note.changed or ()) for note in edits):
         return
-    if unseen := read_unseen(store, team.name, owner, _uid_prefix("edited", task)):
-        hint = f"If your work lacks it, add it first; then: {again}"
-        raise errors.Conflict(f"you have not seen this change: {unseen}", _to_wait_for(store, task, unseen) + hint)
-
-
-def _to_wait_for(store: Store, task: Task, change: str) -> str:
-    """Return a sentence with the unfinished tasks other than *task* that the text *change* names, or ""."""
-    open_ids = {
-        task_id
-        for status, ids in store.by_label(task.team_name, TASK).items()
-        if status not in tasks.FINISHED
-        for task_id in ids
-    }
-    unfinished = [task_id for task_id in tasks.mentioned(change) if task_id in open_ids and task_id != task.id]
-    if not unfinished:
-        return ""
-    return f"Not finished: {text.listed(unfinished)}. To wait: teams wait --task {','.join(unfinished)}. "
+    unseen = read_unseen(store, team.name, owner, _uid_prefix("edited", task))
+    if not unseen:
+        return
+    by_label = store.by_label(task.team_name, TASK).items()
+    open_ids = {task_id for status, ids in by_label if status not in tasks.FINISHED for task_id in ids} - {task.id}
+    hint = f"If your work lacks it, add it first; then: {again}"
+    if unfinished := [task_id for task_id in tasks.mentioned(unseen) if task_id in open_ids]:
+        hint = f"Not finished: {text.listed(unfinished)}. To wait: teams wait --task {','.join(unfinished)}. {hint}"
+    raise errors.Conflict(f"you have not seen this change: {unseen}", hint)
 
 
 def read_unseen(store: Store, team: str, name: str, uid_prefix: str) -> str:
