@@ -123,8 +123,7 @@ class Call:
 
     @property
     def team(self) -> str:
-        """The name of the team to act in: the team that was named. If none was named, it is the only one of the
-        `likely_teams`.
+        """The name of the team to act in: the one that was named, or else the only one of the `likely_teams`.
 
         Raises:
             NoTeam: No team was named, and not exactly one is open.
@@ -212,11 +211,7 @@ class Call:
 
     @property
     def directory(self) -> str:
-        """The directory of the caller.
-
-        Raises:
-            InvalidValue: The directory was removed.
-        """
+        """The directory of the caller. Raises InvalidValue: The directory was removed."""
         if not self.current_directory:
             raise errors.InvalidValue("the current directory is gone", "Change to one that exists.")
         return self.current_directory
@@ -228,20 +223,12 @@ class Call:
 
     @property
     def agent(self) -> str:
-        """The name of the caller.
-
-        Raises:
-            NoIdentity: The caller gave no name.
-        """
+        """The name of the caller. Raises NoIdentity: The caller gave no name."""
         return self.known_caller.name
 
     @property
     def known_caller(self) -> Caller:
-        """The caller, who must have a name.
-
-        Raises:
-            NoIdentity: The caller gave no name.
-        """
+        """The caller, who must have a name. Raises NoIdentity: The caller gave no name."""
         if self.caller is None:
             raise errors.NoIdentity("say who you are", permission.HOW_TO_SAY_WHO)
         return self.caller
@@ -258,11 +245,7 @@ class Call:
         return team in self.store.teams() and answering.ask_human(self.store, team, self.agent, operation, about)
 
     def refuse_reading(self, command: str) -> None:
-        """Refuse the *command*, which only reads, if a rule of the team or of the user forbids it to the caller.
-
-        Raises:
-            NotAllowed, NeedsHuman: As for a command that changes something.
-        """
+        """Refuse the *command*, which only reads, if a rule of the team or of the user forbids it to the caller."""
         if self.caller is None or self.caller.is_human:
             return
         try:
@@ -274,7 +257,7 @@ class Call:
 
     def _wake_recipients(self, team: str, recipients: Sequence[str], message: Any, by: str) -> None:
         """Wake the *recipients* of a message: resume idle agents that `teams` started, and let the waker wake clients
-        in terminals. The message is already stored, so a failure here is only reported to the caller.
+        in terminals. The message is stored, so a failure is only reported.
         """
         from teams_cli.agents import sessions
         from teams_cli.agents.seats import is_seated
@@ -416,14 +399,14 @@ class Call:
             verify(team, self.caller)
             if not team.member(self.agent):
                 return ""
-            reminder = mail.reminder(self.store, team, self.caller.name, once_shown, self._last_message)
+            text, has_mail = mail.reminder(self.store, team, self.caller.name, once_shown, self._last_message)
         except errors.TeamsError:  # the answer itself was given
             return ""
-        if self.next_step and reminder.has_mail:
+        if self.next_step and has_mail:
             from teams_cli.views import steps
 
             self.next_step = steps.READ
-        return reminder.text
+        return text
 
 
 class SignsOfLife:

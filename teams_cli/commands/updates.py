@@ -63,7 +63,7 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
     ids = each_name([task]) or [task]
     if len(ids) > 1:
         pairs = changes.change_each(call.store, call.team, call.caller, ids, edit)
-        return [to_document(call, changed) | _in_document(remarks) for changed, remarks in pairs]
+        return [to_document(call, changed) | remarks for changed, remarks in pairs]
     changed, remarks = _change_one(call, ids[0], edit, files, wait)
     if changed.status == "completed":  # it lands first, for which a caller that waits waits longer
         document = landing_queue.landed_too(call, changed, wait or 0)
@@ -71,7 +71,7 @@ def _change(call: Call, task: str, edit: changes.Edit, files: list[str], next: b
         document = to_document(call, changed)
         if changed.status == IN_REVIEW:  # it lands when it is accepted
             call.try_to(lambda: landing_queue.note_queued(call, changed))
-    document |= _in_document(remarks)
+    document |= remarks
     if document.get("lands", {}).get("state") in ("red", "conflict"):  # the task is its owner's again
         from teams_cli.views import steps
 
@@ -178,16 +178,6 @@ def _show_mail(call: Call) -> bool:
     if is_shown:
         call.problems += call.record_shown()
     return is_shown
-
-
-def _in_document(remarks: changes.Remarks) -> dict[str, Any]:
-    """Return the *remarks* on an edit as keys for the document of the task, without those that say nothing."""
-    keys = {
-        "notified": remarks.notified,
-        "handedInAgain": remarks.hands_in_again,
-        "unseenEditBy": remarks.unseen_editor,
-    }
-    return {key: value for key, value in keys.items() if value}
 
 
 def _directory_of_work(call: Call) -> str:

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from teams_cli.records.types import MessageType
     from teams_cli.teams.permission import Caller
 
+    Remarks = dict[str, Any]
+    """What the answer to an edit gives besides the task: the members who are `notified` of it, `handedInAgain` if it
+    hands in newer work for a task in review, and `unseenEditBy`, a member whose last edit the owner has not seen.
+    """
+
 _ENDINGS = frozenset({IN_REVIEW, "accepted", *FINISHED})
 """The events after which the owner of a task can't complete or fail it."""
 
@@ -126,20 +131,6 @@ class Edit:
         text.within(self.reason or "", "reason", text.MAX_MESSAGE)
 
 
-class Remarks:
-    """The remarks on an edit, which its answer gives besides the task.
-
-    *notified* are the members who are notified of the edit. With *hands_in_again*, the edit hands in newer work for a
-    task that was in review already. *unseen_editor* is the member who edited the task before it was completed, if the
-    owner has not seen that edit.
-    """
-
-    def __init__(self, notified: list[str], hands_in_again: bool, unseen_editor: str | None) -> None:
-        self.notified = notified
-        self.hands_in_again = hands_in_again
-        self.unseen_editor = unseen_editor
-
-
 def change_task(store: Store, team_name: str, caller: Caller | None, task_ref: str, edit: Edit) -> tuple[Task, Remarks]:
     """Change a task, or finish it.
 
@@ -184,7 +175,7 @@ def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> tuple
     if edit.status == "completed" and task.status != "completed":
         unseen_editor = editing.unseen_by(store, team, task, standing.name)
     if changed is task:
-        return task, Remarks([], False, unseen_editor)
+        return task, {"unseenEditBy": unseen_editor} if unseen_editor else {}
     notices = editing.notices(task, changed, edit, standing.name)
     stays_in_review = task.status == changed.status == IN_REVIEW
     hands_in_again = stays_in_review and edit.status == "completed"
@@ -195,7 +186,9 @@ def with_edit(store: Store, standing: Standing, task: Task, edit: Edit) -> tuple
         if hands_in_again:
             notices = [*reviews.asked_again(team, task, changed, config), *notices]
     others = _notices_of_status_and_owner(store, task, changed, unseen_editor, standing)
-    return owing(changed, *others, *notices), Remarks([each.to for each in notices], hands_in_again, unseen_editor)
+    notified = [each.to for each in notices]
+    remarks = {"notified": notified, "handedInAgain": hands_in_again, "unseenEditBy": unseen_editor}
+    return owing(changed, *others, *notices), {key: value for key, value in remarks.items() if value}
 
 
 def finish_change(store: Store, standing: Standing, before: Task, task: Task, edit: Edit) -> Task:

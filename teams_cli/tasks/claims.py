@@ -436,7 +436,7 @@ def _without_overlap_first(store: Store, team: str, agent: str, pending: Iterabl
 
             if patterns is None:
                 patterns = touching.patterns_of_others(store, team, agent)
-            if touching.meets_any(task, patterns):
+            if any(touching.touches(task, pattern) for pattern, _, _ in patterns):
                 overlapping.append(task)
                 continue
         yield task

@@ -19,7 +19,7 @@ from teams_cli.teams import presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from teams_cli.teams.presence import Agent
@@ -147,11 +147,6 @@ def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str,
         if touches(task, pattern)
     }
     return list(rows.values())
-
-
-def meets_any(task: Task, patterns: Iterable[tuple[str, str, str]]) -> bool:
-    """Whether the task may touch the same code as one of the patterns that `patterns_of_others` returned."""
-    return any(touches(task, pattern) for pattern, _, _ in patterns)
 
 
 _LONGEST_TURN = 3600.0

@@ -40,28 +40,20 @@ _LONGEST_MAIL = 200
 """The most characters of a one-line message that the reminder shows whole, which marks it read."""
 
 
-class Reminder:
-    """A text about the mail and work that wait for an agent; empty if nothing waits. *has_mail* says whether there is
-    unread mail that the text does not show in full.
-    """
-
-    def __init__(self, text: str, has_mail: bool = False) -> None:
-        self.text = text
-        self.has_mail = has_mail
-
-
-def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: int | None = None) -> Reminder:
+def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: int | None = None) -> tuple[str, bool]:
     """Return a reminder of what was not shown to the agent *name* yet: unread mail, notices, and messages of its own
-    that were not acknowledged in time. *last* is the number of the last message in the team, if it is known.
+    that were not acknowledged in time. Also return whether there is unread mail that the reminder does not show in
+    full. *last* is the number of the last message in the team, if it is known.
     """
     agent = presence.load(store, team.name, name)
-    unread = _unread_mail(store, team, agent, once_shown, store.last(team.name, MESSAGE) if last is None else last)
+    last = store.last(team.name, MESSAGE) if last is None else last
+    lines, has_mail = _unread_mail(store, team, agent, once_shown, last)
     overdue: list[str] = []
     if agent.awaits:
         from teams_cli.messages import receipts
 
         overdue = receipts.overdue_notices(store, team.name, name, once_shown)
-    return Reminder("\n".join(filter(None, [unread.text, "; ".join(overdue)])), unread.has_mail)
+    return "\n".join(filter(None, [*lines, "; ".join(overdue)])), has_mail
 
 
 def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown, last: int) -> str:
@@ -86,17 +78,19 @@ def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown
     return "\n".join(map(_on_one_line, _true_texts(notices)))
 
 
-def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: OnceShown, last: int) -> Reminder:
-    """Return a reminder of unread mail and of notices that the agent was not shown, short messages in full."""
+def _unread_mail(
+    store: Store, team: Team, agent: presence.Agent, once_shown: OnceShown, last: int
+) -> tuple[list[str], bool]:
+    """Return lines with the unread mail and the notices that the agent was not shown, and whether some are cut."""
     name, shown_to = agent.agent, agent.told_to or 0
     if last <= shown_to:
-        return Reminder("")
+        return [], False
     are_few_new = last - shown_to <= _FEW_NEW
     # Most new messages are for others, or from the agent itself: then its inbox is neither read nor imported.
     if are_few_new and not any(
         name in recipients for _, _, recipients in store.envelopes(team.name, MESSAGE, shown_to)
     ):
-        return Reminder("")
+        return [], False
     from teams_cli.messages import inboxes
 
     mailbox = inboxes.Mailbox(store, team.name, name)
@@ -104,7 +98,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: On
     if not unread or unread[-1] <= shown_to:
         if not are_few_new:  # the next reminder begins here, so that it finds few
             _note_shown(store, team.name, name, last, set())
-        return Reminder("")
+        return [], False
     messages = mailbox.messages(unread)
     mail = [message for message in messages if message.from_ != SYSTEM]
     new_mail = [message for message in mail if message.number > shown_to][-_MOST_SHOWN:]
@@ -138,7 +132,7 @@ def _unread_mail(store: Store, team: Team, agent: presence.Agent, once_shown: On
         news.append(f"{len(notices) - _MOST_SHOWN} more: teams read-messages")
     if news:
         lines.append("; ".join(news))
-    return Reminder("\n".join(lines), bool(not_whole))
+    return lines, bool(not_whole)
 
 
 def _true_texts(notices: list[Message]) -> list[str]:
