@@ -286,12 +286,21 @@ def claim_next(
     standing = require(store, team_name, caller, "claim-task", "--next")
     team, caller = standing.team, standing.caller
     release_lost(store, team)
-    while True:
-        task, has_skipped = _claim_first(store, team, caller, wanted)
-        if task is not None:
-            return task
-        if not has_skipped:  # else one of the skipped tasks may be ready
-            break
+    skills, status_of = _skills(team, caller), dependencies.stored(store, team.name)
+    has_skipped = True
+    while has_skipped:  # one of the skipped tasks may be ready
+        to_skip, has_skipped = 0, False
+        for task in _candidates(store, team, caller, tasks.all_pending):
+            if to_skip:
+                to_skip -= 1
+                has_skipped = True
+            elif _is_ready(task, skills, status_of) and (wanted is None or wanted(task)):
+                try:
+                    return take(store, team, caller, task, refuse_own=True)
+                except (errors.TaskClaimed, errors.WrongState):  # another agent was faster
+                    to_skip = int(jitter(_MAX_SKIPPED))
+                except errors.Conflict:  # the task can't be claimed for now, for another reason
+                    continue
     from teams_cli.tasks import overviews
 
     if overviews.counts_if_ended(store, team.name):
@@ -310,30 +319,6 @@ def release_lost(store: Store, team: Team, alarm: Alarm | None = None) -> list[T
         leases.set_alarm(store, team, in_progress, alarm)
         assigning.set_alarm(store, team, assigned, alarm)
     return in_progress
-
-
-def _claim_first(
-    store: Store, team: Team, caller: Caller, wanted: Callable[[Task], bool] | None
-) -> tuple[Task | None, bool]:
-    """Claim the first task that the caller may have and that is *wanted*. Return it, and whether tasks were skipped.
-
-    If another agent claims a task first, some tasks after it are skipped, so that the two agents do not collide again.
-    """
-    skills = _skills(team, caller)
-    status_of = dependencies.stored(store, team.name)
-    to_skip, has_skipped = 0, False
-    for task in _candidates(store, team, caller, tasks.all_pending):
-        if to_skip:
-            to_skip -= 1
-            has_skipped = True
-        elif _is_ready(task, skills, status_of) and (wanted is None or wanted(task)):
-            try:
-                return take(store, team, caller, task, refuse_own=True), has_skipped
-            except (errors.TaskClaimed, errors.WrongState):  # another agent was faster
-                to_skip = int(jitter(_MAX_SKIPPED))
-            except errors.Conflict:  # the task can't be claimed for now, for another reason
-                continue
-    return None, has_skipped
 
 
 def _is_ready(task: Task, skills: set[str], status_of: Callable[[str], str]) -> bool:
