@@ -54,42 +54,25 @@ Raises:
 """
 
 
-def _create(
-    call: Call,
-    title: str | None,
-    blocked_by: list[str],
-    after: list[str],
-    require: list[str],
-    touches: list[str],
-    agree_with: list[str],
-    plan_required: bool,
-    keep_for: str | None,
-    from_: str | None,
-    check: str | None,
-    check_in: str | None,
-    **fields: Any,
-) -> Any:
+def _create(call: Call, title: str | None, keep_for: str | None, from_: str | None, **fields: Any) -> Any:
     """Create one task. With `--from`, create all tasks of a list."""
+    check, check_in = fields["check"], fields["check_in"]
     if from_ is not None or title is None:
-        one_task = (title, blocked_by, after, require, touches, agree_with, plan_required, keep_for, check, check_in)
         # "normal" is the default of --priority, so it may not have been given.
-        describes_one = any(one_task) or any(value and value != "normal" for value in fields.values())
+        describes_one = any((title, keep_for, check, check_in, *(each for each in fields.values() if each != "normal")))
         return _create_many(call, from_, describes_one)
-    draft = Task(
-        team_name=call.team,
-        title=title,
-        created_at="",
-        blocked_by=list(dict.fromkeys(id_of(ref, "task") for ref in blocked_by)),
-        after=list(dict.fromkeys(id_of(ref, "task") for ref in after)) or None,
-        require=list(require),
-        touches=text.file_patterns(touches) or None,
-        agree_with=[id_of(ref, "task") for ref in each_name(agree_with)] or None,
-        plan_required=plan_required or None,
-        check=check,
-        check_in=check_in and os.path.abspath(os.path.join(call.directory, check_in)),
-        check_from=checks.set_from(check, call.current_directory),
-        **fields,
-    )
+    fields |= {
+        "team_name": call.team,
+        "blocked_by": list(dict.fromkeys(id_of(ref, "task") for ref in fields["blocked_by"])),
+        "after": list(dict.fromkeys(id_of(ref, "task") for ref in fields["after"])) or None,
+        "require": list(fields["require"]),
+        "touches": text.file_patterns(fields["touches"]) or None,
+        "agree_with": [id_of(ref, "task") for ref in each_name(fields["agree_with"])] or None,
+        "plan_required": fields["plan_required"] or None,
+        "check_in": check_in and os.path.abspath(os.path.join(call.directory, check_in)),
+        "check_from": checks.set_from(check, call.current_directory),
+    }
+    draft = Task(title=title, created_at="", **fields)
     if keep_for is None:
         return _documents(call, [tasks.create(call.store, call.team, call.caller, draft)])[0]
     from teams_cli.tasks import creating

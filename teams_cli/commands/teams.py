@@ -120,31 +120,13 @@ def _leave(call: Call) -> Any:
     return {"team": team, "agentId": call.agent, "left": True, "releasedTasks": released}
 
 
-def _define(
-    call: Call,
-    name: str,
-    extends: str,
-    allow: list[str],
-    deny: list[str],
-    skill: list[str],
-    description: str | None,
-    workflow: str | None,
-) -> Any:
+def _define(call: Call, name: str, skill: list[str], workflow: str | None, **fields: Any) -> Any:
     if workflow:
         from teams_cli.workflows import files
 
         files.path_of(workflow, call.directory)
     definition = role_definitions.define(
-        call.store,
-        call.team,
-        call.caller,
-        name,
-        extends=extends,
-        allow=list(allow),
-        deny=list(deny),
-        skills=list(skill),
-        description=description,
-        workflow=workflow,
+        call.store, call.team, call.caller, name, skills=skill, workflow=workflow, **fields
     )
     return {"name": name, **definition}
 
