@@ -216,11 +216,7 @@ def store_address(flag: str | None, environ: Mapping[str, str], configured: str 
 
 
 def root_directory(flag: str | None, environ: Mapping[str, str]) -> tuple[str, str]:
-    """Return the directory with the teams, and where it is set: `flag`, `default`, or the name of a variable.
-
-    Raises:
-        InvalidValue: The directory is given by a relative path.
-    """
+    """Return the directory with the teams, and where it is set: `flag`, `default`, or the name of a variable."""
     if flag:
         return absolute(flag, "--root", environ), "flag"
     if environ.get("TEAMS_HOME"):

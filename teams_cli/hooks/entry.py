@@ -253,10 +253,16 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event
     store = _store_address(flags["store"], root, environ)
     named = environment.look_up("agent", flags["agent"], environ)[0]
     binding = None
-    if not flags["agent"]:
-        binding = _terminal_binding(flags["client"], root, raw_event, bool(named))
-        if not binding and flags["client"] == "codex" and bindings.is_below(os.getppid(), bindings.DAEMON):
+    if (
+        flags["client"] == "codex" and not flags["agent"]
+    ):  # its daemon serves all terminals: the thread shows the member
+        # The text between the next two quotes is the id, without parsing JSON.
+        session_id = raw_event.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
+        binding = bindings.of_thread(root, session_id.decode("ascii", "replace"))
+        if not binding and bindings.is_below(os.getppid(), bindings.DAEMON):
             named = ""  # the environment names whoever started the daemon
+    elif not named:  # elsewhere the processes above the hook show the member
+        binding = bindings.of_nearest_client(root, os.getppid())
     team = environment.look_up("team", flags["team"], environ)[0]
     if not team and not binding:
         team = bindings.team_here(root, os.getcwd())
@@ -278,16 +284,6 @@ def _calling_client(client: str, raw_event: bytes) -> str:
     if "timestamp" not in event:
         return client
     return "qwen" if "permission_mode" in event else "copilot"
-
-
-def _terminal_binding(client: str, root: str, raw_event: bytes, is_named: bool) -> "Binding | None":
-    """Return the member of the terminal in which the hook runs, if any. The daemon of Codex serves all terminals, so
-    there the thread in *raw_event* shows it. Elsewhere the processes above the hook do, unless the agent *is_named*.
-    """
-    if client == "codex":  # the text between the next two quotes is the id, without parsing JSON
-        session_id = raw_event.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
-        return bindings.of_thread(root, session_id.decode("ascii", "replace"))
-    return None if is_named else bindings.of_nearest_client(root, os.getppid())
 
 
 def _store_address(flag: str, root: str, environ: "Mapping[str, str]") -> str:

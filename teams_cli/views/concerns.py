@@ -221,7 +221,14 @@ class Lookout:
             return {}
         name = self.caller.name
         is_stranger = not (self.caller.is_human or team.member(name))
-        self._refuse_excluded(team, is_stranger)
+        if not is_stranger:
+            require(self.store, self.team, self.caller, "read-messages")
+        elif (former := team.find(name)) and former.stopped_by:
+            raise errors.WrongState(f"{name} was shut down", "You are done.")
+        if team.state == "closed":
+            from teams_cli.tasks import overviews
+
+            overviews.refuse_closed(self.store, team)
         if is_stranger:
             text = f"team {team.name} exists, and {name} is not a member"
             return _with_next([fact("team", team.name, text, steps.join(team.name, name))], [], lambda: steps.WAIT)
@@ -241,17 +248,6 @@ class Lookout:
             self.once_shown(note)
         news = _with_next(happened, messages, lambda: work.next_step(self.store, team, self.caller))
         return {**news, "moreMessages": self._unshown} if self._unshown else news
-
-    def _refuse_excluded(self, team: Team, is_stranger: bool) -> None:
-        """Refuse a caller that may not read messages, a caller that was shut down, and any caller in a closed team."""
-        if not is_stranger:
-            require(self.store, self.team, self.caller, "read-messages")
-        elif (former := team.find(self.caller.name)) and former.stopped_by:
-            raise errors.WrongState(f"{self.caller.name} was shut down", "You are done.")
-        if team.state == "closed":
-            from teams_cli.tasks import overviews
-
-            overviews.refuse_closed(self.store, team)
 
     def _news(self, team: Team, agent: presence.Agent, kinds: Collection[str]) -> tuple[list[Document], list[Document]]:
         """Return the facts and the messages to show, and add functions that record what was shown to `self._notes`."""
@@ -362,7 +358,16 @@ class Lookout:
         is recorded at once. That the other facts were reported is recorded after the answer was shown.
         """
         reported = facts.still_reported(agent, ready_again=self.wanted.claims_ready)
-        present, offer = self._present(facts, reported, agent)
+        present, leading = facts.overdue(agent), None
+        if facts.leads or self.caller.is_human or self.wanted.completed:
+            from teams_cli.views.leading import Leading  # loads modules that other members do not need
+
+            leading = Leading(facts, self.alarm, self.wanted.completed)
+            present |= leading.completed(reported)
+        ready, offer = facts.ready(reported)
+        present |= ready | facts.done(reported)
+        if leading:
+            present |= leading.present(reported)
         present |= self._held(facts, reported, has_mail)
         if offer:  # recorded first, so that the others that wait leave the task to the caller
             self._note_agent(offered=offer, offered_at=teams.now(self.store))
@@ -376,19 +381,6 @@ class Lookout:
         if unreported or keys_recorded != set(present):
             self._notes.append(lambda: self._note_shown(sorted(present), offer))
         return list({each["id"]: each for each in unreported}.values())
-
-    def _present(self, facts: Facts, reported: set[str], agent: presence.Agent) -> tuple[FactsByKey, str | None]:
-        """Return the facts that hold now, and the key of the ready task that is offered; None if none is."""
-        overdue = facts.overdue(agent)
-        if not (facts.leads or self.caller.is_human or self.wanted.completed):
-            ready, offer = facts.ready(reported)
-            return overdue | ready | facts.done(reported), offer
-        from teams_cli.views.leading import Leading  # loads modules that other members do not need
-
-        leading = Leading(facts, self.alarm, self.wanted.completed)
-        completed = leading.completed(reported)
-        ready, offer = facts.ready(reported)
-        return overdue | completed | ready | facts.done(reported) | leading.present(reported), offer
 
     def _held(self, facts: Facts, reported: set[str], has_mail: bool) -> FactsByKey:
         """Return the fact that a caller that waits in order to claim a task has one. It is reported only once, because

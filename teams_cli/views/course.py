@@ -37,14 +37,12 @@ class Graph:
         for key, blockers in self.open_blockers.items():
             for blocker in blockers:
                 self.waiting.setdefault(blocker, []).append(key)
-        self.dead_ends = [key for key in self.waiting if self.is_dead_end(key)]
+        self.dead_ends = [
+            key for key in self.waiting if key not in self.tasks or self.tasks[key].status in ("failed", "cancelled")
+        ]
+        """The tasks that block others for ever, because they failed, were cancelled, or do not exist."""
         self.held_up = self.behind(*self.dead_ends)
-        """The tasks that nobody can begin: a blocker failed, was cancelled, or does not exist."""
-
-    def is_dead_end(self, key: str) -> bool:
-        """Return whether the task *key* failed, was cancelled, or does not exist, so that it will block for ever."""
-        task = self.tasks.get(key)
-        return task is None or task.status in ("failed", "cancelled")
+        """The tasks that nobody can begin."""
 
     def behind(self, *keys: str) -> set[str]:
         """Return the ids of the tasks that wait for one of the tasks *keys*, directly or through other tasks."""
@@ -72,10 +70,6 @@ class Graph:
             for waiting in self.waiting.get(key, ()):
                 behind[key] |= behind[waiting] | bit_of[waiting]
         return {key: behind[key].bit_count() for key in self.waiting}
-
-    def is_ready(self, task: Task) -> bool:
-        """Return whether the task is pending and all its blockers are completed."""
-        return task.status == "pending" and not self.open_blockers[task.id]
 
     @property
     def achievable(self) -> list[str]:
@@ -128,7 +122,7 @@ def course(all_tasks: list[Task], now: datetime) -> dict[str, Any]:
     count = dict.fromkeys(STATUSES, 0)
     for task in all_tasks:
         count[task.status] += 1
-    ready = sum(map(graph.is_ready, all_tasks))
+    ready = sum(task.status == "pending" and not graph.open_blockers[task.id] for task in all_tasks)
     path = graph.critical_path()
     total = len(all_tasks) - count["cancelled"]
     document: dict[str, Any] = {

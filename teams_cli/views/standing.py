@@ -159,7 +159,14 @@ def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Tas
     assigned = text.listed([f"{task.id} for {task.assignee}" for task in overview.ready if task.assignee], _MOST_NAMED)
     ready_in_words = f"{ready} ready{f' ({assigned})' if assigned else ''}" if ready else ""
     if in_progress:
-        return "; ".join(filter(None, (ready_in_words, _idle(store, team, reader, in_progress))))
+        busy = {team.leader, *(task.owner for task in in_progress)}
+        idle = []
+        for member in _others(team, reader):
+            if member.agent_id not in busy:
+                silent = _silent_for(seconds_since(_last_heard_of(store, team, member), store.now()))
+                idle.append(f"{member.agent_id} ({silent})" if silent else member.agent_id)
+        idle_in_words = f"idle: {text.listed(idle, _MOST_NAMED)}" if idle else ""
+        return "; ".join(filter(None, (ready_in_words, idle_in_words)))
     if not overview.counts["pending"]:
         return ""
     counts = list(filter(None, (ready_in_words, f"{blocked} blocked" if blocked else "")))
@@ -169,17 +176,6 @@ def _ready_and_idle(store: Store, team: Team, reader: str, in_progress: list[Tas
     else:
         last_heard = _NOBODY_JOINED
     return f"Nobody has a task: {', '.join(counts)}; {last_heard}"
-
-
-def _idle(store: Store, team: Team, reader: str, in_progress: list[Task]) -> str:
-    """Return a phrase with the members besides the *reader* without a task, and how long each is silent, if long."""
-    busy = {team.leader, *(task.owner for task in in_progress)}
-    idle = []
-    for member in _others(team, reader):
-        if member.agent_id not in busy:
-            silent = _silent_for(seconds_since(_last_heard_of(store, team, member), store.now()))
-            idle.append(f"{member.agent_id} ({silent})" if silent else member.agent_id)
-    return f"idle: {text.listed(idle, _MOST_NAMED)}" if idle else ""
 
 
 def _others(team: Team, name: str) -> list[Member]:

@@ -81,4 +81,4 @@ def test_whatever_waits_for_whatever_the_sums_are_right(drawn: list[tuple[str, l
     for before, after in zip(found["criticalPath"], found["criticalPath"][1:], strict=False):
         assert before in graph.open_blockers[after]
     for key in graph.held_up:
-        assert any(graph.is_dead_end(blocker) or blocker in graph.held_up for blocker in graph.open_blockers[key])
+        assert any(blocker in {*graph.dead_ends, *graph.held_up} for blocker in graph.open_blockers[key])
