@@ -367,28 +367,23 @@ def _proof(task: dict[str, Any]) -> Parts:
         f"teams get-evidence {task['id']} {file['id']}"
         for file in task.get("evidence", ())
     ]
-    return present(
-        *_check_lines(task),
-        review_line if "reviewBy" in task else None,
-        *attachment_lines,
-        f"landing: {task['landing']}" if "landing" in task else None,
-    )
-
-
-def _check_lines(task: dict[str, Any]) -> list[str]:
-    """Return the outcome of the task's last check, and its output if it failed; its command if it has not run yet."""
-    outcome = task.get("checked")
-    if outcome:
+    check_lines: list[str] = []  # with the output of a check that failed
+    if outcome := task.get("checked"):
         result = "passed" if outcome["status"] == 0 else f"failed (exit status {outcome['status']})"
         duration = f" in {length_of(outcome['seconds'])}" if outcome.get("seconds") else ""
         commit = f" on {outcome['commit'][:10]}" if "commit" in outcome else ""
         stale = ", stale" if outcome.get("stale") else ""
         line = f"check: {outcome['command']}: {result}{duration}{commit} {ago(outcome['at'])}{stale}"
-        return [line, *(text.quoted(outcome["output"]) if outcome["status"] else ())]
-    if "check" in task:
+        check_lines = [line, *(text.quoted(outcome["output"]) if outcome["status"] else ())]
+    elif "check" in task:
         directory = f" (in {task['checkIn']})" if "checkIn" in task else ""
-        return [f"check: {task['check']}{directory}"]
-    return []
+        check_lines = [f"check: {task['check']}{directory}"]
+    return present(
+        *check_lines,
+        review_line if "reviewBy" in task else None,
+        *attachment_lines,
+        f"landing: {task['landing']}" if "landing" in task else None,
+    )
 
 
 def words_of_whole(task: dict[str, Any]) -> Parts:

@@ -19,7 +19,7 @@ from teams_cli.teams.teams import Team
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from teams_cli.store.pace import Alarm
 
@@ -399,33 +399,26 @@ def _by_priority(
     yield from assigned
     yielded = {task.id for task in assigned}
     for priority in PRIORITIES:
-        pending = tasks.labelled(store, team, *tasks.pending_labels(priority))
-        for task in _without_overlap_first(store, team, agent, pending):
+        patterns: list[tuple[str, str, str]] | None = None
+        overlapping: list[Task] = []  # tasks that touch the same code as another agent's task in progress come last
+        for task in tasks.labelled(store, team, *tasks.pending_labels(priority)):
             yielded.add(task.id)
+            if task.touches:
+                from teams_cli.tasks import touching  # most teams don't say what their tasks touch
+
+                if patterns is None:
+                    patterns = touching.patterns_of_others(store, team, agent)
+                if any(touching.touches(task, pattern) for pattern, _, _ in patterns):
+                    overlapping.append(task)
+                    continue
             yield task
+        yield from overlapping
     edited = [
         task
         for task in read_unlabelled(store, team)
         if task.id not in yielded and task.status == "pending" and task.assignee in (None, agent)
     ]
     yield from sorted(edited, key=lambda task: PRIORITIES.index(task.priority))
-
-
-def _without_overlap_first(store: Store, team: str, agent: str, pending: Iterable[Task]) -> Iterator[Task]:
-    """Yield the *pending* tasks, those that touch the same code as another agent's task in progress last."""
-    patterns: list[tuple[str, str, str]] | None = None
-    overlapping: list[Task] = []
-    for task in pending:
-        if task.touches:
-            from teams_cli.tasks import touching  # most teams don't say what their tasks touch
-
-            if patterns is None:
-                patterns = touching.patterns_of_others(store, team, agent)
-            if any(touching.touches(task, pattern) for pattern, _, _ in patterns):
-                overlapping.append(task)
-                continue
-        yield task
-    yield from overlapping
 
 
 def _skills(team: Team, caller: Caller) -> set[str]:

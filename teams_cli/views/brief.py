@@ -243,8 +243,16 @@ def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: O
         once_shown(lambda: presence.note_facts(store, team.name, name, looked_to=entries[-1][0]))
     entries_of_others = [entry for _, entry in entries if entry.get("actor") != name]
     ends = [entry for entry in entries_of_others if entry.get("what") in _ENDS]
+    finished = []
+    for entry in ends:
+        actor = entry.get("actor")
+        owner = entry.get("owner", actor)  # another member than the actor if the task was accepted
+        row = {"id": entry.get("task"), "by": owner, "status": _ENDS[str(entry["what"])]}
+        row |= {"acceptedBy": actor} if owner != actor else {}
+        row |= {"checked": True} if entry.get("checked") else {}
+        finished.append(row)
     document: Document = {
-        "finished": list(map(_finished, ends)),
+        "finished": finished,
         "stale": list(dict.fromkeys(str(e["task"]) for e in entries_of_others if e.get("what") == CHECK_STALE)),
         "changes": [],
         "moreChanges": len(entries_of_others) - len(ends),
@@ -257,16 +265,4 @@ def _since(store: Store, team: Team, caller: Caller, agent: Agent, once_shown: O
             document["closedBy"] = history.closed_by(store, team.name)
     if entries_of_others:
         document["since"] = entries_of_others[0].get("at")
-    return document
-
-
-def _finished(entry: Document) -> Document:
-    """Return a row about the task that ended according to this *entry* of the history."""
-    actor = entry.get("actor")
-    owner = entry.get("owner", actor)
-    document = {"id": entry.get("task"), "by": owner, "status": _ENDS[str(entry["what"])]}
-    if owner != actor:
-        document["acceptedBy"] = actor
-    if entry.get("checked"):
-        document["checked"] = True
     return document

@@ -106,24 +106,18 @@ def wait(
     asked_for = [condition.what for condition in conditions if condition.what]
     try:
         if not sleep_until(store, team, ready, timeout, topics, alarm, say):
-            ran_out = f"timed out after {length(timeout or 0.0)} waiting for {' or '.join(asked_for)}"
-            raise errors.WaitRanOut(ran_out, _hint_after_timeout(conditions))
-    except Ended as ended:
-        ended.hint = _hint_after_timeout(conditions)
+            raise errors.WaitRanOut(f"timed out after {length(timeout or 0.0)} waiting for {' or '.join(asked_for)}")
+    except (Ended, errors.WaitRanOut) as ended:
+        sentences = []
+        for condition in conditions:
+            try:
+                if state := condition.state():
+                    sentences.append(f"{state}.")
+            except errors.TeamsError:  # the advice helps even without the state
+                pass
+        ended.hint = " ".join([*sentences, conditions[0].advice])
         raise
     return {**news, "because": fulfilled} if len(asked_for) > 1 else news
-
-
-def _hint_after_timeout(conditions: Sequence[Condition]) -> str:
-    """Return a hint for a wait that timed out: the states of the *conditions*, and the advice of the first one."""
-    sentences = []
-    for condition in conditions:
-        try:
-            if state := condition.state():
-                sentences.append(f"{state}.")
-        except errors.TeamsError:  # the advice helps even without the state
-            pass
-    return " ".join([*sentences, conditions[0].advice])
 
 
 def count_as_read(store: Store, team: str, agent: str, news: Document) -> None:

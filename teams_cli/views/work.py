@@ -67,30 +67,29 @@ def rows_of(store: Store, team: Team, held: list[Task], all_plans: list[Plan]) -
             by_id[key] = tasks.get(store, team.name, key)
         except errors.TeamsError:
             continue
-    return [_row(store, team, task, by_id, all_plans) for task in held[:SHOWN]]
-
-
-def _row(store: Store, team: Team, task: Task, by_id: dict[str, Task], all_plans: list[Plan]) -> Document:
-    """Return a row about the task, as `rows_of` describes it. *by_id* has the blockers that can be read."""
-    blockers = [by_id[key] for key in task.blocked_by if key in by_id]
-    status, plan_id = plan_of(task, all_plans)
-    expires_at = leases.expires_at(store, task)
-    seconds_left = None if expires_at is None else max(0, round(-seconds_since(expires_at, store.now())))
-    return {
-        "id": task.id,
-        "title": text.clipped_line(task.title, _TITLE),
-        "leaseExpiresAt": expires_at,
-        "leaseSeconds": seconds_left,
-        "leaseEndsSoon": seconds_left is not None and seconds_left < team.silence * _SOON,
-        "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
-        "results": [
-            {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}
-            for blocker in blockers
-            if blocker.status == "completed"
-        ],
-        "plan": status,
-        "planId": plan_id,
-    }
+    rows = []
+    for task in held[:SHOWN]:
+        blockers = [by_id[key] for key in task.blocked_by if key in by_id]
+        status, plan_id = plan_of(task, all_plans)
+        expires_at = leases.expires_at(store, task)
+        seconds_left = None if expires_at is None else max(0, round(-seconds_since(expires_at, store.now())))
+        row = {
+            "id": task.id,
+            "title": text.clipped_line(task.title, _TITLE),
+            "leaseExpiresAt": expires_at,
+            "leaseSeconds": seconds_left,
+            "leaseEndsSoon": seconds_left is not None and seconds_left < team.silence * _SOON,
+            "waitsFor": [blocker.id for blocker in blockers if blocker.status != "completed"],
+            "results": [
+                {"id": blocker.id, "owner": blocker.owner, "result": text.clipped_line(blocker.result or "", _RESULT)}
+                for blocker in blockers
+                if blocker.status == "completed"
+            ],
+            "plan": status,
+            "planId": plan_id,
+        }
+        rows.append(row)
+    return rows
 
 
 def plan_of(task: Task, all_plans: list[Plan]) -> tuple[str | None, str | None]:
