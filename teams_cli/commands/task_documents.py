@@ -121,7 +121,8 @@ def taken(call: Call, task: Task) -> dict[str, Any]:
     if task.plan_required:
         from teams_cli.tasks import plans
 
-        if approved := call.try_to(lambda: plans.approved(call.store, call.team, task.id)):
+        all_plans = call.try_to(lambda: plans.all_of(call.store, call.team, []))
+        if approved := plans.newest_approved(all_plans or (), task.id):
             planned = {"approvedPlan": approved.to_document()}  # it also holds for a new owner
     call.next_step = steps.propose(task.id) if task.plan_required and not planned else steps.complete(task.id)
     document = with_blockers(call, to_document(call, task)) | _mentioned(call, task) | unshown_pages(call) | planned

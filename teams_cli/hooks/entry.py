@@ -253,10 +253,8 @@ def _standpoint(flags: "dict[str, str]", environ: "Mapping[str, str]", raw_event
     store = _store_address(flags["store"], root, environ)
     named = environment.look_up("agent", flags["agent"], environ)[0]
     binding = None
-    if (
-        flags["client"] == "codex" and not flags["agent"]
-    ):  # its daemon serves all terminals: the thread shows the member
-        # The text between the next two quotes is the id, without parsing JSON.
+    if flags["client"] == "codex" and not flags["agent"]:
+        # Its daemon serves all terminals, so the thread shows the member: the text between the next two quotes.
         session_id = raw_event.partition(b'"session_id"')[2][:200].partition(b'"')[2].partition(b'"')[0]
         binding = bindings.of_thread(root, session_id.decode("ascii", "replace"))
         if not binding and bindings.is_below(os.getppid(), bindings.DAEMON):

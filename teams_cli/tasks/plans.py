@@ -192,11 +192,6 @@ def _decide(
     return plan
 
 
-def approved(store: Store, team: str, task_id: str) -> Plan | None:
-    """Return the newest approved plan for the task, whichever member proposed it; None if no plan was approved."""
-    return newest_approved(all_of(store, team, []), task_id)
-
-
 def newest_approved(plans: Sequence[Plan], task_id: str) -> Plan | None:
-    """Return the last of the *plans* that is approved for the task; None if no plan was approved."""
+    """Return the last of the *plans* that is approved for the task, whichever member proposed it; None without one."""
     return next((plan for plan in reversed(plans) if plan.status == "approved" and plan.task == task_id), None)
