@@ -41,11 +41,8 @@ def mirror(raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str])
     if team is None:
         return ""
     program = _Program(standpoint, caller, {**environ}, str(event.get("cwd") or os.getcwd()))
-    task = None
-    for candidate in tasks.all_of(store, standpoint.team, []):
-        if candidate.title == title and candidate.status in ("pending", tasks.IN_PROGRESS):
-            task = candidate
-            break
+    same_title = (task for task in tasks.all_of(store, standpoint.team, []) if task.title == title)
+    task = next((task for task in same_title if task.status in ("pending", tasks.IN_PROGRESS)), None)
     if name == "TeammateIdle":
         return _ready_tasks(program, store, str(event.get("teammate_name") or ""))
     if name == "TaskCreated" and title and task is None:

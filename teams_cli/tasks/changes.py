@@ -378,10 +378,13 @@ def refuse_finishing(store: Store, standing: Standing, task: Task, edit: Edit) -
 def _amended(store: Store, task: Task, edit: Edit, standing: Standing) -> Task:
     """Return the task with a new result or more attachments, and a note of it if the task was ever finished."""
     refuse_stranger(task, standing.name)
-    result = task.result if edit.result is None else edit.result
+    result, checked = task.result, task.checked
+    if edit.result is not None:
+        result = edit.result
+        checked = checked and {key: value for key, value in checked.items() if key not in checks.KEYS_OF_KEPT_RESULT}
     amended = task.having(
         result=result,
-        checked=checks.with_new_result(task, edit.result),
+        checked=checked,
         evidence=[*(task.evidence or ()), *edit.evidence] or None,
         updated_at=teams.now(store),
     )

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 MAX_OUTPUT = 4000
 """Characters that are kept of the end of a check's output."""
 _MAX_OUTPUT_SHOWN = 1200
-_KEYS_OF_KEPT_RESULT = ("result", "claim")
+KEYS_OF_KEPT_RESULT = ("result", "claim")
+"""The keys of a failed check for the result that the owner gave then."""
 CHECK_STALE = "check stale"
 """The history entry that says that a check ran on a commit other than the one that landed."""
 
@@ -67,7 +68,7 @@ class Check(Record):
     def brief(self) -> dict[str, Any]:
         """Return the check without its output."""
         document = self.to_document()
-        for key in ("output", *_KEYS_OF_KEPT_RESULT):
+        for key in ("output", *KEYS_OF_KEPT_RESULT):
             document.pop(key, None)
         return document
 
@@ -107,13 +108,6 @@ def kept_result(task: Task, name: str) -> str | None:
     if check is None or (check.by, check.claim, check.command) != (name, task.claim, task.check):
         return None
     return check.result
-
-
-def with_new_result(task: Task, result: str | None) -> dict[str, Any] | None:
-    """Return the outcome of the task's check as JSON, without the result that it keeps if a new *result* is given."""
-    if result is None or not task.checked:
-        return task.checked
-    return {key: value for key, value in task.checked.items() if key not in _KEYS_OF_KEPT_RESULT}
 
 
 def final_result(task: Task, result: str | None, status: str | None, name: str) -> str | None:

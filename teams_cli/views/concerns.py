@@ -102,13 +102,11 @@ def wait(
     try:
         if not sleep_until(store, team, ready, timeout, lookout.topics, lookout.alarm, say):
             news.update(lookout.news_after_timeout(timeout or 0.0))
-    except (Ended, errors.WaitRanOut) as ended:
-        from teams_cli.views import conditions
+    except BaseException as failure:
+        if isinstance(failure, Ended | errors.WaitRanOut):
+            from teams_cli.views import conditions
 
-        ended.state, ended.hint = conditions.after_waiting(store, team, caller, again)
-        lookout.end()
-        raise
-    except BaseException:
+            failure.state, failure.hint = conditions.after_waiting(store, team, caller, again)
         lookout.end()
         raise
     once_shown(lookout.end)

@@ -11,9 +11,6 @@ from teams_cli.agents.budgets import TurnUsage
 from teams_cli.store.contract import Store
 from teams_cli.teams.teams import Team
 
-Part = tuple[str, float, TurnUsage]
-
-
 BY = ("agent", "task", "model")
 _COUNTS = ("input", "cached", "output")
 _MAIL = "(mail)"
@@ -80,7 +77,7 @@ class _Row:
         return {"turns": self.turns, "uncounted": self.uncounted, **shown, "seconds": round(self.seconds, 1)}
 
 
-def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[Part]:
+def _parts(by: str, agent: str, turn: TurnUsage) -> Iterator[tuple[str, float, TurnUsage]]:
     """Yield the name of each row to which the turn contributes, the share that counts for it, and the turn, for models
     reduced to their tokens.
     """
