@@ -81,8 +81,7 @@ def member_of(insider: Insider, parent: Caller) -> Caller | None:
     name_and_token = insider.read()
     if name_and_token is None:
         return None
-    name, token = name_and_token
-    return Caller(name, token=token, config=parent.config)
+    return Caller(name_and_token[0], token=name_and_token[1], config=parent.config)
 
 
 def tell(client: str, raw_event: bytes, standpoint: Standpoint, environ: Mapping[str, str], holds: bool) -> None:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from teams_cli.records.types import Name, TaskId, Text, Time, Word
     from teams_cli.tasks.tasks import Task
 
+    File = tuple[str, bytes]
+    """A file to attach: its name and its content."""
+
 
 class EvidenceNotFound(errors.NotFound):
     """The task has no such evidence."""
@@ -42,14 +45,6 @@ class Copy(Record):
 COPY: Kind[Copy] = Kind("evidence", Copy, numbered=True, logins="copy")
 
 
-class File:
-    """A file to attach."""
-
-    def __init__(self, name: str, content: bytes) -> None:
-        self.name = name
-        self.content = content
-
-
 def read(path: str) -> File:
     """Read the file to attach.
 
@@ -64,7 +59,7 @@ def read(path: str) -> File:
         ) from None
     if len(content) > MOST:
         raise errors.InvalidValue(f"the attachment {path} is larger than {MOST} bytes", "Attach the relevant part.")
-    return File(os.path.basename(path), content)
+    return os.path.basename(path), content
 
 
 def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
@@ -72,11 +67,12 @@ def keep(store: Store, team: str, task: str, by: str, file: File) -> Evidence:
     from base64 import b64encode  # these imports take time, and most tasks are completed without evidence
     from hashlib import sha256
 
+    name, content = file
     now = teams.now(store)
-    draft = Copy(task=task, name=file.name, content=b64encode(file.content).decode(), by=by, at=now)
+    draft = Copy(task=task, name=name, content=b64encode(content).decode(), by=by, at=now)
     copy, _ = store.create(team, COPY, None, draft)
-    digest = sha256(file.content).hexdigest()
-    return Evidence(id=copy.id, name=file.name, size=len(file.content), sha256=digest, by=by, at=now)
+    digest = sha256(content).hexdigest()
+    return Evidence(id=copy.id, name=name, size=len(content), sha256=digest, by=by, at=now)
 
 
 def not_attached(task: Task, files: Sequence[File]) -> list[File]:
@@ -84,7 +80,7 @@ def not_attached(task: Task, files: Sequence[File]) -> list[File]:
     from hashlib import sha256
 
     attached = {(file.name, file.sha256) for file in task.evidence or ()}
-    return [file for file in files if (file.name, sha256(file.content).hexdigest()) not in attached]
+    return [(name, content) for name, content in files if (name, sha256(content).hexdigest()) not in attached]
 
 
 def refuse_too_many(task: Task, files: Sequence[File]) -> None:

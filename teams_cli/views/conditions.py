@@ -330,11 +330,8 @@ def agent_done(store: Store, team: str, name: str) -> Condition:
         claims.release_lost(store, teams.get(store, team), alarm)
         return None if work.held_by(store, team, name) else {"agent": name}
 
-    def state() -> str:
-        return standing.of_agent(store, team, name)
-
-    topics = {f"session/{name}", *tasks.FREED}
-    return Condition("agent", f"the end of {name}'s work", topics, look, state, while_open=False)
+    what, topics = f"the end of {name}'s work", {f"session/{name}", *tasks.FREED}
+    return Condition("agent", what, topics, look, lambda: standing.of_agent(store, team, name), while_open=False)
 
 
 def after_waiting(store: Store, team: str, caller: Caller, again: str) -> tuple[str, str]:

@@ -183,10 +183,6 @@ def complete(task: str) -> str:
     return f"teams update-task {task} --status completed --result RESULT --next {_PATIENTLY}"
 
 
-def when_idle(claims_next: bool) -> str:
-    return WAIT_TO_WORK if claims_next else WAIT
-
-
 def after_all(stuck: list[str]) -> str:
     """Return the next command for a leader when only *stuck* tasks are left, or none."""
     return LOOK_AT_BLOCKED if stuck else CLOSE
@@ -245,7 +241,7 @@ def following(brief: Document, works: bool) -> str:
     elif brief["leads"]:
         step = WAIT_TO_LEAD if brief["going"] else after_all(brief["stuck"])
     elif brief["going"] or brief["stuck"] or not brief["tasks"]:
-        step = when_idle(works)
+        step = WAIT_TO_WORK if works else WAIT
     return step or ""
 
 

@@ -149,7 +149,8 @@ def when_idle(store: Store, team: Team, caller: Caller) -> str:
 
     standing = standing_of(team, caller)
     if standing is None or not standing.leads:
-        return "" if overviews.counts_if_ended(store, team.name) else steps.when_idle(may_claim(team, caller))
+        step = steps.WAIT_TO_WORK if may_claim(team, caller) else steps.WAIT
+        return "" if overviews.counts_if_ended(store, team.name) else step
     settled = overviews.settled(store, team.name)
     has_tasks = settled is not None and any(settled["taskCounts"].values())
     if settled is None or not has_tasks or awaits_shutdowns(store, team.name, caller.name):
