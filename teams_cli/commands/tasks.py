@@ -58,9 +58,9 @@ def _create(call: Call, title: str | None, keep_for: str | None, from_: str | No
     """Create one task. With `--from`, create all tasks of a list."""
     check, check_in = fields["check"], fields["check_in"]
     if from_ is not None or title is None:
-        # "normal" is the default of --priority, so it may not have been given.
-        describes_one = any((title, keep_for, check, check_in, *(each for each in fields.values() if each != "normal")))
-        return _create_many(call, from_, describes_one)
+        default_priority = ("priority", "normal")
+        describes_one = any(value for option, value in fields.items() if (option, value) != default_priority)
+        return _create_many(call, from_, bool(title or keep_for or describes_one))
     fields |= {
         "team_name": call.team,
         "blocked_by": list(dict.fromkeys(id_of(ref, "task") for ref in fields["blocked_by"])),

@@ -148,3 +148,9 @@ def test_a_completion_names_who_changed_its_words_unseen(cli: Cli) -> None:
         cli.ok("claim-task", task, agent="bob")
         cli.ok("update-task", task, *change, agent="lea")
         assert cli.ok("update-task", task, "--status", "completed", agent="bob").get("unseenEditBy") == editor
+
+
+@pytest.mark.parametrize("option", ["--description", "--run", "--check"])
+def test_a_list_of_tasks_takes_no_option_of_one_task(cli: Cli, option: str) -> None:
+    words = ("create-task", "--from", "-", "--priority", "normal", option, "normal")
+    assert cli.refused(*words, agent="lea", stdin=b"[{title: one}]") == (2, "wrong_usage")
