@@ -14,10 +14,11 @@ from tests.support.waits import until
 
 __all__ = ["shop"]
 
+END = ("update-task", "1", "--status", "completed")
+
 
 def test_a_task_with_a_check_is_completed_only_if_that_passes(shop: Shop) -> None:
-    shop.create("t", "--check", CHECK)
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--check", CHECK)
     assert shop.at("bob", "update-task", "1", "--check", "true").returncode == 13
     shop.write(shop.trees["bob"], "broken", "")
     done = shop.at("bob", "update-task", "1", "--status", "completed", "--result", "all is well")
@@ -47,8 +48,7 @@ def test_a_task_with_a_check_is_completed_only_if_that_passes(shop: Shop) -> Non
 @pytest.mark.slow
 def test_a_check_leaves_no_process_and_ends_no_command(shop: Shop, tmp_path: Path) -> None:
     """A check's processes end with it, even in another session; a check that kills its parent just fails."""
-    shop.create("t", "--check", f"setsid sleep 600 & echo $! >{tmp_path}/pid; kill -9 $PPID; sleep 1")
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--check", f"setsid sleep 600 & echo $! >{tmp_path}/pid; kill -9 $PPID; sleep 1")
     done = shop.at("bob", "update-task", "1", "--status", "completed")
     assert done.returncode == 11 and "must not kill the process that runs it" in done.stderr, done
     until(lambda: not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists())
@@ -57,39 +57,35 @@ def test_a_check_leaves_no_process_and_ends_no_command(shop: Shop, tmp_path: Pat
 def test_a_check_whose_command_was_killed_ends_before_the_next_check(shop: Shop, tmp_path: Path) -> None:
     first = f"echo $$ >{tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec sleep 600"
     has_ended = f"! grep -q sleep /proc/$(cat {tmp_path}/pid)/cmdline"
-    shop.create("t", "--check", f"if [ -e {tmp_path}/pid ]; then {has_ended}; else {first}; fi")
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--check", f"if [ -e {tmp_path}/pid ]; then {has_ended}; else {first}; fi")
     with shop.cli.start("update-task", "1", "--status", "completed", agent="bob", cwd=shop.trees["bob"]) as killed:
         until(lambda: (tmp_path / "pid").exists())
         killed.kill()
-    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.complete("bob")
 
 
 def test_what_is_not_committed_does_not_count(shop: Shop, tmp_path: Path) -> None:
     """In a checkout the check runs on the commit; a directory given by `--check-in` is checked as it is."""
-    shop.create("t", "--check", "test -e new")
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--check", "test -e new")
     (shop.trees["bob"] / "new").write_text("2")
     done = shop.at("bob", "update-task", "1", "--status", "completed")
-    assert (
-        done.returncode == 11 and "uncommitted changes: new" in done.stderr and shop.task()["status"] == "in_progress"
-    )
+    assert done.returncode == 11 and "uncommitted changes: new" in done.stderr
+    assert shop.task()["status"] == "in_progress"
     shop.cli.ok("create-task", "u", "--check", "test -e new", "--check-in", str(shop.trees["bob"]), agent="lea")
     shop.ok("mia", "claim-task", "2")
-    shop.ok("mia", "update-task", "2", "--status", "completed")
+    shop.complete("mia", "2")
     assert "commit" not in shop.task("2")["checked"]
 
 
 def test_a_failed_check_says_that_the_work_is_not_merged(shop: Shop) -> None:
     """The check runs in the main checkout, into which the owner forgot to merge its commit."""
-    shop.create("t", "--check", "test -e new", "--check-in", str(shop.main))
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--check", "test -e new", "--check-in", str(shop.main))
     shop.write(shop.trees["bob"], "new", "2")
     head = git(shop.trees["bob"], "rev-parse", "HEAD")
     refused = shop.at("bob", "update-task", "1", "--status", "completed")
     assert f"[{shop.main}, where the check ran, lacks your commit {head[:10]}: merge it first]" in refused.stderr
     git(shop.main, "merge", "-q", "bobs")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.complete("bob")
 
 
 HIDINGS = {
@@ -101,8 +97,7 @@ HIDINGS = {
 
 @pytest.mark.parametrize("how", HIDINGS)
 def test_a_file_that_git_is_told_to_ignore_does_not_count(shop: Shop, how: str) -> None:
-    shop.create("t", "--check", "test -e new || grep 2 file")
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--check", "test -e new || grep 2 file")
     identity = {f"GIT_{who}_{what}": "e@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     subprocess.run(HIDINGS[how], shell=True, cwd=shop.trees["bob"], check=True, env={**os.environ, **identity})
     done = shop.at("bob", "update-task", "1", "--status", "completed")
@@ -112,24 +107,21 @@ def test_a_file_that_git_is_told_to_ignore_does_not_count(shop: Shop, how: str) 
 
 @pytest.mark.slow
 def test_a_kept_result_is_that_of_the_same_claim(shop: Shop) -> None:
-    shop.create("t", "--check", "test -e new")
-    completing = ("update-task", "1", "--status", "completed")
-    shop.ok("bob", "claim-task", "1")
-    assert shop.at("bob", *completing, "--result", "mine").returncode == 11
+    shop.claimed("bob", "--check", "test -e new")
+    assert shop.at("bob", *END, "--result", "mine").returncode == 11
     shop.ok("bob", "release-task", "1")
     shop.ok("bob", "claim-task", "1")
-    assert "result is kept" not in shop.at("bob", *completing).stderr
-    assert shop.at("bob", *completing, "--result", "old").returncode == 11
+    assert "result is kept" not in shop.at("bob", *END).stderr
+    assert shop.at("bob", *END, "--result", "old").returncode == 11
     shop.ok("bob", "update-task", "1", "--result", "new")
     shop.write(shop.trees["bob"], "new", "2")
-    shop.ok("bob", *completing)
+    shop.complete("bob")
     assert shop.task("1")["result"] == "new"
 
 
 @pytest.mark.slow
 def test_an_edit_during_the_check_refuses_the_completion_once(shop: Shop, tmp_path: Path) -> None:
-    shop.create("t", "--check", f"touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do sleep 0.05; done")
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--check", f"touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do sleep 0.05; done")
     shop.write(shop.trees["bob"], "new", "2")
     completing = ("update-task", "1", "--status", "completed", "--next")
     with shop.cli.start(*completing, agent="bob", cwd=shop.trees["bob"]) as checking:
@@ -148,8 +140,7 @@ def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Pa
     """In the main checkout a check runs on the commit alone, in a worktree of its own."""
     shop.trees["bob"] = shop.main
     once = f"[ -e {tmp_path}/begun ] || {{ touch {tmp_path}/begun; until [ -e {tmp_path}/go ]; do sleep 0.05; done; }}"
-    shop.create("t", "--check", f"{once}; test -e new -a ! -e half")
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--check", f"{once}; test -e new -a ! -e half")
     (shop.main / "half").write_text("what mia is at")
     with shop.cli.start("update-task", "1", "--status", "completed", agent="bob", cwd=shop.main) as killed:
         until(lambda: (tmp_path / "begun").exists())
@@ -163,7 +154,7 @@ def test_what_others_have_not_committed_holds_nobody_up(shop: Shop, tmp_path: Pa
     assert "left out, because not committed: half, new, also; " in done.stderr
     (shop.main / "new").unlink()
     shop.write(shop.main, "new", "2")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.complete("bob")
     assert (shop.task()["status"], shop.task()["checked"]["commit"]) == ("completed", shop.tip())
     assert len(git(shop.main, "worktree", "list").splitlines()) == 3
     assert os.listdir(shop.cli.root / "worktrees" / ALPHA) == []
@@ -175,8 +166,7 @@ def test_a_check_sees_a_submodule_and_runs_nothing_that_it_names(shop: Shop, tmp
     shop.write(inside, "file", "one")
     git(tree, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inside), "sub")
     git(tree, "commit", "-q", "-m", "with a submodule")
-    shop.create("t", "--check", CHECK)
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--check", CHECK)
     (inside / "file").write_text("two")
     ran = tmp_path / "ran"
     git(inside, "config", "filter.own.clean", f"touch {ran}; cat")
@@ -187,20 +177,14 @@ def test_a_check_sees_a_submodule_and_runs_nothing_that_it_names(shop: Shop, tmp
     assert not ran.exists()
 
 
-END = ("update-task", "1", "--status", "completed")
-
-
 def test_what_is_not_committed_or_not_shared_is_refused_once(shop: Shop) -> None:
-    shop.create("one")
+    shop.claimed("bob")
     shop.create("two")
-    shop.cli.ok("claim-task", "1", agent="bob")
     (shop.trees["bob"] / "new").write_text("1")
     done = shop.at("bob", *END, "--next")
     assert (done.returncode, "uncommitted files: new; task-1 is not completed" in done.stderr) == (11, True)
-    assert (
-        "  git add -A && git commit -m 'task-1'; then teams update-task task-1 --status completed --next\n"
-        in done.stderr
-    )
+    commit = "git add -A && git commit -m 'task-1'"
+    assert f"  {commit}; then teams update-task task-1 --status completed --next\n" in done.stderr
     git(shop.trees["bob"], "add", "-A")
     git(shop.trees["bob"], "commit", "-q", "-m", "task-1")
     refused = shop.at("bob", *END)

@@ -14,10 +14,8 @@ __all__ = ["shop"]
 def test_what_was_reviewed_lands_and_no_more(shop: Shop) -> None:
     """Commits after the reviewed one do not land, but another commit with the reviewed content does."""
     for key, agent in (("1", "bob"), ("2", "mia")):
-        shop.create("t", "--review-by", {"bob": "mia", "mia": "bob"}[agent])
-        shop.ok(agent, "claim-task", key)
-        shop.write(shop.trees[agent], f"seen{key}", key)
-        shop.ok(agent, "update-task", key, "--status", "completed")
+        shop.begin(agent, "--review-by", {"bob": "mia", "mia": "bob"}[agent], key=key, file=f"seen{key}")
+        shop.complete(agent, key)
         handed_in = git(shop.trees[agent], "rev-parse", "HEAD")
         assert f"commit {handed_in[:10]}" in shop.ok("mia", "show-task", key)
         shop.write(shop.trees[agent], f"unseen{key}", key)
@@ -36,17 +34,16 @@ def test_what_was_reviewed_lands_and_no_more(shop: Shop) -> None:
 
 def test_another_ends_a_review(shop: Shop) -> None:
     """Only the reviewer ends a review; a rejected task is in progress again, with the reason."""
-    shop.create("t", "--review-by", "mia")
+    shop.claimed("bob", "--review-by", "mia")
     shop.create("after", "--blocked-by", "1")
-    shop.ok("bob", "claim-task", "1")
-    assert "in_review" in shop.ok("bob", "update-task", "1", "--status", "completed")
+    assert "in_review" in shop.complete("bob")
     assert shop.at("bob", "review-task", "1", "--accept").returncode == 13
     assert "review-task task-1" in shop.ok("mia", "wait", "--timeout", "60")
     shop.ok("mia", "review-task", "1", "--reject", "no tests")
     task = shop.task()
     assert (task["status"], task["owner"], task["claim"]) == ("in_progress", "bob", 2)
     assert "no tests" in shop.ok("bob", "wait", "--timeout", "60")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.complete("bob")
     shop.ok("mia", "review-task", "1", "--accept")
     assert shop.task()["status"] == "completed" and not shop.task("2")["blocked"]
     shop.ok("mia", "review-task", "1", "--accept")  # repeated, as after a lost answer
@@ -54,10 +51,8 @@ def test_another_ends_a_review(shop: Shop) -> None:
 
 def test_newer_work_is_handed_in_during_the_review(shop: Shop) -> None:
     """The check runs again on newer work, and a reviewer who does not know that work is refused once."""
-    shop.create("t", "--review-by", "mia", "--check", "! test -e broken")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "first", "1")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.begin("bob", "--review-by", "mia", "--check", "! test -e broken", file="first")
+    shop.complete("bob")
     shop.ok("mia", "read-messages")
     shop.write(shop.trees["bob"], "broken", "1")
     failed = shop.at("bob", "update-task", "1", "--status", "completed")
@@ -73,7 +68,7 @@ def test_newer_work_is_handed_in_during_the_review(shop: Shop) -> None:
     refused = shop.at("mia", "review-task", "1", "--accept")
     assert refused.returncode == 11 and f"newer work on task-1 (t), commit {head[:10]}" in refused.stderr
     assert "with second" in refused.stderr and shop.task()["status"] == "in_review"
-    shop.ok("bob", "update-task", "1", "--status", "completed")  # without newer work nobody is notified
+    shop.complete("bob")  # without newer work nobody is notified
     shop.ok("mia", "review-task", "1", "--accept")
     assert shop.landed("bob", "1")["state"] == "landed" and (shop.main / "second").exists()
 
@@ -86,15 +81,13 @@ def test_a_reviewer_may_have_yet_to_join(shop: Shop) -> None:
     assert shop.cli("show-task", "1", agent="").stderr == ""
     shop.ok("bob", "claim-task", "1")
     shop.cli.ok("join-team", agent="zoe")
-    shop.ok("bob", "update-task", "1", "--status", "completed")
+    shop.complete("bob")
     assert "waits for your review" in str(shop.cli.ok("read-messages", agent="zoe"))
 
 
 def test_a_reviewer_is_asked_with_the_task_and_goes_on_to_its_own_next_task(shop: Shop) -> None:
-    shop.create("t", "--review-by", "mia", "--description", "Count the words.")
+    shop.begin("bob", "--review-by", "mia", "--description", "Count the words.", file="first")
     shop.create("u", "--for", "mia")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "first", "1")
     shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "done")
     commit = git(shop.trees["bob"], "rev-parse", "HEAD")[:10]
     request = f"task-1 (t) by bob waits for your review, commit {commit}\ntask: Count the words.\nresult: done"
@@ -106,8 +99,7 @@ def test_a_reviewer_is_asked_with_the_task_and_goes_on_to_its_own_next_task(shop
 
 def test_another_reviewer_is_asked_in_place_of_the_former_one(shop: Shop) -> None:
     shop.cli.ok("join-team", agent="ann")
-    shop.create("t", "--review-by", "mia")
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--review-by", "mia")
     shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "done")
     shop.cli.ok("update-task", "1", "--review-by", "ann", agent="lea")
     asked = shop.cli("read-messages", agent="ann").stdout
@@ -123,9 +115,7 @@ def test_another_reviewer_is_asked_in_place_of_the_former_one(shop: Shop) -> Non
 
 def test_an_edit_during_the_review_is_for_its_owner_and_its_reviewer(shop: Shop) -> None:
     """When a task in review is edited, owner and reviewer are told, and the owner how to hand in a change."""
-    shop.create("t", "--review-by", "mia")
-    shop.ok("bob", "claim-task", "1")
-    shop.write(shop.trees["bob"], "first", "1")
+    shop.begin("bob", "--review-by", "mia", file="first")
     shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "a long result " * 60)
     then = " --next --wait 540"
     steps = f"next: teams review-task task-1 --accept{then}, or teams review-task task-1 --reject WHY{then}"
@@ -133,11 +123,9 @@ def test_an_edit_during_the_review_is_for_its_owner_and_its_reviewer(shop: Shop)
     assert steps in shop.ok("mia", "show-task", "1") and steps not in shop.ok("bob", "show-task", "1")
     edited = shop.cli("update-task", "1", "--append", "Count from 1.", agent="lea")
     assert "description changed (bob, mia are notified)" in edited.stdout
-    again = (
-        "lea edited task-1 (t): added: Count from 1. If your work lacks it, change it, then: teams update-task task-1"
-    )
-    assert again in shop.at("bob", "whoami").stderr
+    again = "task-1 (t): added: Count from 1. If your work lacks it, change it, then: teams update-task task-1"
+    assert f"lea edited {again}" in shop.at("bob", "whoami").stderr
     assert "Count from 1.; you review it" in shop.ok("mia", "read-messages")
     shop.write(shop.trees["bob"], "second", "1")
-    handed_in = shop.ok("bob", "update-task", "1", "--status", "completed")
+    handed_in = shop.complete("bob")
     assert "newer work handed in (mia is notified)" in handed_in

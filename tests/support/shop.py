@@ -83,10 +83,14 @@ class Shop:
     def set(self, key: str, value: str, agent: str = "lea") -> None:
         self.cli.ok("set", key, value, agent=agent)
 
-    def begin(self, agent: str, *words: str, key: str = "1", file: str = "new", text: str = "1") -> None:
-        """Give the agent a new task in progress, with a commit of that file."""
+    def claimed(self, agent: str, *words: str, key: str = "1") -> None:
+        """Give the agent a new task in progress."""
         self.create("t", *words)
         self.ok(agent, "claim-task", key)
+
+    def begin(self, agent: str, *words: str, key: str = "1", file: str = "new", text: str = "1") -> None:
+        """Give the agent a new task in progress, with a commit of that file."""
+        self.claimed(agent, *words, key=key)
         self.write(self.trees[agent], file, text)
 
     def complete(self, agent: str, key: str = "1") -> str:

@@ -156,8 +156,7 @@ def test_over_http_a_task_lands_from_its_owners_worktree(shop: Shop) -> None:
     """A task that is completed over HTTP is checked and landed from its owner's worktree. With a shared
     database, it lands only if a landing was asked for in that repository on this machine before.
     """
-    shop.create("t", "--check", "test -e new")
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob", "--check", "test -e new")
     with serving(shop.cli) as server:
         refused = server.ask("POST", "/api/update-task?as=bob", {"task": "1", "status": "completed"})
         assert refused.refusal == (409, "check_failed")
@@ -232,8 +231,7 @@ def test_a_completion_that_conflicts_says_with_whose_work_and_how_to_go_on(shop:
 def test_a_wait_says_done_only_after_completed_tasks_landed(shop: Shop) -> None:
     """A task is completed before its landing is asked for; until then a wait does not say that all is done."""
     shop.set("landing", "completed")
-    shop.create("t")
-    shop.ok("bob", "claim-task", "1")
+    shop.claimed("bob")
     change_task(shop.cli.store(), ALPHA, Caller("bob"), "1", Edit(status="completed"))
     assert "settled" not in shop.at("mia", "wait", "--timeout", "0").stdout
     assert "all tasks are settled: you are done" in shop.ok("mia", "wait", "--timeout", "100")
@@ -278,8 +276,7 @@ def test_uncommitted_changes_are_compared_with_landed_tasks(shop: Shop, is_over:
     shop.complete("bob")
     assert shop.over("1") == "landed"
     if is_over:
-        shop.create("u")
-        shop.ok("mia", "claim-task", "2")
+        shop.claimed("mia", key="2")
         shop.ok("mia", "update-task", "2", "--status", "failed", "--reason", "no")
     (shop.trees["mia"] / "editor.py").write_text(EDITOR.replace("return 2", "return 5"))
     shop.ok("mia", "heartbeat")
@@ -303,8 +300,7 @@ def test_a_change_at_the_same_time_and_length_is_noticed(shop: Shop) -> None:
 def test_no_filter_of_a_replaced_repository_is_run(shop: Shop) -> None:
     """An agent can point the `.git` of its worktree to a repository with a filter."""
     for key, name in BOTH:
-        shop.create("t")
-        shop.ok(name, "claim-task", key)
+        shop.claimed(name, key=key)
     tree, ran = shop.trees["bob"], shop.main.parent / "ran"
     git(tree, "clone", "-q", str(shop.main), str(tree / "inside"))
     git(tree / "inside", "config", "filter.x.clean", f"touch {ran}; cat")

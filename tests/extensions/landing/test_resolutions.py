@@ -21,8 +21,7 @@ def resolved(shop: Shop) -> Shop:
     """A shop in which bob has merged a conflict with mia's landed work, after which mia landed something else."""
     shop.write(shop.main, "text", LINES)
     for key, agent in (("1", "mia"), ("2", "bob"), ("3", "mia")):
-        shop.create("t")
-        shop.ok(agent, "claim-task", key)
+        shop.claimed(agent, key=key)
     for tree in shop.trees.values():
         git(tree, "merge", "-q", "trunk")
     git(shop.trees["bob"], "tag", "began")
