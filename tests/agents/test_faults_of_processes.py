@@ -53,14 +53,6 @@ def stopped_without_a_lock(pid: int) -> bool:
     return False
 
 
-def slow_checkout(directory: Path) -> Path:
-    """A repository in which making a worktree waits until a file `go` exists."""
-    repository = make_repository(directory / "repository", {"file": "x"})
-    waiting = f"touch '{directory}/waits'\nwhile ! [ -e '{directory}/go' ]; do sleep 0.05; done\n"
-    program(repository / ".git/hooks/post-checkout", waiting)
-    return repository
-
-
 def test_a_process_without_its_environment_is_ended_too(cli: Cli) -> None:
     word = str(40_000_000 + os.getpid())
     began = f"until tr '\\0' ' ' </proc/$!/cmdline | grep -q '^sleep {word}'; do sleep 0.02; done"
@@ -83,7 +75,10 @@ def test_mail_of_a_turn_that_was_killed_is_given_again(cli: Cli) -> None:
 
 def test_an_agent_that_is_being_started_is_kept_while_its_launcher_lives(cli: Cli, tmp_path: Path) -> None:
     """When the launcher is killed, the name of its agent can be used again at once."""
-    words = ("run-agent", "echo hi", "--agent-id", "slow", "--worktree", "--cwd", str(slow_checkout(tmp_path)))
+    repository = make_repository(tmp_path / "repository", {"file": "x"})
+    waiting = f"touch '{tmp_path}/waits'; while ! [ -e '{tmp_path}/go' ]; do sleep 0.05; done"
+    program(repository / ".git/hooks/post-checkout", waiting)
+    words = ("run-agent", "echo hi", "--agent-id", "slow", "--worktree", "--cwd", str(repository))
     with cli.start(*words, "--detach", agent="lea", start_new_session=True) as launcher:
         until(lambda: (tmp_path / "waits").exists())
         run_agent(cli, "echo other", "--agent-id", "other")
@@ -119,13 +114,8 @@ def test_a_keeper_that_is_being_started_is_waited_for(cli: Cli) -> None:
     idle(cli.store())
     with subprocess.Popen(["true"]) as launcher:
         launcher.wait()
-    update(
-        cli.store(),
-        ALPHA,
-        SESSION,
-        "kid",
-        lambda s: s.kept_by(launcher.pid).having(state="starting", outcome=None, turns=0),
-    )
+    starting = {"state": "starting", "outcome": None, "turns": 0}
+    update(cli.store(), ALPHA, SESSION, "kid", lambda s: s.kept_by(launcher.pid).having(**starting))
     sessions.note_started_here(cli.store(), ALPHA, session(cli, "kid"))
     with open(cli.root / f"teams/{ALPHA}/sessions/.lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -140,19 +130,13 @@ def test_a_keeper_that_is_being_started_is_waited_for(cli: Cli) -> None:
     assert ended(cli, "kid").outcome == "completed"
 
 
-def kill(cli: Cli, agent: str) -> None:
-    """Kill the agent's keeper once the keeper has noted the turn, which would otherwise be run again."""
-    until(lambda: session(cli, agent).turns)
-    found = session(cli, agent)
-    assert found.keeper_pid
-    os.kill(found.keeper_pid, signal.SIGKILL)
-    until(lambda: not found.keeper_lives)
-
-
 def test_a_keeper_that_is_killed(cli: Cli) -> None:
     """When a keeper is killed, its agent and all that the agent started end, and the caller is told once."""
     at_work(cli, "zoe", f"echo 'so far' >&2; setsid sleep 100 & {BUSY}")
-    kill(cli, "zoe")
+    until(lambda: session(cli, "zoe").turns)  # a turn that the keeper has not noted would be run again
+    found = session(cli, "zoe")
+    os.kill(found.keeper_pid, signal.SIGKILL)
+    until(lambda: not found.keeper_lives)
     lookers = [cli.start("list-agents") for _ in range(4)]
     assert statuses(lookers) == [0] * 4
     assert (session(cli, "zoe").state, session(cli, "zoe").outcome) == ("done", "lost")
@@ -162,18 +146,15 @@ def test_a_keeper_that_is_killed(cli: Cli) -> None:
     until(lambda: session(cli, "zoe").generation == 2 and session(cli, "zoe").turns == 2, lambda: session(cli, "zoe"))
 
 
-def draft(cli: Cli) -> sessions.Session:
-    now = teams.now(cli.store())
-    about = {"run": "r", "harness": "shell", "prompt": "x", "description": "x", "directory": "/", "session_id": "s"}
-    return sessions.Session(agent="zoe", caller="lea", created_at=now, started_at=now, **about)
-
-
 def test_a_launcher_that_is_killed(cli: Cli) -> None:
     """If its launcher was killed, an agent with a session is lost, and one without is no member."""
     store = cli.store()
     joining.join(store, ALPHA, Caller("zoe"), started_by="lea")
+    now = teams.now(store)
+    about = {"run": "r", "harness": "shell", "prompt": "x", "description": "x", "directory": "/", "session_id": "s"}
+    draft = sessions.Session(agent="zoe", caller="lea", created_at=now, started_at=now, **about)
     dead = subprocess.Popen(["true"])
-    held = draft(cli).kept_by(dead.pid)
+    held = draft.kept_by(dead.pid)
     dead.wait()
     store.create(ALPHA, SESSION, "zoe", held)
     assert agent_row(cli, "zoe")["session"]["outcome"] == "lost"

@@ -28,19 +28,16 @@ class Office:
         (self.cli.root / "config.json").write_text(json.dumps({"harness": {"scripted": hooked_client.PROFILE}}))
         self.cli.ok("set", "harness", "scripted", agent="lea")
 
-    def start(self, *lines: str, agent: str = "ann") -> subprocess.Popen[bytes]:
-        process: subprocess.Popen[bytes] = self.cli.start(
-            "run-agent", "\n".join(lines), "--agent-id", agent, "--json", agent="lea"
-        )
-        return process
+    def start(self, *lines: str) -> subprocess.Popen[bytes]:
+        return self.cli.start("run-agent", "\n".join(lines), "--agent-id", "ann", "--json", agent="lea")
 
     def end(self, process: subprocess.Popen[bytes]) -> Any:
         stdout, stderr = process.communicate(timeout=TIMEOUT)
         assert process.returncode == 0, (stdout, stderr)
         return json.loads(stdout)
 
-    def shown(self, agent: str, role: str = "") -> list[str]:
-        session = json.loads((self.cli.root / f"teams/alpha/sessions/{agent}.json").read_text())
+    def shown(self, role: str = "") -> list[str]:
+        session = json.loads((self.cli.root / "teams/alpha/sessions/ann.json").read_text())
         path = self.place / f"{session['sessionId']}.jsonl"
         return hooked_client.shown(path, role) if path.exists() else []
 
@@ -53,22 +50,22 @@ def office(tmp_path: Path) -> Office:
 def test_an_agent_is_told_its_name_at_its_start_and_its_mail_after_a_tool_call(office: Office) -> None:
     process = office.start("$ teams wait --ready --json --timeout 60", "$ true", "say done")
     begun = office.cli.root / "teams/alpha/sessions/ann.json"
-    until(lambda: begun.exists() and bool(office.shown("ann", "user")))
+    until(lambda: begun.exists() and bool(office.shown("user")))
     office.cli.ok("send-message", "ann", "the build is red", agent="lea")
     office.cli.ok("create-task", "mend it", agent="lea")
     assert office.end(process)["output"] == "done"
-    start, mail = office.shown("ann", "hook")
+    start, mail = office.shown("hook")
     assert "You are ann" in start
     assert '[From agent "lea"]:\n| the build is red' in mail
-    assert [role for role in ("hook", "user") if "build is red" in "".join(office.shown("ann", role))] == ["hook"]
+    assert [role for role in ("hook", "user") if "build is red" in "".join(office.shown(role))] == ["hook"]
 
 
 def test_an_agent_is_introduced_once(office: Office) -> None:
     profile = {**hooked_client.PROFILE, "introduced": True}
     (office.cli.root / "config.json").write_text(json.dumps({"harness": {"scripted": profile}}))
     assert office.end(office.start("say done"))["output"] == "done"
-    assert "You are ann" in "".join(office.shown("ann", "user"))
-    assert "You are ann" not in "".join(office.shown("ann", "hook"))
+    assert "You are ann" in "".join(office.shown("user"))
+    assert "You are ann" not in "".join(office.shown("hook"))
 
 
 def test_an_interjection_is_the_next_turn_once(office: Office) -> None:
@@ -78,9 +75,9 @@ def test_an_interjection_is_the_next_turn_once(office: Office) -> None:
     until((office.cli.root / "begun").exists)
     office.cli.ok("interject", "ann", "not this", agent="lea")
     done = office.end(process)
-    shown = office.shown("ann")
+    shown = office.shown()
     assert sum("| not this" in text for text in shown) == 1
-    assert "| not this" in office.shown("ann", "user")[-1]
+    assert "| not this" in office.shown("user")[-1]
     assert (done["outcome"], done["output"]) == ("completed", "as you wish")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ from tests.support.waits import until
 
 
 @pytest.fixture
-def cli(on_postgres: str, tmp_path: Path) -> Cli:
-    return team_of_agents(tmp_path, "bob")
+def cli(on_postgres: str, tmp_path: Path) -> Iterator[Cli]:
+    made = team_of_agents(tmp_path, "bob")
+    yield made
+    end_all(made.root)
 
 
 OPTION = "--dangerously-skip-permissions"
@@ -36,19 +39,16 @@ TOLD = [
 @pytest.mark.parametrize(("field", "told"), TOLD)
 def test_an_agent_is_not_resumed_with_what_another_wrote(cli: Cli, field: str, told: object) -> None:
     """A session that another machine has changed is not resumed, as its fields are words of the command."""
-    try:
-        assert cli("run-agent", "echo ours >>$D/ran", "--agent-id", "ann", agent="lea").status == 0
-        update(cli.store(), ALPHA, SESSION, "ann", lambda session: session.having(**{field: told}))
-        cli.ok("send-message", "ann", "go on", agent="bob")
-        session = until(lambda: failed(cli))
-        why = "is not valid" if told == OPTION else "differs from how this machine started it"
-        assert why in (session.failure or "")
-        time.sleep(1.5)
-        again = until(lambda: failed(cli))
-        assert again.generation <= 3  # the sender and this machine's waker each tried once
-        assert lines(cli, "ran") == ["ours"]
-    finally:
-        end_all(cli.root)
+    assert cli("run-agent", "echo ours >>$D/ran", "--agent-id", "ann", agent="lea").status == 0
+    update(cli.store(), ALPHA, SESSION, "ann", lambda session: session.having(**{field: told}))
+    cli.ok("send-message", "ann", "go on", agent="bob")
+    session = until(lambda: failed(cli))
+    why = "is not valid" if told == OPTION else "differs from how this machine started it"
+    assert why in (session.failure or "")
+    time.sleep(1.5)
+    again = until(lambda: failed(cli))
+    assert again.generation <= 3  # the sender and this machine's waker each tried once
+    assert lines(cli, "ran") == ["ours"]
 
 
 @pytest.mark.slow
@@ -57,16 +57,13 @@ def test_an_agent_is_not_copied_with_what_another_wrote(cli: Cli) -> None:
     copied = {"start": ["sh", "-c", "echo ours"], "resume": ["true"], "fork": fork, "output": {"from": "stdout"}}
     (cli.root / "config.json").write_text(json.dumps({"harness": {"copied": copied}}))
     cli.ok("set", "broadcast", "agents", agent="lea")
-    try:
-        assert cli("run-agent", "go", "--agent-id", "ann", "--harness", "copied", agent="lea").status == 0
-        asked = cli.ok("ask-others", "where?", "--to", "ann", "--timeout", "100", agent="bob")
-        assert [said["content"] for said in asked["responses"]] == ["copied"]
-        ran = lines(cli, "ran")
-        update(cli.store(), ALPHA, SESSION, "ann", lambda session: session.having(session_id=OPTION))
-        asked = cli.ok("ask-others", "and now?", "--to", "ann", "--timeout", "3", agent="bob")
-        assert asked["responses"] == [] and lines(cli, "ran") == ran
-    finally:
-        end_all(cli.root)
+    assert cli("run-agent", "go", "--agent-id", "ann", "--harness", "copied", agent="lea").status == 0
+    asked = cli.ok("ask-others", "where?", "--to", "ann", "--timeout", "100", agent="bob")
+    assert [said["content"] for said in asked["responses"]] == ["copied"]
+    ran = lines(cli, "ran")
+    update(cli.store(), ALPHA, SESSION, "ann", lambda session: session.having(session_id=OPTION))
+    asked = cli.ok("ask-others", "and now?", "--to", "ann", "--timeout", "3", agent="bob")
+    assert asked["responses"] == [] and lines(cli, "ran") == ran
 
 
 def failed(cli: Cli) -> Session | None:
