@@ -52,9 +52,8 @@ def test_the_attention_payload(cli: Cli) -> None:
 @pytest.mark.slow
 def test_mail_that_was_read_neither_wakes_nor_holds(cli: Cli) -> None:
     at_work(cli, "zoe", f"{BUSY} $T attend >$D/seen; $T before-complete && echo fine; echo $TEAMS_RESUME >>$D/turns")
-    assert {row["name"]: row["idle"] for row in cli.ok("attend", agent="bob")["state"]["output"]["agents"]}[
-        "zoe"
-    ] is False
+    *_, zoe = cli.ok("attend", agent="bob")["state"]["output"]["agents"]
+    assert (zoe["name"], zoe["idle"]) == ("zoe", False)
     cli.ok("send-message", "zoe", "for your information", agent="bob")
     assert agent_row(cli, "zoe")["queueDepth"] == 1
     go(cli)

@@ -57,8 +57,7 @@ class Daemon:
                 (size,) = struct.unpack(">H", line.recv(2))
             mask, data = line.recv(4), line.recv(size) if size else b""
             if head[0] == 0x81:
-                said: dict[str, Any] = json.loads(bytes(b ^ mask[n % 4] for n, b in enumerate(data)))
-                return said
+                return json.loads(bytes(b ^ mask[n % 4] for n, b in enumerate(data)))
         return None
 
     def tell(self, line: socket.socket, said: dict[str, Any]) -> None:

@@ -52,9 +52,8 @@ def test_interject_ends_the_turn_and_all_it_left(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_a_second_interjection_is_given_after_the_first(cli: Cli) -> None:
-    at_work(
-        cli, "zoe", f"trap 'sleep 0.7; exit 130' INT; test $TEAMS_RESUME && {{ cat; echo; }} >>$D/given || {{ {BUSY} }}"
-    )
+    slow = "trap 'sleep 0.7; exit 130' INT"
+    at_work(cli, "zoe", f"{slow}; test $TEAMS_RESUME && {{ cat; echo; }} >>$D/given || {{ {BUSY} }}")
     cli.ok("interject", "zoe", "first", agent="lea")
     cli.ok("interject", "zoe", "second", agent="human")
     ended(cli, "zoe")

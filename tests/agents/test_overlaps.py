@@ -45,12 +45,8 @@ def test_both_are_told_once_that_their_branches_conflict(cli: Cli, repository: P
         cli.ok("wait", "--agent", name, agent="lea")
     assert cli("overlaps", "--json").json == []
     assert "not compared: bob, mia" in cli("overlaps").stdout
-    start(
-        cli,
-        repository,
-        "ben",
-        f"echo ben > f0.py; {COMMIT}; echo more > f3.py; {COMMIT}; echo ben > f2.py; git checkout -q f2.py",
-    )
+    undone = "echo ben > f2.py; git checkout -q f2.py"
+    start(cli, repository, "ben", f"echo ben > f0.py; {COMMIT}; echo more > f3.py; {COMMIT}; {undone}")
     cli.ok("wait", "--agent", "ben", agent="lea")
     (found,) = cli.ok("overlaps")
     assert found["agents"] == ["ann", "ben"] and found["branches"] == ["teams/alpha/ann", "teams/alpha/ben"]

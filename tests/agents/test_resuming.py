@@ -112,9 +112,8 @@ def test_the_loop_guard_pauses_both_and_tells_the_leader(cli: Cli) -> None:
     # A message of two lines, because the answer to a command shows a short one, which then resumes nobody.
     cli.more["P"] = 'test -e $D/quiet || printf "and\\nyou?" | $T send-message $OTHER -'
     cli.more["B"] = 'OTHER=a; export OTHER; eval "$P"'
-    done = run_agent(
-        cli, 'test $TEAMS_RESUME || $T spawn "$B" --agent-id b; OTHER=b; export OTHER; eval "$P"', "--agent-id", "a"
-    )
+    prompt = 'test $TEAMS_RESUME || $T spawn "$B" --agent-id b; OTHER=b; export OTHER; eval "$P"'
+    done = run_agent(cli, prompt, "--agent-id", "a")
     until(lambda: {session(cli, name).state for name in "ab"} == {"paused"})
     assert {row["outcome"] for row in done["agents"]} == {"completed"}
     told = [m["message"] for m in cli.ok("read-messages", agent="lea") if m["from"] == "system"]

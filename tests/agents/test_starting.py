@@ -76,14 +76,10 @@ def test_who_may_not_spawn(cli: Cli) -> None:
 
 
 def test_agents_are_three_deep_at_most(cli: Cli) -> None:
-    third = "$T spawn 'echo four' --json 2>$D/refusal; echo $?"
-    second = '$T spawn "$THIRD" --cwd $D --wait'
-    cli.more["THIRD"] = third
-    cli.more["SECOND"] = second
-    assert (
-        run_agent(cli, '$T spawn "$SECOND" --cwd $D --wait')["output"]
-        == "agentB: completed\n  agentC: completed\n    11\n"
-    )
+    cli.more["THIRD"] = "$T spawn 'echo four' --json 2>$D/refusal; echo $?"
+    cli.more["SECOND"] = '$T spawn "$THIRD" --cwd $D --wait'
+    first = run_agent(cli, '$T spawn "$SECOND" --cwd $D --wait')
+    assert first["output"] == "agentB: completed\n  agentC: completed\n    11\n"
     assert json.loads(lines(cli, "refusal")[0])["error"]["code"] == "conflict"
     assert [row["name"] for row in cli.ok("recall")["agents"]] == ["lea", "bob", "mia", "agentA", "agentB", "agentC"]
     assert [session(cli, name).depth for name in ("agentA", "agentB", "agentC")] == [1, 2, 3]

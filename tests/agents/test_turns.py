@@ -81,11 +81,10 @@ def test_in_a_secure_team_each_agent_has_its_own_token(tmp_path: Path) -> None:
 def test_a_client_with_json_lines_and_its_own_session_id(cli: Cli) -> None:
     """A client of the user's own is resumed with the id that it printed and its messages as the prompt."""
     with_client(cli)
-    prompt = (
-        "say first\nrun $T send-message lea hello\nsay 'odd' \"chars\" $HOME `x` \\ {prompt} {agent} ümläut \U0001f600"
-    )
+    odd = "'odd' \"chars\" $HOME `x` \\ {prompt} {agent} ümläut \U0001f600"
+    prompt = f"say first\nrun $T send-message lea hello\nsay {odd}"
     done = run_agent(cli, prompt, "--harness", "scripted", "--agent-id", "zoe")
-    assert done["output"] == prompt.splitlines()[2].removeprefix("say ")
+    assert done["output"] == odd
     assert [m["from"] for m in cli.ok("read-messages", agent="lea")] == ["zoe"]
     cli.ok("send-message", "zoe", "say more\nsleep 0", agent="bob")
     zoe = ended(cli, "zoe", 2)
