@@ -10,18 +10,15 @@ import statistics
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from selenium.webdriver import Chrome
 
 from teams_cli.clock import parse_rfc3339
 from tests.extensions.http.board.page import Page, open_browser
 from tests.extensions.http.test_board_rows import large_team
 from tests.support.agents import end_all, team_of_agents
+from tests.support.cli import Cli
 from tests.support.serving import Server
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
-
-    from tests.support.cli import Cli
 
 TASKS, MESSAGES = 2000, 5000
 FIRST, SHOWN = 1.0, 0.3

@@ -28,7 +28,6 @@ def test_a_question_is_answered_in_place_or_skipped(cli: Cli, page: Page) -> Non
     assert re.fullmatch(r"\d:\d\d", left)
     page.until(lambda: page.text(".ask.question .due") not in ("", left), "the countdown")
     assert page.browser.title.startswith("(1) ")
-    page.picture("question")
     page.type(".ask.question textarea", "files first")
     page.click(".ask.question button.primary", "Answer")
     found = json.loads(asking.communicate(timeout=TIMEOUT)[0])
@@ -82,7 +81,6 @@ def test_a_task_is_dragged_where_it_may_go(cli: Cli, page: Page) -> None:
     page.drag("#card-task-1", ".column[data-status=cancelled]", release=False)
     assert page.one(".column.drop-here h3").text.startswith("Cancelled")
     assert "may-not-drop" in str(page.one(".column[data-status=completed]").get_attribute("class"))
-    page.picture("dragging")
     page.keys(Keys.ESCAPE)
     page.gone(".ghost")
     page.let_go()
@@ -90,7 +88,6 @@ def test_a_task_is_dragged_where_it_may_go(cli: Cli, page: Page) -> None:
     page.drag("#card-task-1", ".column[data-status=cancelled]")
     page.until(lambda: page.tasks_in("cancelled") == ["task-1"])
     page.reads(".undo", "task-1 is cancelled.")
-    page.picture("undo")
     assert cli.ok("show-task", "1")["status"] == "cancelled"
     page.click(".undo button")
     page.until(lambda: page.tasks_in("pending") == ["task-1"])
@@ -109,7 +106,6 @@ def test_a_task_is_moved_by_keyboard_alone(cli: Cli, page: Page) -> None:
         page.keys(Keys.TAB)
     page.keys(Keys.ARROW_DOWN)
     assert page.focused().startswith("task-2")
-    page.picture("keyboard")
     page.chord(Keys.SHIFT, Keys.ARROW_RIGHT)
     page.until(lambda: page.tasks_in("cancelled") == ["task-2"])
     page.until(lambda: page.focused().startswith("task-2"), "the focus goes with the task")
@@ -165,7 +161,6 @@ def test_dependencies_leases_and_results_are_seen(cli: Cli, page: Page) -> None:
     page.until(lambda: page.focused().startswith("task-1"))
     page.one("#card-task-3.is-waiting")
     page.one("#card-task-1.arrived")
-    page.picture("dependencies")
     cli.ok("update-task", "1", "--status", "completed", "--result", INJECTION, agent="bob")
     page.reads("#card-task-1 .result", "<script>")
     page.gone("#card-task-3.blocked")
@@ -195,7 +190,6 @@ def test_what_agents_write_is_text_and_never_runs(cli: Cli, page: Page) -> None:
     assert (page.run("return window.ran ?? null"), made) == (None, 0)
     assert page.run("return document.documentElement.outerHTML.includes('\\u001b')") is False
     page.keys(Keys.ESCAPE)
-    page.picture("hostile-text")
 
 
 def test_messages_are_written_answered_and_followed_in_threads(cli: Cli, page: Page) -> None:
@@ -224,7 +218,6 @@ def test_messages_are_written_answered_and_followed_in_threads(cli: Cli, page: P
     page.click("#stream button", "Thread, 3 messages")
     page.reads("#thread-bar", "Thread of msg-1, 3 messages")
     assert "please commit" not in page.text("#stream")
-    page.picture("thread")
     page.reads(".answering", "Writing to bob")  # after the reply, the next text is a new message
     page.type("#composer textarea", "One more thing.")
     page.click("#composer [type=submit]")
@@ -241,7 +234,6 @@ def test_an_agent_is_looked_at_interjected_paused_and_stopped(cli: Cli, page: Pa
     page.click(".agent-name", "kim")
     page.click("dialog summary", "Log")
     page.reads("dialog .log", "hello from the log")
-    page.picture("agent")
     page.click("dialog button", "Interrupt…")
     page.type("dialog.form textarea", "do this instead")
     page.click("dialog.form button", "Interrupt")
@@ -271,7 +263,6 @@ def test_the_page_goes_on_after_the_server_was_killed(cli: Cli, server: Server, 
     server.end(signal.SIGKILL)
     page.reads("#connection", "Reconnecting")
     page.reads("#banner", "can't be reached")
-    page.picture("disconnected")
     page.click("#new-task")
     page.type("dialog input[name=title]", "Typed while the server is away")
     page.click("dialog button.primary")

@@ -30,7 +30,6 @@ def test_each_part_of_the_summary_line_filters_the_tasks(cli: Cli, page: Page) -
     page.reads("#course", "1 of 5 done")
     for part in ("20 %", "1 in progress", "0 ready", "2 blocked", "1 failed, blocks 2", "no estimate"):
         page.reads("#course", part)
-    page.picture("course")
     page.click(".part.failed")
     page.until(lambda: page.tasks_in("failed") == ["task-3"] and page.tasks_in("pending") == ["task-4", "task-5"])
     assert page.tasks_in("completed") == [] and "only=failed" in page.browser.current_url
@@ -52,7 +51,6 @@ def test_what_failed_says_why_and_is_opened_again(cli: Cli, page: Page) -> None:
     page.reads(".ask.failed", "task-3 failed: Order the bricks")
     page.reads(".ask.failed", "by zoe, blocks 2 tasks")
     assert page.browser.title.startswith("(1) ")
-    page.picture("failed-task")
     page.click(".ask.failed button", "Remove the blocker")
     until(lambda: cli.ok("show-task", "4")["blocked"] is False)
     page.reads(".undo", "task-4 is no longer blocked by task-3")
@@ -74,7 +72,6 @@ def test_letters_are_answered_or_done_where_they_wait(cli: Cli, page: Page) -> N
     cli.ok("send-message", "human", "The wall stands.", agent="mia")
     page.reads("#asks", "bob writes to you")
     page.until(lambda: page.browser.title.startswith("(2) "))
-    page.picture("letters")
     page.type(".ask[data-ask=msg-1] textarea", "Files.")
     page.click(".ask[data-ask=msg-1] button.primary")
     page.gone(".ask[data-ask=msg-1]")
@@ -91,7 +88,6 @@ def test_agents_in_trouble_are_marked_with_the_reason(cli: Cli, page: Page) -> N
     page.reads(".agent.trouble-failed .agent-why", "exit status 3")
     cli.ok("ask-others", "Which engine?", "--human", "--no-wait", agent="bob")
     page.reads(".agent.trouble-waiting .agent-why", "ask-1 waits for an answer from human")
-    page.picture("agents-in-trouble")
 
 
 def test_everything_has_a_link(cli: Cli, server: Server, page: Page) -> None:
@@ -118,7 +114,6 @@ def test_everything_is_searched_and_found(cli: Cli, page: Page) -> None:
     page.keys("/")
     page.keys("bricks")
     page.until(lambda: len(page.all("#found li")) == 3)  # the task, the letter, the notice of the failure
-    page.picture("search")
     assert page.barriers() == []
     page.keys(Keys.ARROW_DOWN, Keys.ENTER)
     page.one(".message.arrived", "The bricks are red")
@@ -148,7 +143,6 @@ def test_single_keys_work_unless_one_types_or_turned_them_off(cli: Cli, page: Pa
     page.gone("dialog")
     page.keys("?")
     page.reads("dialog h2", "Keys")
-    page.picture("keys")
     assert page.barriers() == []
     page.click("#single-keys")
     page.keys(Keys.ESCAPE)
@@ -174,7 +168,6 @@ def test_tasks_are_filtered_by_owner_priority_and_skill(cli: Cli, page: Page) ->
     page.choose("#filter-owner", "bob")
     page.choose("#filter-priority", "high")
     page.reads("#no-tasks", "No task matches")
-    page.picture("no-hit")
     page.click("#no-tasks button")
     page.until(lambda: len(page.all(".card")) == 3)
 
@@ -189,7 +182,6 @@ def test_finished_runs_are_apart_from_what_is_alive(cli: Cli, page: Page) -> Non
     page.click("#tab-report")
     page.reads(".report", "Report: small")
     page.reads(".report", "hello")
-    page.picture("report")
     assert page.barriers() == []
 
 

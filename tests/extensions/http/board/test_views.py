@@ -42,7 +42,6 @@ def test_the_graph_of_dependencies_follows_the_work(cli: Cli, page: Page) -> Non
     }
     assert page.run("return document.querySelectorAll('.line').length") == 4
     assert page.run("return document.querySelectorAll('.line.critical').length") == 2
-    page.picture("graph")
     assert page.barriers() == []
     cli.ok("update-task", "2", "--status", "completed", agent="mia")
     page.until(lambda: drawn(page).get("task-6") == "node ready critical")
@@ -58,7 +57,6 @@ def test_the_graph_of_dependencies_follows_the_work(cli: Cli, page: Page) -> Non
     page.click("#view-graph summary")
     page.reads("#view-graph tbody", "task-4 Paint the wall")
     assert "Blocked by a failed task" in page.text("#view-graph tbody")
-    page.picture("graph-table")
     assert page.barriers() == []
 
 
@@ -72,13 +70,11 @@ def test_five_hundred_tasks_are_laid_out(cli: Cli, page: Page) -> None:
     page.one("#card-task-1")
     page.click("#tab-graph")
     page.until(lambda: len(drawn(page)) == 494)  # the others are alone
-    page.picture("graph-500")
     boxes = page.run("return [...document.querySelectorAll('.node')].map(e => e.getAttribute('transform'))")
     assert len(set(boxes)) == 494
     page.keys("f")
     page.until(lambda: not page.text("#messages"))
     page.click("#view-graph button", "Fit")
-    page.picture("graph-500-whole")
     room = "const f = document.querySelector('.graph-frame'), s = f.querySelector('svg').getBoundingClientRect();"
     assert page.run(f"{room} return s.width <= f.clientWidth + 1 && s.height <= f.clientHeight + 1")
     assert page.barriers() == []
@@ -99,7 +95,6 @@ def test_the_timeline_shows_work_failures_and_questions(cli: Cli, page: Page) ->
     assert page.one(".bar.failed").get_attribute("aria-label").startswith("task-3 Order the bricks: ")
     page.one("[aria-label=mia] .question-mark")
     page.one("[aria-label=mia] .bar.in_progress")
-    page.picture("timeline")
     assert page.barriers() == []
     cli.ok("update-task", "2", "--status", "completed", agent="mia")
     page.one("[aria-label=mia] .bar.completed")
@@ -120,7 +115,6 @@ def test_the_activity_of_an_agent_is_listed(cli: Cli, page: Page) -> None:
     page.choose("#view-activity select[aria-label=Agent]", "bob")
     page.until(lambda: "zoe" not in page.text(".activity"))
     page.reads(".activity", "bob completed task-1")
-    page.picture("activity")
     assert page.barriers() == []
     cli.ok("announce", "at the next wall", agent="bob")
     page.reads(".activity", "at the next wall")
