@@ -30,8 +30,7 @@ def listening(cli: Cli, agent: str) -> None:
 
 def given(cli: Cli) -> list[dict[str, Any]]:
     """The messages that the agent got in its next turn."""
-    found: list[dict[str, Any]] = json.loads((place(cli) / "given").read_text())
-    return found
+    return json.loads((place(cli) / "given").read_text())
 
 
 @pytest.mark.slow

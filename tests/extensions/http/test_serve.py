@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import TIMEOUT, Cli
+from tests.support.cli import TIMEOUT, Cli, program
 from tests.support.serving import Events, Server, serving
 
 
@@ -65,9 +65,8 @@ def test_a_second_server_is_refused_and_the_board_of_the_first_opened(cli: Cli, 
     """Clients need one address; the opened one has the token."""
     answer = cli("serve", "--json", "--port", "0")
     assert answer.status == 11 and answer.error["code"] == "conflict" and server.url in answer.error["message"]
-    opened, browser = tmp_path / "opened", tmp_path / "browser"
-    browser.write_text(f'#!/bin/sh\necho "$1" >{opened}\n')
-    browser.chmod(0o700)
+    opened = tmp_path / "opened"
+    browser = program(tmp_path / "browser", f'echo "$1" >{opened}\n')
     answer = cli("serve", "--open", "--json", BROWSER=f"{browser} %s")
     assert (answer.status, json.loads(answer.stdout)["pid"]) == (0, server.pid)
     assert opened.read_text() == f"{server.url}/#token={server.token}\n"

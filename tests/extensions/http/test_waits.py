@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from teams_cli.membership import joining
 from teams_cli.serving.watching import Requester, SharedWatch, Watchers
+from teams_cli.store.contract import Store, Watch
 from teams_cli.teams.permission import Caller
 from tests.support.cli import ALPHA, Cli
 from tests.support.serving import Events, Server, received
 from tests.support.waits import until
-
-if TYPE_CHECKING:
-    from teams_cli.store.contract import Store, Watch
 
 
 @pytest.mark.slow
@@ -63,8 +60,7 @@ class _Delaying:
 
 def test_no_change_is_missed_before_there_is_a_watch(team: Store) -> None:
     """A shared watch also reports changes that were made before the server began to watch the team."""
-    store = _Delaying(team, lambda: joining.join(team, ALPHA, Caller("mia")))
-    watchers = Watchers(cast("Store", store))
+    watchers = Watchers(_Delaying(team, lambda: joining.join(team, ALPHA, Caller("mia"))))
     watch = SharedWatch(watchers, ALPHA, {"team"}, Requester())
     try:
         assert watch.wait(10)
