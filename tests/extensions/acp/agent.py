@@ -31,8 +31,7 @@ def receive() -> dict[str, Any]:
         sys.exit()
     with open(f"{os.environ['D']}/sent", "a", encoding="utf-8") as file:
         file.write(line)
-    message: dict[str, Any] = json.loads(line)
-    return message
+    return json.loads(line)
 
 
 def update(kind: str, /, **more: Any) -> None:

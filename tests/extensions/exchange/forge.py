@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.cli import program
+
 _SCRIPT = """#!{python} -IS
 import json, os, signal, subprocess, sys
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -98,12 +100,9 @@ class Forge:
         self.said: dict[str, Any] = {"name": "acme/shop", "issues": {}, "waits": {}, "comments": []}
         self.said["url"] = "https://github.com/acme/shop/pull/7"
         place.mkdir()
-        program = place / "bin" / tool
-        program.parent.mkdir()
-        program.write_text(_SCRIPT.format(python=sys.executable, place=str(place)))
-        program.chmod(0o755)
+        made = program(place / "bin" / tool, _SCRIPT.format(python=sys.executable, place=str(place)))
         (place / "calls").touch()
-        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        monkeypatch.setenv("PATH", f"{made.parent}:{os.environ['PATH']}")
         self.write()
 
     def write(self, **more: Any) -> None:

@@ -71,8 +71,7 @@ def comments(shop: Shop, forge: Forge) -> list[str]:
         last = shop.cli.ok("get-landings", agent="lea")[-1]["id"]
         if shop.cli.store().get(ALPHA, LANDING, last)[0].commented:
             break
-    found: list[str] = forge.now()["comments"]
-    return found
+    return forge.now()["comments"]
 
 
 def test_from_an_issue_to_a_merged_request(shop: Shop, forge: Forge) -> None:

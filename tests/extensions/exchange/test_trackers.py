@@ -119,7 +119,6 @@ def test_issues_are_chosen(cli: Cli, forge: Forge) -> None:
 
 
 def test_an_import_that_fails_changes_nothing(cli: Cli, forge: Forge) -> None:
-    """An import that meets a network error or a rate limit, or is killed at any call, changes nothing."""
     forge.said["waits"] = {"1": [2]}
     forge.issue(1, "Sell")
     forge.issue(2, "Buy")

@@ -21,8 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -130,24 +129,18 @@ class Many:
     def run(self) -> dict[str, Any]:
         """Let the agents work, kill some of them, and return the results."""
         began = time.monotonic()
-        with self._agents():
+        for name in self.names:
+            self.start(name)
+        try:
             for number in range(self.kills):
                 self._await(lambda due=(number + 0.5) * self.tasks / self.kills: self._landed() >= due)
                 time.sleep(self.chance.uniform(0, 3))
                 self._kill()
             self._await(lambda: False)
-        return {"minutes": (time.monotonic() - began) / 60, **self._judge()}
-
-    @contextmanager
-    def _agents(self) -> Iterator[None]:
-        """Run all agents inside the block, and end them after it."""
-        for name in self.names:
-            self.start(name)
-        try:
-            yield
         finally:
             for name in self.names:
                 self._end(name)
+        return {"minutes": (time.monotonic() - began) / 60, **self._judge()}
 
     def _landed(self) -> int:
         return len(git(self.main, "ls-tree", "--name-only", "trunk:parts").split()) - 1

@@ -23,7 +23,7 @@ from typing import Any
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import LANDING, Landing
 from teams_cli.tasks.tasks import PRIORITIES
-from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
+from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team, program
 from tests.support.shop import git, teams_in
 
 AGENTS = [f"agent{letter}" for letter in "ABCDEFGH"]
@@ -91,15 +91,10 @@ class Storm:
             add_tasks(self.cli, f"part {number}", check=CHECK, priority=chance.choice(PRIORITIES))
         self.log = place / "kills"
         self.log.touch()
-        self.cli.more["PATH"] = f"{self._deadly_git()}:{os.environ['PATH']}"
+        script = KILLER.format(root=place / "root", log=self.log, git=shutil.which("git"))
+        deadly = program(place / "bin/git", script)
+        self.cli.more["PATH"] = f"{deadly.parent}:{os.environ['PATH']}"
         self.failures: list[BaseException] = []
-
-    def _deadly_git(self) -> Path:
-        deadly = self.place / "bin" / "git"
-        deadly.parent.mkdir()
-        deadly.write_text(KILLER.format(root=self.place / "root", log=self.log, git=shutil.which("git")))
-        deadly.chmod(0o755)
-        return deadly.parent
 
     def teams(self, agent: str, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the agent's worktree, and repeat it if it was killed or could not reach the store."""
@@ -142,8 +137,7 @@ class Storm:
                 return mend(self.place / agent)
 
     def own(self, agent: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.cli.ok("get-tasks", "--status", "in_progress", "--owner", agent, agent=agent)
-        return found
+        return self.cli.ok("get-tasks", "--status", "in_progress", "--owner", agent, agent=agent)
 
     def run(self) -> dict[str, Any]:
         """Let all agents work, and return the results."""

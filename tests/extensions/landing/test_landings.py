@@ -16,7 +16,7 @@ from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
 from teams_cli.views import board
 from tests.support.agents import running
-from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team
+from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team, program
 from tests.support.serving import serving
 from tests.support.shop import CHECK, Shop, git, no_lander, shop
 from tests.support.waits import until
@@ -314,7 +314,6 @@ def test_no_filter_of_a_replaced_repository_is_run(shop: Shop) -> None:
 
 
 def test_a_refused_landing_says_why(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is changed."""
     shop.begin("bob")
     (shop.trees["bob"] / "file").write_text("draft")
     refused = shop.at("bob", "land", "1")
@@ -327,10 +326,7 @@ def test_a_refused_landing_says_why(shop: Shop, monkeypatch: pytest.MonkeyPatch)
     assert shop.tip() == before and (shop.main / "file").read_text() == "mine"
     assert ["landing-1 of task-1 (t) was refused" in one for one in shop.told("lea")].count(True) == 1
     git(shop.main, "checkout", "-q", "file")
-    deadly = shop.main.parent / "bin" / "git"
-    deadly.parent.mkdir()
-    deadly.write_text("#!/bin/sh\nkill -9 $$\n")
-    deadly.chmod(0o755)
+    deadly = program(shop.main.parent / "bin/git", "kill -9 $$\n")
     with monkeypatch.context() as context:
         context.setenv("PATH", f"{deadly.parent}:{os.environ['PATH']}")
         refused = shop.at("bob", "land", "1")

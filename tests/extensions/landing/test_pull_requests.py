@@ -15,7 +15,7 @@ import pytest
 
 from teams_cli.extensions.landing import trust
 from tests.support.agents import running
-from tests.support.cli import ALPHA, TIMEOUT
+from tests.support.cli import ALPHA, TIMEOUT, program
 from tests.support.shop import Shop, git, no_lander, shop
 from tests.support.waits import until, until_asleep
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 URL = "https://forge.example/o/r/pull/7"
 LANDER = [sys.executable, "-m", "teams_cli.extensions.landing.lander"]
-GH = """#!/bin/sh
+GH = """
 case "$2" in
 create)
     test ! -e {place}/state || {{ echo a pull request exists already >&2; exit 1; }}
@@ -47,10 +47,7 @@ class Forge:
         self.state, self.breaks = place / "state", place / "breaks"
         git(shop.main, "init", "-q", "--bare", str(place / "far"))
         git(shop.main, "remote", "add", "origin", str(place / "far"))
-        gh = place / "bin" / "gh"
-        gh.parent.mkdir()
-        gh.write_text(GH.format(place=place, url=URL))
-        gh.chmod(0o755)
+        gh = program(place / "bin/gh", GH.format(place=place, url=URL))
         monkeypatch.setenv("PATH", f"{gh.parent}:{os.environ['PATH']}")
         shop.set("landingVia", "pr", agent="human")
 
@@ -101,10 +98,10 @@ def test_any_wait_notices_that_a_request_was_merged(shop: Shop, forge: Forge, tm
     shop.ok("bob", "land", "1")
     assert outcome(shop) == ("checking", URL)
     until(lambda: not running(shop.cli.root, "extensions.landing.lander"))
-    (tmp_path / "looks").unlink(missing_ok=True)
-    waiting = shop.cli.start("wait", "--timeout", "100", agent="bob", cwd=shop.trees["bob"])
     looks = tmp_path / "looks"
-    until(lambda: looks.exists())
+    looks.unlink(missing_ok=True)
+    waiting = shop.cli.start("wait", "--timeout", "100", agent="bob", cwd=shop.trees["bob"])
+    until(looks.exists)
     forge.state.write_text("MERGED\n")  # after the first look of the wait
     said = waiting.communicate(timeout=TIMEOUT)[0].decode()
     assert "was merged" in said or "landed" in said, said
@@ -132,7 +129,6 @@ def test_a_request_that_was_opened_though_gh_failed_is_not_refused(shop: Shop, f
 
 @pytest.mark.usefixtures("on_postgres")  # there a machine notes what it opened, as other machines write to the store
 def test_an_opened_request_is_not_refused_if_it_cant_be_noted(shop: Shop, forge: Forge) -> None:
-    """If the machine can't note the request that it opened, as on a full disk, the request is found by its branch."""
     trust.trust(shop.cli.store(), ALPHA, str(shop.main))
     temporary = shop.cli.root / "tmp"
     shutil.rmtree(temporary)
@@ -149,9 +145,7 @@ def test_an_opened_request_that_was_not_noted_is_followed(shop: Shop, forge: For
     shop.ok("bob", "land", "1")
     assert outcome(shop) == ("checking", URL)
     landers = shop.cli.root / "landers" / ALPHA
-    (kept,) = until(
-        lambda: [path for path in landers.iterdir() if path.read_text() == URL]
-    )  # written after the landing
+    (kept,) = until(lambda: [path for path in landers.iterdir() if path.read_text() == URL])
     until(lambda: not running(shop.cli.root, "extensions.landing.lander"))  # a running lander might note it again
     kept.unlink()
     git(shop.main, "push", "-q", "--force", "origin", f"{pushed}:bobs")

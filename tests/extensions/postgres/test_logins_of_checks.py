@@ -11,7 +11,7 @@ import pytest
 
 from teams_cli.extensions.landing import pull_requests
 from tests.extensions.postgres.test_logins import INSERT, Office, change, office
-from tests.support.cli import TIMEOUT
+from tests.support.cli import TIMEOUT, program
 from tests.support.shop import git
 from tests.support.waits import until
 
@@ -223,8 +223,7 @@ HOSTILE = (
 )
 """Addresses of pull requests that a task-manager's login writes into a landing, as JSON."""
 REQUEST = "https://forge.example/o/r/pull/1"
-GH = """#!/bin/sh
-case "$2" in create) echo {};; view) printf '%s\\0' "$@" >>{}; echo OPEN;; esac
+GH = """case "$2" in create) echo {};; view) printf '%s\\0' "$@" >>{}; echo OPEN;; esac
 """
 
 
@@ -240,9 +239,7 @@ def test_this_machine_asks_about_no_pull_requests_but_those_that_it_opened(
     git(tmp_path, "init", "-q", "--bare", "origin")
     git(checked.tree, "remote", "remove", "origin", ok=False)
     git(checked.tree, "remote", "add", "origin", str(tmp_path / "origin"))
-    gh = tmp_path / "gh"
-    gh.write_text(GH.format(REQUEST, asked))
-    gh.chmod(0o755)
+    program(tmp_path / "gh", GH.format(REQUEST, asked))
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     setting = office.owner("set", "landingVia", "pr", agent="human", TEAMS_TOKEN=office.tokens["human"])
     assert setting.status == 0, setting
