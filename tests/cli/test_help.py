@@ -47,11 +47,9 @@ def test_the_help_of_each_command_is_whole() -> None:
         text = guide.of_command(command)
         assert text.startswith(f"Usage: teams {command.name}")
         assert all(f"{flag} " in text for parameter in command.own for flag in parameter.flags)
-        rows = [
-            row for parameter in command.own for row in text.splitlines() if row.startswith(f"  {parameter.flags[0]}")
-        ]
-        missing = {choice for parameter in command.own for choice in parameter.choices if choice not in " ".join(rows)}
-        assert not missing, (command.name, missing)
+        for parameter in command.own:
+            row = next(row for row in text.splitlines() if row.startswith(f"  {parameter.flags[0]}"))
+            assert all(choice in row for choice in parameter.choices), (command.name, row)
         paragraphs, refusals = guide.parts_of_help(command)
         assert {*paragraphs, *refusals} <= {*text.splitlines()}
         assert not re.search(r"\*\w+\*", text)  # options are named as they are written
@@ -60,9 +58,7 @@ def test_the_help_of_each_command_is_whole() -> None:
         for flag in {flag for parameter in (JSON, ROOT, STORE, TEAM, AS) for flag in parameter.flags} - own:
             assert f"\n  {flag}" not in text
         assert text.count("Example: ") == 1 and f"\nExample: teams {command.example}\n" in text
-        words = shlex.split(command.example)
-        found = parse(words)
-        assert found and found[0] is command
+        assert parse(shlex.split(command.example))[0] is command
 
 
 def test_the_manual_page_has_every_command(cli: Cli) -> None:
