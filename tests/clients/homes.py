@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.cli import TIMEOUT, Answer, Cli, tree
+from tests.support.cli import COMMAND, TIMEOUT, Answer, Cli, tree
 
 SETTINGS = {
     "claude": ".claude/settings.json",
@@ -56,13 +55,8 @@ def refused(home: Home, *words: str) -> Answer:
 
 
 def in_project(home: Home, project: Path, *words: str, status: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "teams_cli", *words, "--project"],
-        cwd=project,
-        env={**home.cli.environ(), "PYTHONPATH": os.getcwd()},
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
+    environ = {**home.cli.environ(), "PYTHONPATH": os.getcwd()}
+    command = [*COMMAND, *words, "--project"]
+    done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, timeout=TIMEOUT)
     assert done.returncode == status, done
     return done.stderr

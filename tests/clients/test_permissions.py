@@ -31,15 +31,9 @@ def configure(cli: Cli, harness: object) -> None:
     cli.ok("whoami", agent="lea")  # notes that the file is valid
 
 
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(permissions.VARIABLE, raising=False)
-
-
-def run(cli: Cli, *words: str, level: str = "") -> str:
-    """Start an agent with TEAMS_PERMISSIONS set to *level*, and return what the agent prints."""
-    answer = cli("run-agent", "x", *words, "--json", agent="lea", TEAMS_PERMISSIONS=level)
-    return str(answer.json["output"]).strip()
+def run(cli: Cli, *words: str) -> str:
+    """Start an agent, and return what it prints."""
+    return cli("run-agent", "x", *words, "--json", agent="lea").json["output"].strip()
 
 
 @pytest.mark.slow

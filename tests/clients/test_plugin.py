@@ -29,7 +29,6 @@ esac
 
 
 def test_what_is_committed_is_what_the_source_makes(tmp_path: Path) -> None:
-    """The committed files are those that `python -m plugins.generate` makes."""
     words = [sys.executable, "-m", "plugins.generate", str(tmp_path)]
     subprocess.run(words, cwd=TOP, env={**os.environ, "PYTHONPATH": str(TOP)}, check=True)
     made = {path: data for path, data in tree(tmp_path).items() if data != "directory"}
@@ -85,12 +84,8 @@ def test_the_plugin_is_installed_where_client_and_program_can_have_it(home: Home
     record.write_text(json.dumps({"files": json.loads(record.read_text())["files"]}))
     (home.path / "ran").unlink()
     assert home.cli("install", "claude", "--json", PATH=path).json["changed"]
-    assert [line.split()[1] for line in (home.path / "ran").read_text().splitlines()] == [
-        "uninstall",
-        "marketplace",
-        "marketplace",
-        "install",
-    ]
+    ran = [line.split()[1] for line in (home.path / "ran").read_text().splitlines()]
+    assert ran == ["uninstall", "marketplace", "marketplace", "install"]
     assert home.cli("uninstall", "claude", "--json", PATH=path).json["changed"]
     (home.path / "ran").unlink()
     assert tree(home.path) == before
