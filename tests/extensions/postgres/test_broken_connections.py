@@ -29,9 +29,8 @@ def over(wire: Wire, store: PostgresStore, patience: float = 60) -> PostgresStor
     """*store*, with a team, opened a second time through the *wire*."""
     make_team(store)
     name = schema_of(store.variables["TEAMS_STORE"])
-    made = PostgresStore(
-        f"postgresql://teams@127.0.0.1:{wire.port}/postgres?schema={name}", store.root, patience=patience
-    )
+    address = f"postgresql://teams@127.0.0.1:{wire.port}/postgres?schema={name}"
+    made = PostgresStore(address, store.root, patience=patience)
     assert made.teams() == ["alpha"]
     return made
 
@@ -142,8 +141,6 @@ class TestBrokenConnections:
         assert watch.wait(60)
         watch.close()
 
-
-class TestPoolers:
     def test_a_watch_behind_a_pooler_looks_again_and_again(self, store):
         """Behind a pooler, which passes on no notifications, a watch finds changes by looking repeatedly."""
         pooler = Wire(f"{server().directory}/.s.PGSQL.5432", pooler=True)
@@ -152,7 +149,7 @@ class TestPoolers:
         assert not watch.wait(0.1)
         for change in (
             lambda: send(store, "bob", "hello"),
-            lambda: store.replace("alpha", TEAM, "alpha", Team(name="alpha", leader="b"), revision(store)),
+            lambda: CHANGES["replace"][0](store),
             lambda: store.journal("alpha", {"what": "said"}),
         ):
             changing = threading.Timer(0.05, change)
@@ -161,10 +158,6 @@ class TestPoolers:
             changing.join()
         assert not watch.wait(0.15)
         pooler.close()
-
-
-def revision(store: PostgresStore) -> str:
-    return store.get("alpha", TEAM, "alpha")[1]
 
 
 def test_connections_are_given_back(address, tmp_path):

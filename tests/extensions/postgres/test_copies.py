@@ -19,7 +19,7 @@ from teams_cli.store import opening
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.permission import Caller
 from tests.conftest import new_address, server
-from tests.support.cli import ALPHA, Cli, add_tasks, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks, complete, make_team
 from tests.support.postgres import schema_of
 from tests.support.waits import until
 
@@ -33,8 +33,7 @@ def worked(root: Path) -> Cli:
     """A team in files in which tasks, messages, plans and roles were changed."""
     cli = make_team(root, "bob", "mia")
     add_tasks(cli, "one", "two \u0000 é\U0001f600", "three")
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", "--result", 'a "\\u0000" \\ b', agent="bob")
+    complete(cli, "bob", "1", "--result", 'a "\\u0000" \\ b')
     cli.ok("create-task", "four", "--blocked-by", "3", agent="lea")
     for n in range(5):
         cli.ok("send-message", "bob", f"m{n}", "--uid", f"u{n}", agent="lea")
@@ -45,11 +44,8 @@ def worked(root: Path) -> Cli:
     cli.ok("propose-plan", "a plan", agent="bob")
     cli.ok("define-role", "expert", "--skill", "x", agent="lea")
     path = root / f"tasks/{ALPHA}/task-2.json"
-    edited = {
-        **json.loads(path.read_text()),
-        "x-later": {"z": 1, "a": [1.50, 1e3]},
-    }  # as by another version, or by hand
-    path.write_text(json.dumps(edited, indent=4))
+    later = {"x-later": {"z": 1, "a": [1.50, 1e3]}}  # as by another version, or by hand
+    path.write_text(json.dumps({**json.loads(path.read_text()), **later}, indent=4))
     return cli
 
 

@@ -31,8 +31,7 @@ pytestmark = pytest.mark.slow
 GLOBAL = ("store", "root", "agent", "team", "as_json")
 CUT = [
     "a new team", "joining and a task", "leaving", "handing over", "closing", "opening again", "removing", "copying",
-    "a default",
-    "a task", "many tasks", "the next claim", "completing and the next task", "giving back", "a note",
+    "a default", "a task", "many tasks", "the next claim", "completing and the next task", "giving back", "a note",
     "a message with a uid", "a broadcast", "reading", "a reply", "a question", "an answer",
     "a plan for a task", "approving",
     "asking to shut down", "shutting down", "a page", "accepting", "sending back", "beginning again once",
@@ -82,9 +81,8 @@ class Office:
 
     def state(self) -> State:
         """All that is stored here and in the copy, without the times and paths that occur in texts."""
-        copied = {
-            f"copied {key}": value for key, value in of_store(FileStore(str(self.root.with_name("other")))).items()
-        }
+        other = of_store(FileStore(str(self.root.with_name("other"))))
+        copied = {f"copied {key}": value for key, value in other.items()}
         return {key: _CHANCE.sub("some", str(value)) for key, value in {**of_store(self.store), **copied}.items()}
 
 

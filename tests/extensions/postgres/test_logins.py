@@ -50,8 +50,7 @@ class Office:
     def lead(self, *words: str) -> dict[str, Any]:
         answer = self.owner(*words, "--json", agent="lea", TEAMS_TOKEN=self.tokens["lea"])
         assert answer.status == 0, answer
-        found: dict[str, Any] = answer.json
-        return found
+        return answer.json
 
     def cli(self, name: str) -> Cli:
         """The command line as the agent *name* runs it, with the agent's own login."""
@@ -62,13 +61,9 @@ class Office:
         """What psql answers to *sql* under the login of the agent *name*."""
         said = urlsplit(self.addresses[name])
         words = ["psql", "-X", "-A", "-t", "-h", str(self.server.directory), "-U", unquote(said.username or "")]
-        return subprocess.run(
-            [*words, "-d", "postgres", "-c", sql],
-            env={"PATH": "/usr/bin:/bin", "PGPASSWORD": unquote(said.password or "")},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        words += ["-d", "postgres", "-c", sql]
+        environ = {"PATH": "/usr/bin:/bin", "PGPASSWORD": unquote(said.password or "")}
+        return subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +115,9 @@ def test_a_table_of_ones_own_does_not_stand_in_for_the_logins(office: Office) ->
     fake = "CREATE TEMP TABLE logins (login text, team text, agent text, leads boolean)"
     row = "INSERT INTO pg_temp.logins VALUES (session_user, 'alpha', 'lea', true)"
     before = office.owner.ok("show-team", agent="lea"), office.owner.ok("show-task", "1")
+    given = "GRANT SELECT ON pg_temp.logins TO PUBLIC"
     for trick in TRICKS:
-        done = office.psql(
-            "mia", f"SET search_path = teams; {fake}; {row}; GRANT SELECT ON pg_temp.logins TO PUBLIC; {trick}"
-        )
+        done = office.psql("mia", f"SET search_path = teams; {fake}; {row}; {given}; {trick}")
         assert done.stdout.endswith("UPDATE 0\n") or "row-level security" in done.stderr, done
     assert (office.owner.ok("show-team", agent="lea"), office.owner.ok("show-task", "1")) == before
 

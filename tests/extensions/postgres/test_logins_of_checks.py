@@ -126,9 +126,8 @@ def test_nothing_lands_from_a_worktree_that_only_a_login_names(
     git(tmp_path / "own", *COMMIT.split())
     key = checked.claimed("from elsewhere")
     seen = f"""record || '{{"worktree": "{tmp_path / "own"}", "host": null}}'"""
-    told = office.psql(
-        "bob", f"UPDATE teams.records SET body = ({seen})::text WHERE kind = 'agent' AND key = 'bob' RETURNING key"
-    )
+    own = "kind = 'agent' AND key = 'bob'"
+    told = office.psql("bob", f"UPDATE teams.records SET body = ({seen})::text WHERE {own} RETURNING key")
     assert told.stdout.startswith("bob"), told
     monkeypatch.chdir(tmp_path)
     answer = office.owner("land", key, agent="lea", TEAMS_TOKEN=office.tokens["lea"])

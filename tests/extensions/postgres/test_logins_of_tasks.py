@@ -76,11 +76,7 @@ FORGERIES = {
     "a task for another, as if by itself": ("bob", given("had", "mia", "mia", "by the way"), "nobody else's name"),
     "a task for another, that says another": ("bob", given("had", "mia", "eve"), "nobody else's name"),
     "a task for another, without saying so": ("bob", given("had", "mia", "bob"), "own name"),
-    "another commit than is reviewed": (
-        "eve",
-        change("submitted", '"abc"', "record->>'title' = 'own'"),
-        "handed in for",
-    ),
+    "a commit that is not reviewed": ("eve", change("submitted", '"abc"', "record->>'title' = 'own'"), "handed in for"),
     "what waits": ("bob", claiming("waiting", 1), "waits for others"),
     "what is found": ("bob", saying("free", "record", "'x'"), "found by what it says"),
     "a plan that nobody approved": (

@@ -12,6 +12,7 @@ from tests.conftest import new_address
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.postgres import end_users_of
 from tests.support.waits import until
+from tests.support.workflow_runs import processes_of
 
 
 @pytest.mark.slow
@@ -38,19 +39,17 @@ def test_a_flag_wins_over_the_environment_over_the_configuration(tmp_path: Path)
     assert seen() == (["infiles"], "config.json")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_what_is_no_store_is_refused_without_its_password(tmp_path: Path) -> None:
+    cli = make_team(tmp_path / "root")
+    for words in (
         ["set", "store", "files"],
         ["set", "--user", "store", "mysql://x:s3cret@y"],
         ["get-tasks", "--store", "sqlite.db"],
         ["get-tasks", "--store", "postgresql://x:s3cret@y:zz:1/?a"],
         ["get-tasks", "--store", "postgresql://x:s3cret@a/b?schema=a;b"],
-    ],
-)
-def test_what_is_no_store_is_refused_without_its_password(words: list[str], tmp_path: Path) -> None:
-    answer = make_team(tmp_path / "root")(*words, agent="human")
-    assert answer.status == 2 and "s3cret" not in answer.stdout + answer.stderr, answer
+    ):
+        answer = cli(*words, agent="human")
+        assert answer.status == 2 and "s3cret" not in answer.stdout + answer.stderr, answer
 
 
 def test_without_psycopg2_the_program_says_what_to_install(tmp_path: Path) -> None:
@@ -73,23 +72,11 @@ def test_a_password_is_in_no_answer_and_no_command_line(tmp_path: Path) -> None:
         assert cli("set", "--user", "store", address, "--json", agent="human").stdout.count("s3cret") == 0
         cli.ok("run-agent", f"touch {tmp_path}/ready; sleep 1000", "--agent-id", "ann", "--detach")
         until((tmp_path / "ready").exists)
-        found = processes(address)
+        found = processes_of(cli.root)
         assert len(found) >= 3, found  # the keeper, the waker, the shell
-        assert not [line for line in found if "s3cret" in line]
+        assert not [line for line in found.values() if "s3cret" in line]
         files = [path for path in cli.root.rglob("*") if path.is_file() and path.name != "config.json"]
         assert not [path for path in files if "s3cret" in path.read_text(errors="replace")]
         cli.ok("stop-agent", "ann")
     finally:
         end_users_of(address)
-
-
-def processes(address: str) -> list[str]:
-    """The command lines of the processes that have *address* in their environment."""
-    found = []
-    for place in Path("/proc").iterdir():
-        try:
-            if place.name.isdigit() and f"TEAMS_STORE={address}\0".encode() in (place / "environ").read_bytes():
-                found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return [line for line in found if line]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
-from teams_cli.errors import Busy, DamagedRecord, InvalidValue, StorageFailed
+from teams_cli.errors import Busy, DamagedRecord, StorageFailed
 from teams_cli.extensions.postgres import schema
 from teams_cli.extensions.postgres.engine import PostgresStore
-from teams_cli.store import opening
 from teams_cli.store.documents import encode
 from tests.conftest import new_address, server
 from tests.store.kinds import INBOX, MESSAGE, TASK, TEAM, Task, Team, make_team, send, texts, titles
@@ -23,19 +20,6 @@ class TestTables:
     def test_reading_makes_none(self, store, address):
         assert (store.teams(), titles(store), texts(store, None)) == ([], {}, [])
         assert store.session.look("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema_of(address)]) == []
-
-    def test_of_several_that_make_them_each_succeeds(self, address, tmp_path):
-        stores = [PostgresStore(address, str(tmp_path / f"{n}")) for n in range(6)]
-        made: list[object] = []
-        threads = [
-            threading.Thread(target=lambda s=s, n=n: made.append(make_team(s, f"t{n}"))) for n, s in enumerate(stores)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(made) == 6
-        assert stores[0].teams() == [f"t{n}" for n in range(6)]
 
     def test_older_ones_are_brought_up_to_date(self, tmp_path):
         body = encode(Team(name="alpha", leader="ann")).decode()
@@ -134,12 +118,6 @@ class TestPeople:
 
 
 class TestAddresses:
-    def test_a_wrong_one_is_refused_without_its_password(self):
-        for address in ("mysql://x:s3cret@y", "postgresql://x:s3cret@y:zz:1/?a", "postgresql://a/b?schema=;"):
-            with pytest.raises(InvalidValue) as refused:
-                opening.open_store("/nowhere", address)
-            assert "s3cret" not in refused.value.message + refused.value.hint
-
     def test_a_database_that_is_not_there_is_told_at_once(self, tmp_path):
         store = PostgresStore(server().address("nodb"), str(tmp_path), patience=3600)
         with pytest.raises(StorageFailed, match='"nodb" does not exist'):
@@ -162,9 +140,8 @@ class TestDoctor:
             store = PostgresStore(careless.address(), str(tmp_path))
             make_team(store)
             findings = list(store.examine([TEAM], fix=False))
-            assert {s: [f["level"] for f in findings if s in f["what"]] for s in levels} == {
-                setting: [level] for setting, level in levels.items()
-            }
+            for setting, level in levels.items():
+                assert [each["level"] for each in findings if setting in each["what"]] == [level]
         finally:
             careless.stop()
 

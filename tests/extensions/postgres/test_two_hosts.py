@@ -12,7 +12,6 @@ import pytest
 
 from tests.support import hosts, postgres, waits
 from tests.support.hosts import Machine
-from tests.support.postgres import Postgres
 
 pytestmark = pytest.mark.slow
 ALPHA = "alpha"
@@ -20,17 +19,17 @@ until = functools.partial(waits.until, timeout=300)
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> Iterator[tuple[Machine, Machine, Postgres]]:
-    """Two machines, alpha and beta, and the server that both reach."""
+def two(tmp_path: Path) -> Iterator[list[Machine]]:
+    """Two machines, alpha and beta, which reach one server."""
     if why := postgres.missing() or hosts.missing():
         pytest.skip(why)
     made: list[Machine] = []
     server = None
     try:
-        made += [Machine("alpha", tmp_path)]
-        made += [Machine("beta", tmp_path)]
+        for name in ("alpha", "beta"):
+            made.append(Machine(name, tmp_path))
         server = hosts.serve(made)
-        yield made[0], made[1], server
+        yield made
     finally:
         for machine in made:
             machine.remove()
@@ -38,9 +37,9 @@ def two(tmp_path: Path) -> Iterator[tuple[Machine, Machine, Postgres]]:
             server.stop()
 
 
-def test_agents_are_reached_across_machines(two: tuple[Machine, Machine, Postgres], tmp_path: Path) -> None:
+def test_agents_are_reached_across_machines(two: list[Machine], tmp_path: Path) -> None:
     """An agent on another machine is listed with its host, can be interrupted, woken by a message and stopped."""
-    alpha, beta, _ = two
+    alpha, beta = two
     alpha.ok("spawn-team", ALPHA, agent="lea")
     prompt = f'echo "$(hostname) ${{TEAMS_RESUME:-first}}" >>{tmp_path}/turns; test -n "$TEAMS_RESUME" || sleep 1000'
     beta.ok("run-agent", prompt, "--agent-id", "bob", "--detach", agent="lea", team=ALPHA)
@@ -61,15 +60,14 @@ def test_agents_are_reached_across_machines(two: tuple[Machine, Machine, Postgre
 
 def session(machine: Machine, name: str) -> dict[str, Any]:
     rows = machine.ok("list-agents", team=ALPHA, agent="lea")["agents"]
-    found: dict[str, Any] = next(row for row in rows if row["name"] == name)["session"]
-    return found
+    return next(row for row in rows if row["name"] == name)["session"]
 
 
 def test_an_agent_of_a_machine_that_was_silent_is_lost_and_ended_when_the_machine_is_back(
-    two: tuple[Machine, Machine, Postgres], tmp_path: Path
+    two: list[Machine], tmp_path: Path
 ) -> None:
     """Meanwhile its task is free."""
-    alpha, beta, _ = two
+    alpha, beta = two
     alpha.ok("spawn-team", ALPHA, agent="lea")
     alpha.ok("set", "staleAfterSeconds", "15", agent="lea", team=ALPHA)
     alpha.ok("create-task", "one", agent="lea", team=ALPHA)

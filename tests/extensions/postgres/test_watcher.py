@@ -60,10 +60,8 @@ class Machine:
         return self.root / "watchers" / name_of(self.store.server.whereabouts())
 
     def watch(self, topics: list[str] | None = None) -> HostWatch:
-        watch = self.store.watch("alpha", topics)
-        assert isinstance(watch, HostWatch)
-        self.watches.append(watch)
-        return watch
+        self.watches.append(self.store.watch("alpha", topics))
+        return self.watches[-1]
 
     def settled(self, topics: list[str] | None = None) -> HostWatch:
         """A watch that the watcher serves, and that has reported all earlier changes."""
@@ -186,7 +184,6 @@ class TestWatcher:
         store = PostgresStore(address, str(tmp_path / "root"), environ={**os.environ, SANDBOX: "codex"})
         make_team(store)
         watch = store.watch("alpha")
-        assert isinstance(watch, HostWatch)
         watch._look_at = 0.0
         settle(watch)
         assert not (tmp_path / "root" / "watchers").exists()
