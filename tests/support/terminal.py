@@ -11,7 +11,6 @@ import signal
 import sys
 import termios
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.support.cli import COMMAND, TIMEOUT, Cli, make_team
@@ -125,11 +124,3 @@ class Terminal:
             self.read(0.1)
         self.read(0.1)  # its last words
         return os.waitstatus_to_exitcode(ended[1])
-
-
-def wait(ready: Callable[[], bool], patience: float = TIMEOUT) -> None:
-    """Block until *ready* returns true."""
-    give_up = time.monotonic() + patience
-    while not ready():
-        assert time.monotonic() < give_up
-        time.sleep(0.1)

@@ -12,7 +12,9 @@ import pytest
 
 from teams_cli.agents.seats import bindings, doorbells, lines
 from tests.support.cli import ALPHA, Cli
-from tests.support.terminal import OPEN, Terminal, end_all, team_with_client, wait
+from tests.support.terminal import OPEN, Terminal, end_all, team_with_client
+from tests.support.waits import until
+from tests.support.workflow_runs import processes_of
 
 pytestmark = pytest.mark.slow
 
@@ -32,15 +34,8 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
 
 def terminal_processes(cli: Cli) -> list[int]:
     """The process ids of the team's detached terminals and their clients."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            words, said = (path / "cmdline").read_bytes(), (path / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if f"TEAMS_HOME={cli.root}".encode() in said and (b"terminals.detached" in words or b"bin/claude" in words):
-            found.append(int(path.name))
-    return found
+    words = ("terminals.detached", "bin/claude")
+    return [pid for pid, line in processes_of(cli.root).items() if any(word in line for word in words)]
 
 
 def opened(cli: Cli, *words: str) -> str:
@@ -82,7 +77,7 @@ def test_several_look_on_and_type_and_leave(cli: Cli) -> None:
     last.until("said: left behind!")
     last.type("bye\r")
     assert last.end() == 7
-    wait(lambda: not terminal_processes(cli))
+    until(lambda: not terminal_processes(cli))
     assert not os.path.exists(door)
     told = [entry for entry in cli.ok("history", agent="lea") if entry["what"] == "terminal attached"]
     assert [(entry["actor"], entry["agent"]) for entry in told] == [("human", "ann")] * 4
@@ -92,8 +87,8 @@ def test_several_look_on_and_type_and_leave(cli: Cli) -> None:
 def test_a_client_that_nobody_watches_is_woken(cli: Cli) -> None:
     opened(cli, "--wrap")
     bell = bindings.terminal_file(str(cli.root), ALPHA, "ann", "bell")
-    wait(lambda: doorbells.ring(bell))
-    wait(lambda: "said: [teams] You have messages" in look(cli))
+    until(lambda: doorbells.ring(bell))
+    until(lambda: "said: [teams] You have messages" in look(cli))
 
 
 def test_the_client_ends_with_its_terminal(cli: Cli) -> None:
@@ -106,7 +101,7 @@ def test_the_client_ends_with_its_terminal(cli: Cli) -> None:
     )
     os.kill(pid, signal.SIGKILL)
     assert terminal.end() in (0, 128 + signal.SIGKILL) and "of ann is gone" in terminal.text
-    wait(lambda: not terminal_processes(cli))
+    until(lambda: not terminal_processes(cli))
     assert opened(cli) == door
     attached(cli)
 
@@ -146,7 +141,7 @@ def test_a_client_ends_with_its_team_unless_somebody_watches_it(cli: Cli) -> Non
     opened(cli)
     closed = cli.ok("close-team", agent="lea")
     assert closed["endedClients"] == ["ann"] and "leftClients" not in closed
-    wait(lambda: not terminal_processes(cli))
+    until(lambda: not terminal_processes(cli))
     cli.ok("restore-team", agent="lea")
     opened(cli)
     terminal = attached(cli)
@@ -157,4 +152,4 @@ def test_a_client_ends_with_its_team_unless_somebody_watches_it(cli: Cli) -> Non
     assert found["remedy"] == "teams stop-agent ann --team alpha --as human"
     assert cli.ok("stop-agent", "ann", agent="human")["outcome"] == "stopped"
     assert terminal.end() == 128 + signal.SIGHUP
-    wait(lambda: not terminal_processes(cli))
+    until(lambda: not terminal_processes(cli))

@@ -15,7 +15,8 @@ from teams_cli.agents import ending
 from teams_cli.agents.seats import bindings, doorbells
 from teams_cli.agents.sessions import Session
 from tests.support.cli import ALPHA, COMMAND, Cli
-from tests.support.terminal import OPEN, Terminal, end_all, team_with_client, wait
+from tests.support.terminal import OPEN, Terminal, end_all, team_with_client
+from tests.support.waits import until
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,7 @@ def wrapped(cli: Cli) -> Terminal:
     terminal = Terminal(cli, "open", "claude", "--wrap", "--agent-id", "ann", "--", "-x")
     terminal.until("-x of ann kept")
     bell = bindings.terminal_file(str(cli.root), ALPHA, "ann", "bell")
-    wait(lambda: doorbells.has_listener(bell))
+    until(lambda: doorbells.has_listener(bell))
     return terminal
 
 
@@ -59,7 +60,7 @@ def test_a_detached_client_has_a_window_of_its_team(cli: Cli) -> None:
     for name in ("ann", "cyd"):
         assert cli.ok("open", "claude", "--detach", "--agent-id", name, agent="human")["agent"] == name
     assert tmux(cli, "list-windows", "-t", "=teams-alpha", "-F", "#{window_name}").split() == ["ann", "cyd"]
-    wait(lambda: not list((cli.root / "terminals").rglob("*.open")))
+    until(lambda: not list((cli.root / "terminals").rglob("*.open")))
     terminal = Terminal(cli, "attach", "cyd")
     terminal.until("of cyd kept")
     terminal.type("hello\n")
@@ -92,7 +93,7 @@ def test_the_wrapper_types_its_line_once_for_an_idle_client(cli: Cli) -> None:
     terminal.read(4)
     assert terminal.text.count("[teams]") == 2, "what was typed, and what was said of it"
     terminal.type("\r")
-    wait(lambda: terminal.read(0.1) is None and terminal.text.count("said: [teams]") == 2)
+    until(lambda: terminal.read(0.1) is None and terminal.text.count("said: [teams]") == 2)
     terminal.type("bye\r")
     assert terminal.end() == 7
 
@@ -120,7 +121,7 @@ def test_ctrl_z_stops_the_wrapper_too_and_both_go_on(cli: Cli) -> None:
         terminal.read(2)
         return "said: two" in terminal.text
 
-    wait(goes_on)
+    until(goes_on)
     terminal.type("bye\r")
     terminal.until("said: bye")
     terminal.text = ""
@@ -159,7 +160,7 @@ def test_an_agent_is_taken_over_and_given_back(cli: Cli) -> None:
     assert row["state"] == "idle" and row["terminal"]["sessionId"] == "theirs"
     terminal.type("bye\r")
     assert terminal.end() == 7
-    wait(lambda: session(cli).state == "done" and session(cli).turns == 2)
+    until(lambda: session(cli).state == "done" and session(cli).turns == 2)
     assert session(cli).taken_by is None and session(cli).session_id == "theirs"
     row = next(row for row in cli.ok("list-agents", agent="lea")["agents"] if row["name"] == "ann")
     assert row["state"] == "idle"
