@@ -36,10 +36,7 @@ class Started:
         self.cli = cli
         self.work = cli.root / "runs" / "small-1" / "work"
         path = write_workflow(tmp_path / "workflows", SLOW)
-        # A shell that starts something in the background makes it ignore SIGINT, and the tests may run in one.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.process = cli.start("run", str(path), start_new_session=True)
-        signal.signal(signal.SIGINT, before)
         until((self.work / "slow.runs").exists, "the slow task")
 
     def let_go(self) -> None:
@@ -65,20 +62,17 @@ def resume(cli: Cli, *words: str, status: int = 0) -> dict[str, Any]:
     answer = cli("run", "--resume", "--json", *words)
     assert answer.status == status and answer.stderr == "", answer
     nothing_left(cli.root)
-    found: dict[str, Any] = json.loads(answer.stdout)
-    return found
+    return json.loads(answer.stdout)
 
 
 @pytest.mark.slow
 def test_what_failed_is_tried_again_by_resume(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(
-        tmp_path,
-        """
+    front = """
 tasks:
   - {id: good, title: Good, run: 'echo run >>"$TEAMS_WORK/good"'}
   - {id: bad, title: Bad, run: '[ -e fixed ] && echo mended'}
-  - {id: after, title: After, blockedBy: [bad], run: 'cat "$TEAMS_RESULTS/bad.txt"'}""",
-    )
+  - {id: after, title: After, blockedBy: [bad], run: 'cat "$TEAMS_RESULTS/bad.txt"'}"""
+    path = write_workflow(tmp_path, front)
     failed = run(cli, path, status=1, directory=tmp_path)
     (tmp_path / "fixed").touch()
     path.unlink()  # a run is resumed as it was begun, without its file

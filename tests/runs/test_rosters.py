@@ -33,7 +33,7 @@ class Checkout:
     def __init__(self, top: Path) -> None:
         self.cli = Cli(top / "root", team="web")
         self.path = top / "repository"
-        files: dict[str, str | bytes] = {
+        files = {
             ".claude/agents/reviewer.md": "---\nname: reviewer\ndescription: Finds holes\n---\nx\n",
             ".claude/agents/mia.md": "---\nname: mia\ndescription: Knows the users\n---\nx\n",
             "teams.yaml": ROSTER,
@@ -107,17 +107,15 @@ def test_a_workflow_may_say_the_tasks(checkout: Checkout) -> None:
     (checkout.path / "teams.yaml").write_text("name: web\nworkflow: release.md\n")
     workflow.write_text("---\nname: r\ntasks:\n- {id: a, title: A, run: 'true'}\n---\n")
     assert checkout.run("up", agent="lea")[1]["tasks"] == ["task-1"]
-    workflow.write_text(
-        "---\nname: r\ntasks:\n- {id: a, title: A, run: 'true'}\n- {id: b, title: B, prompt: b, blockedBy: [a]}\n---\n"
-    )
+    text = workflow.read_text().replace("\n---\n", "\n- {id: b, title: B, prompt: b, blockedBy: [a]}\n---\n")
+    workflow.write_text(text)
     assert checkout.run("up", agent="lea")[1]["tasks"] == ["task-2"]
     assert checkout.cli.ok("show-task", "2")["blockedBy"] == ["task-1"]
     assert checkout.cli.ok("show-team", "web")["leader"] == "lea"
 
 
 def test_all_faults_are_named_before_anything_is_made(checkout: Checkout) -> None:
-    (checkout.path / "teams.yaml").write_text(
-        """name: web
+    wrong = """name: web
 members:
   - {name: ann, harness: shell, prompt: sleep 600}
   - {name: Ann}
@@ -134,7 +132,7 @@ tasks:
   - {id: c, title: z}
 surprise: 1
 """
-    )
+    (checkout.path / "teams.yaml").write_text(wrong)
     status, refusal = checkout.run("up", agent="human")
     assert status == 2
     named = [line.split(":", 2)[1:] for line in refusal["error"]["message"].splitlines()[1:]]
@@ -173,10 +171,8 @@ def test_a_denied_operation_leaves_no_team(checkout: Checkout, operation: str) -
 @pytest.mark.slow
 def test_what_makes_no_sense_is_refused_before_anything_is_made(checkout: Checkout) -> None:
     for text, said in [
-        ("name: web\nmembers: [{name: ann}, {name: ann}]", "ann is there twice"),
         ("name: web\nmembers: [{name: a, role: team-leader}, {name: b, role: leader}]", "b can't lead it too"),
         ("name: web\ntasks: [{id: a, title: A}]\nworkflow: x.md", "go against each other"),
-        ("name: web\nsurprise: 1", "surprise"),
         ("name: web\nrules: \x01", "not valid YAML"),
         ("name: web\nx: &x [*x, *x]", "100000 values"),
     ]:

@@ -14,9 +14,7 @@ from tests.support.workflow_runs import results, run, statuses, write_workflow
 
 
 def test_a_run_hands_results_on_and_reports(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(
-        tmp_path,
-        """
+    front = """
 agents: [{type: quick}, {name: other, role: task-manager}]
 variables: {who: world}
 tasks:
@@ -24,8 +22,8 @@ tasks:
   - {id: each, title: "Look at {{item}}", each: [a b, c], require: [quick], run: 'echo "$item"'}
   - {id: join, title: Join, description: "After {{result.greet}}", blockedBy: [greet, each],
      run: 'cd "$TEAMS_RESULTS" && cat greet.txt each-1.txt each-2.txt'}
-synthesize: {run: 'echo "## All"; cat "$TEAMS_RESULTS/join.txt"'}""",
-    )
+synthesize: {run: 'echo "## All"; cat "$TEAMS_RESULTS/join.txt"'}"""
+    path = write_workflow(tmp_path, front)
     found = run(cli, path, "--var", "who=you", directory=tmp_path)
     assert sorted(found) == ["agents", "report", "run", "status", "tasks", "team", "text", "workflow"]
     assert (found["team"], found["status"], found["run"]) == ("small-1", "completed", "run-1")
@@ -75,14 +73,12 @@ def test_commands_get_their_own_identity_and_nobody_elses(cli: Cli, tmp_path: Pa
 
 def test_a_variable_is_a_word_and_never_a_command(cli: Cli, tmp_path: Path) -> None:
     value = "$(touch pwned)`touch pwned`'; touch pwned; '\"; touch pwned; \"a\nb"
-    path = write_workflow(
-        tmp_path,
-        """
+    front = """
 variables: {v: null}
 tasks:
   - {id: one, title: "Say {{v}}", run: 'printf %s "$v"'}
-  - {id: two, title: "{{item}}", each: ["{{v}}"], run: 'printf %s "$item"'}""",
-    )
+  - {id: two, title: "{{item}}", each: ["{{v}}"], run: 'printf %s "$item"'}"""
+    path = write_workflow(tmp_path, front)
     found = run(cli, path, "--var", f"v={value}", directory=tmp_path)
     assert results(found) == {"one": value, "two-1": value}
     assert not list(tmp_path.rglob("pwned"))
@@ -127,15 +123,11 @@ def test_a_task_is_renewed_while_its_command_runs(cli: Cli, tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_variables_and_agents_are_checked_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:
-    path = str(
-        write_workflow(
-            tmp_path,
-            """
+    front = """
 variables: {must: null}
 agents: [{type: one}, {type: two}]
-tasks: [{id: a, title: A, require: [two], run: 'true'}]""",
-        )
-    )
+tasks: [{id: a, title: A, require: [two], run: 'true'}]"""
+    path = write_workflow(tmp_path, front)
     for words in [
         (),
         ("--var", "must"),
@@ -145,21 +137,19 @@ tasks: [{id: a, title: A, require: [two], run: 'true'}]""",
         ("--var", "must=1", "--report", f"{tmp_path}/none/report.md"),
         ("--var", "must=1", "--var", f"repo={tmp_path}/none"),
     ]:
-        assert cli.refused("run", path, *words) == (2, "invalid_value"), words
+        assert cli.refused("run", str(path), *words) == (2, "invalid_value"), words
     assert tree(cli.root) is None
 
 
 def test_a_failing_task_fails_the_run_and_what_waits_for_it_is_not_run(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(
-        tmp_path,
-        """
+    front = """
 agents: 2
 tasks:
   - {id: good, title: Good, run: 'echo fine'}
   - {id: bad, title: Bad, run: 'echo some; echo "it broke" >&2; exit 7'}
   - {id: after, title: After, blockedBy: [bad], run: 'touch after'}
-  - {id: later, title: Later, blockedBy: [after], run: 'touch later'}""",
-    )
+  - {id: later, title: Later, blockedBy: [after], run: 'touch later'}"""
+    path = write_workflow(tmp_path, front)
     found = run(cli, path, status=1, directory=tmp_path)
     assert found["status"] == "failed"
     assert statuses(found) == {"good": "completed", "bad": "failed", "after": "pending", "later": "pending"}
@@ -186,10 +176,8 @@ def test_workers_that_may_not_work_end_the_run(cli: Cli, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_a_synthesis_that_fails_is_told(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(
-        tmp_path, "tasks: [{id: a, title: A, run: 'echo hi'}]\nsynthesize: {run: 'echo no >&2; exit 1'}"
-    )
-    found = run(cli, path, status=1)
+    front = "tasks: [{id: a, title: A, run: 'echo hi'}]\nsynthesize: {run: 'echo no >&2; exit 1'}"
+    found = run(cli, write_workflow(tmp_path, front), status=1)
     assert statuses(found) == {"a": "completed"} and found["status"] == "failed"
     assert "The synthesis failed: exit status 1: no" in found["text"] and "hi" in found["text"]
 

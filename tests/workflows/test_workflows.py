@@ -43,9 +43,7 @@ def test_the_shipped_workflows_are_listed_and_valid(cli: Cli) -> None:
 
 
 def test_everything_wrong_is_named_at_once_with_its_line(cli: Cli, tmp_path: Path) -> None:
-    path = write_workflow(
-        tmp_path,
-        """name: bad
+    front = """name: bad
 description: Bad.
 colour: red
 variables: {PATH: x, ok: 1}
@@ -59,9 +57,8 @@ tasks:
   - {id: d, title: D, blockedBy: [c], run: "true"}
   - {id: e, title: 5, run: "true"}
   - {id: f, title: F}
-  - {id: f, title: F, id: g, run: "true"}""",
-        "bad",
-    )
+  - {id: f, title: F, id: g, run: "true"}"""
+    path = write_workflow(tmp_path, front, "bad")
     answer = cli("check-workflow", str(path), "--json")
     assert answer.status == 2 and answer.error["code"] == "invalid_value"
     said = answer.error["message"]
@@ -95,15 +92,14 @@ def test_a_wrong_workflow_is_refused(cli: Cli, tmp_path: Path) -> None:
         ("tasks: [{id: a, title: A, run: x, each: [z]}, {id: a-1, title: B, run: x}]", "is what `each` makes of 'a'"),
         ("agents: [{role: team-leader}]\ntasks: [{id: a, title: A, run: x}]", "a worker can't lead"),
         ("tasks: !!python/object/apply:os.system [exit]", "is not valid YAML"),
-        ("- a list", "must be a dictionary"),
     ]:
-        path = write_workflow(tmp_path, front if front.startswith("-") else f"name: w\ndescription: W.\n{front}")
-        if front.startswith("-"):
-            path.write_text(f"---\n{front}\n---\n")
+        path = write_workflow(tmp_path, front)
         answer = cli("check-workflow", str(path), "--json")
         assert (answer.status, answer.error["code"]) == (2, "invalid_value"), front
         assert what.lower() in answer.error["message"].lower(), front
     assert cli.refused("run", str(path)) == (2, "invalid_value")
+    path.write_text("---\n- a list\n---\n")
+    assert "must be a dictionary" in cli("check-workflow", str(path)).stderr.lower()
 
 
 def test_a_configuration_of_massgen_is_told_our_words(cli: Cli, tmp_path: Path) -> None:
@@ -160,9 +156,8 @@ def test_code_review_with_a_base_that_is_no_revision(cli: Cli, tmp_path: Path) -
 @pytest.mark.slow
 def test_parallel_refactor_makes_a_patch_and_changes_no_file(cli: Cli, tmp_path: Path) -> None:
     files = {name: text.replace("\n", " \t\n") for name, text in ODD.items()}
-    repository = make_repository(
-        tmp_path / "repo", {**files, "clean.txt": "x\n", "binary": b"a \n\0", "crlf": "a \nb\r\n"}
-    )
+    more = {"clean.txt": "x\n", "binary": b"a \n\0", "crlf": "a \nb\r\n"}
+    repository = make_repository(tmp_path / "repo", {**files, **more})
     before = tree(repository)
     found = review(cli, "parallel-refactor", repository)
     assert tree(repository) == before
