@@ -107,7 +107,10 @@ PID = 4711
 
 
 def test_nobody_waits_for_a_client_whose_hooks_were_taken_out_until_they_are_back(tmp_path: Path) -> None:
-    bells = {client: heard_bell(tmp_path, client) for client in ("claude", "codex")}
+    bells = {client: Doorbell(str(tmp_path / f"{client}.bell")) for client in ("claude", "codex")}
+    for client, bell in bells.items():
+        (tmp_path / f"{client}.json").write_text(json.dumps({"client": client}))
+        assert bell.listen(PID)
     doorbells.dismiss(str(tmp_path), "claude")
     assert bells["claude"].wait(100) == doorbells.LEAVE and bells["codex"].wait(0) == b""
     for bell in bells.values():
@@ -117,11 +120,3 @@ def test_nobody_waits_for_a_client_whose_hooks_were_taken_out_until_they_are_bac
     doorbells.dismiss(str(tmp_path), "claude")
     doorbells.readmit(str(tmp_path), "claude")
     assert not bells["claude"].is_dismissed(PID) and bells["claude"].client_pid() == PID
-
-
-def heard_bell(place: Path, client: str) -> Doorbell:
-    """The bell of a client, while somebody waits at it."""
-    (place / f"{client}.json").write_text(json.dumps({"client": client}))
-    bell = Doorbell(str(place / f"{client}.bell"))
-    assert bell.listen(PID)
-    return bell

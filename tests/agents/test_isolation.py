@@ -116,8 +116,7 @@ def test_git_changes_only_what_belongs_to_the_agent(session: Session, tmp_path: 
 
 
 def test_the_hook_refuses_changes_outside_the_worktree(cli: Cli, repository: Path) -> None:
-    words = ["run-agent", "sleep 600", "--worktree", "--agent-id", "ann", "--cwd", str(repository), "--detach"]
-    assert cli(*words, agent="lea").status == 0
+    assert start(cli, repository, "ann", "sleep 600", "--detach").status == 0
     tree = cli.root / "worktrees" / ALPHA / "ann"
 
     def hook(agent: str, tool: str, **given: str) -> str:

@@ -212,10 +212,8 @@ def test_git_runs_no_command_that_an_agent_wrote_into_its_files(cli: Cli, main: 
     """The configuration of a nested repository is not obeyed, even if the worktree's `.git` leads there."""
     ran = tmp_path / "ran"
     filtering = f"git config filter.x.clean 'touch {ran}; cat'; git config core.fsmonitor 'touch {ran}'"
-    filtering += "; echo '* filter=x' >.gitattributes"
-    tree = made_by(
-        cli, "ann", main, f"git init -q in; cd in; echo 1 >a; git add a; git commit -qm a; {filtering}; rm a"
-    )
+    nested = "git init -q in; cd in; echo 1 >a; git add a; git commit -qm a"
+    tree = made_by(cli, "ann", main, f"{nested}; {filtering}; echo '* filter=x' >.gitattributes; rm a")
     (tree / "in/a").write_text("changed")
     ran.unlink(missing_ok=True)
     assert "2 uncommitted files in in" in cli("worktree", "list").stdout

@@ -107,14 +107,12 @@ def test_another_reviewer_is_asked_in_place_of_the_former_one(shop: Shop) -> Non
     assert "next: teams review-task task-1 --accept" in asked
     assert "next: teams review-task task-1 --accept" in shop.cli("ack", agent="ann").stdout
     news = shop.cli.ok("wait", "--timeout", "0", agent="mia")
-    assert [(each["message"], each["next"]) for each in news["messages"]] == [
-        ("task-1 (t) no longer waits for your review: lea chose ann", None)
-    ]
+    (told,) = news["messages"]
+    assert (told["message"], told["next"]) == ("task-1 (t) no longer waits for your review: lea chose ann", None)
     assert shop.cli.ok("read-messages", agent="bob")[-1]["message"] == "lea edited task-1 (t): review_by: ann"
 
 
 def test_an_edit_during_the_review_is_for_its_owner_and_its_reviewer(shop: Shop) -> None:
-    """When a task in review is edited, owner and reviewer are told, and the owner how to hand in a change."""
     shop.begin("bob", "--review-by", "mia", file="first")
     shop.ok("bob", "update-task", "1", "--status", "completed", "--result", "a long result " * 60)
     then = " --next --wait 540"

@@ -99,7 +99,6 @@ def test_a_failure_is_told_as_one(cli: Cli) -> None:
 
 @pytest.mark.slow
 def test_run_agent_waits_for_all_and_sums_up(cli: Cli) -> None:
-    """`run-agent` waits for all agents below its agent, and sums up what each of them did."""
     cli.more["C"] = "$T announce deepest >$D/said; sleep 0.3; echo from C"
     cli.more["B"] = 'test $TEAMS_RESUME || $T spawn "$C" --agent-id c >&2; echo from B'
     script = 'test $TEAMS_RESUME || { $T announce first >&2; $T spawn "$B" --agent-id b >&2; }; echo from A'

@@ -23,6 +23,7 @@ from tests.support.waits import until
 pytestmark = pytest.mark.slow
 
 NAME = "agentA"
+Seat = Callable[..., SeatedClient]
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def cli(tmp_path: Path) -> Cli:
 
 
 @pytest.fixture
-def seat(cli: Cli) -> Iterator[Callable[..., SeatedClient]]:
+def seat(cli: Cli) -> Iterator[Seat]:
     """A function that starts a client in a terminal; the clients are ended after the test."""
     made: list[SeatedClient] = []
 
@@ -62,7 +63,7 @@ def bell(cli: Cli) -> Callable[..., closing[Doorbell]]:
     return listen
 
 
-def test_a_client_joins_at_its_start_and_says_what_it_does(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
+def test_a_client_joins_at_its_start_and_says_what_it_does(cli: Cli, seat: Seat) -> None:
     client = seat()
     assert "You are agentA in team alpha" in client.hook("SessionStart", source="startup")
     expected = {"client": "claude", "sessionId": "s-1", "pid": client.process.pid, "way": "bell"}
@@ -85,7 +86,7 @@ def test_a_client_joins_at_its_start_and_says_what_it_does(cli: Cli, seat: Calla
         assert row(cli)["terminal"].get("waitsFor") == waits_for
 
 
-def test_a_client_that_falls_silent_at_work_is_unknown(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
+def test_a_client_that_falls_silent_at_work_is_unknown(cli: Cli, seat: Seat) -> None:
     """A client whose stop was refused is still at work."""
     client = seat()
     client.hook("SessionStart")
@@ -97,7 +98,7 @@ def test_a_client_that_falls_silent_at_work_is_unknown(cli: Cli, seat: Callable[
     until(lambda: row(cli)["state"] == "unknown")
 
 
-def test_the_client_of_the_leader_has_a_seat_too(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
+def test_the_client_of_the_leader_has_a_seat_too(cli: Cli, seat: Seat) -> None:
     cli.ok("send-message", "lea", "which colour?", agent="bob")
     client = seat("lea")
     assert "which colour?" in client.hook("UserPromptSubmit")
@@ -105,7 +106,7 @@ def test_the_client_of_the_leader_has_a_seat_too(cli: Cli, seat: Callable[..., S
     assert row(cli, "lea")["terminal"]["state"] == "idle"
 
 
-def test_a_resumed_session_has_its_name_again(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
+def test_a_resumed_session_has_its_name_again(cli: Cli, seat: Seat) -> None:
     """A session that is resumed has its name again; one session in two terminals at once is two agents."""
     first = seat(session="s-1")
     first.hook("SessionStart")
@@ -124,9 +125,7 @@ def test_a_resumed_session_has_its_name_again(cli: Cli, seat: Callable[..., Seat
     assert row(cli)["terminal"]["pid"] == again.process.pid and row(cli)["state"] == "idle"
 
 
-def test_interjecting_rings_what_waits_beside_the_client(
-    cli: Cli, seat: Callable[..., SeatedClient], bell: Any
-) -> None:
+def test_interjecting_rings_what_waits_beside_the_client(cli: Cli, seat: Seat, bell: Any) -> None:
     """Interjecting is refused while the client asks for a permission, or if only our wrapper waits."""
     client = seat(client="opencode")
     client.hook("SessionStart")
@@ -178,7 +177,7 @@ def state_of_message(cli: Cli, key: str) -> str:
 
 
 def test_an_agent_that_does_not_read_is_woken_again_and_then_its_sender_is_told(
-    cli: Cli, seat: Callable[..., SeatedClient], bell: Any
+    cli: Cli, seat: Seat, bell: Any
 ) -> None:
     cli.ok("set", "wakeAgainAfter", "0.3", agent="lea")
     seat().hook("SessionStart")
@@ -190,7 +189,7 @@ def test_an_agent_that_does_not_read_is_woken_again_and_then_its_sender_is_told(
         assert state_of_message(cli, "msg-1") == "woken" and row(cli)["queueDepth"] == 1
 
 
-def test_the_leader_hears_of_a_permission_that_is_waited_for(cli: Cli, seat: Callable[..., SeatedClient]) -> None:
+def test_the_leader_hears_of_a_permission_that_is_waited_for(cli: Cli, seat: Seat) -> None:
     cli.ok("set", "tellPermissionAfter", "0.5", agent="lea")
     client = seat()
     client.hook("SessionStart")
@@ -200,7 +199,6 @@ def test_the_leader_hears_of_a_permission_that_is_waited_for(cli: Cli, seat: Cal
 
 
 def test_a_directory_belongs_to_a_team(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Clients and commands below a directory of a team belong to that team without being told so."""
     other, below = tmp_path / "other", tmp_path / "work/below"
     other.mkdir()
     below.mkdir(parents=True)
@@ -245,7 +243,7 @@ def test_a_token_stands_in_files_of_its_owner_alone(tmp_path: Path) -> None:
     cli("close-team", "--force", agent="lea", TEAMS_TOKEN=token)
 
 
-def test_mail_rings_the_bell_of_an_idle_client_once(cli: Cli, seat: Callable[..., SeatedClient], bell: Any) -> None:
+def test_mail_rings_the_bell_of_an_idle_client_once(cli: Cli, seat: Seat, bell: Any) -> None:
     client = seat()
     client.hook("SessionStart")
     with bell() as heard:
@@ -271,9 +269,8 @@ def test_the_daemon_of_codex_is_no_client_of_the_terminal_that_started_it(tmp_pa
     words = [sys.executable, "-c", "import time; time.sleep(60)"]
     with subprocess.Popen(words) as client, subprocess.Popen([*words, "app-server"]) as daemon:
         try:
-            until(
-                lambda: all(b"sleep(60)" in Path(f"/proc/{each.pid}/cmdline").read_bytes() for each in (client, daemon))
-            )
+            for each in (client, daemon):
+                until(lambda pid=each.pid: b"sleep(60)" in Path(f"/proc/{pid}/cmdline").read_bytes())
             below = bindings.parent_of(str(tmp_path), client.pid, {})
             assert below is not None and (below.team, below.agent) == (ALPHA, NAME)
             assert bindings.parent_of(str(tmp_path), daemon.pid, {}) is None

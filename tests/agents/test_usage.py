@@ -107,9 +107,8 @@ def test_a_budget_is_warned_of_and_holds_until_it_is_raised(cli: Cli) -> None:
     assert told(cli) == ["the budget of the team: 90 of 100 tokens are used; at the limit no turn begins"]
     cli.ok("send-message", "ann", "more", agent="lea")
     until(lambda: usage(cli)["total"]["total"] == 135)
-    assert told(cli)[1:] == [
-        "the budget of the team: 135 of 100 tokens are used; no new turn begins; raise it: teams set budget TOKENS"
-    ]
+    step = "no new turn begins; raise it: teams set budget TOKENS"
+    assert told(cli)[1:] == [f"the budget of the team: 135 of 100 tokens are used; {step}"]
     until(lambda: session(cli, "ann").ended)
     cli.ok("send-message", "ann", "still more", agent="lea")
     refused = run(cli, "true", agent="cyd")
@@ -123,16 +122,14 @@ def test_a_budget_is_warned_of_and_holds_until_it_is_raised(cli: Cli) -> None:
 
 def told(cli: Cli) -> list[str]:
     """What the person was told of budgets; the leader must have been told the same."""
-    of_both = [
-        [m["message"] for m in cli.ok("read-messages", "--all", agent=who) if "budget" in m["message"]]
-        for who in ("human", "lea")
-    ]
-    assert of_both[0] == of_both[1]
-    return of_both[0]
+    mail = [cli.ok("read-messages", "--all", agent=who) for who in ("human", "lea")]
+    person, leader = ([m["message"] for m in each if "budget" in m["message"]] for each in mail)
+    assert person == leader
+    return person
 
 
-@pytest.mark.parametrize("paths", ["in", [1], {"in": 1}])
-def test_a_count_that_is_no_list_of_paths_is_refused_with_its_field(cli: Cli, paths: Any) -> None:
-    harness(cli, {**_ONE, "output": paths})
-    done = run(cli, "true")
-    assert done.status == 15 and "harness.own: usage.output is not a list of paths" in done.stderr
+def test_a_count_that_is_no_list_of_paths_is_refused_with_its_field(cli: Cli) -> None:
+    for paths in ("in", [1], {"in": 1}):
+        harness(cli, {**_ONE, "output": paths})
+        done = run(cli, "true")
+        assert done.status == 15 and "harness.own: usage.output is not a list of paths" in done.stderr, paths

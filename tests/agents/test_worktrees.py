@@ -6,8 +6,6 @@ import os
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.support.agents import NEEDS_PROC, agent_row, place, run_agent
 from tests.support.cli import ALPHA, Cli
 from tests.support.shop import git
@@ -15,15 +13,11 @@ from tests.support.shop import git
 pytestmark = NEEDS_PROC
 
 
-@pytest.fixture
-def checkout(cli: Cli) -> Path:
-    git(place(cli), "init", "-q")
-    git(place(cli), "commit", "-q", "--allow-empty", "-m", "first")
-    return place(cli)
-
-
-def test_a_worktree_of_ones_own(cli: Cli, checkout: Path) -> None:
+def test_a_worktree_of_ones_own(cli: Cli) -> None:
     """A worktree has its own branch, is shown to others, and outlives its agent."""
+    checkout = place(cli)
+    git(checkout, "init", "-q")
+    git(checkout, "commit", "-q", "--allow-empty", "-m", "first")
     done = run_agent(cli, "pwd; git rev-parse --abbrev-ref HEAD; echo work >file", "--worktree")
     path = f"{cli.root}/worktrees/{ALPHA}/agentA"
     assert done["output"] == f"{path}\nteams/{ALPHA}/agentA\n"
