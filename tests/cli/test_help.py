@@ -88,12 +88,6 @@ def cli(tmp_path_factory: pytest.TempPathFactory) -> Cli:
     return cli
 
 
-def offered(cli: Cli, *words: str) -> list[str]:
-    """What completion offers for the last of the words."""
-    environ = cli.environ("", "alpha")
-    return [value for value, _ in completing.offers(list(words[:-1]), words[-1], environ)]
-
-
 OFFERED = [
     (("cl",), ["claim-task", "close-team"]),
     (("claim-task", ""), ["task-1", "task-2"]),
@@ -111,8 +105,9 @@ OFFERED = [
 
 def test_what_completion_offers(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for words, expected in OFFERED:
-        assert sorted(offered(cli, *words)) == sorted(expected), words
+    for (*words, begun), expected in OFFERED:
+        offered = completing.offers(words, begun, cli.environ("", "alpha"))
+        assert sorted(value for value, _ in offered) == sorted(expected), words
 
 
 def test_each_shell_is_answered_in_its_words(cli: Cli) -> None:

@@ -18,7 +18,7 @@ from teams_cli.errors import NotAllowed
 from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
 from tests.support.agents import NEEDS_PROC, place, team_of_agents
-from tests.support.cli import ALPHA, Answer, Cli, add_tasks, make_team, program
+from tests.support.cli import ALPHA, Cli, add_tasks, make_team, program
 from tests.support.mcp_client import Line
 from tests.support.serving import serving
 from tests.support.waits import until
@@ -37,10 +37,6 @@ def cli(tmp_path: Path) -> Cli:
     made.agent = "bob"
     made.more[HELD] = "edit"
     return made
-
-
-def is_held(answer: Answer) -> bool:
-    return answer.status == 13 and WHY in answer.stderr
 
 
 def value_of(parameter: Parameter) -> Any:
@@ -68,11 +64,8 @@ def test_every_command_and_every_option_is_open_by_its_declaration_or_refused(cl
 
 REFUSED = [
     ("create-task", "x", "--check", "touch pwned"),
-    ("create-task", "--from", "-"),
     ("update-task", "1", "--evidence", "/etc/hostname"),
     ("get-evidence", "1", "x", "--out", "new"),
-    ("on", "any", "--run", "touch pwned"),
-    ("join-team", "--role", "task-manager", "--as", "mgr"),
     ("join-team", "--as", "second"),
     ("send-message", "lea", "I am ann", "--as", "ann"),
     ("worktree", "remove", "ann", "--force"),
@@ -81,10 +74,7 @@ REFUSED = [
     ("spawn", "echo out", "--harness", "shell"),
     ("spawn", "x", "--harness", "mine", "--permissions", "all"),
     ("spawn", "x", "--harness", "free"),
-    ("spawn", "x", "--harness", "mine", "--answer", "touch /tmp/x"),
-    ("join-team", "--answer", "touch /tmp/x"),
     ("set", "permissions", "all"),
-    ("run", "council"),
     ("announce", "I am the person", "--as", "human"),
 ]
 
@@ -92,7 +82,7 @@ REFUSED = [
 def test_each_way_out_of_a_level_is_refused(cli: Cli) -> None:
     for words in REFUSED:
         answer = cli(*words)
-        assert is_held(answer), answer
+        assert answer.status == 13 and WHY in answer.stderr, answer
         assert "teams ask-others --human QUESTION" in answer.stderr
     cli.more[HELD] = "ask"
     assert "write a file with --out" in cli("get-evidence", "1", "x", "--out", "new").stderr

@@ -152,13 +152,11 @@ class Many:
                 del self.back_at[name]
                 self.start(name)
             states = [process.poll() for process in self.running.values()]
-            assert not any(state not in (None, 0) for state in states), self._said()
+            said = "".join(path.read_text()[-2000:] for path in self.place.glob("*.log"))
+            assert not any(state not in (None, 0) for state in states), said
             if not self.back_at and all(state == 0 for state in states):
                 return
             time.sleep(0.5)
-
-    def _said(self) -> str:
-        return "".join(path.read_text()[-2000:] for path in self.place.glob("*.log"))
 
     def _kill(self) -> None:
         """Kill the lander, or an agent together with the command that it runs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +18,7 @@ from teams_cli.store import opening
 from teams_cli.store.files.engine import FileStore
 from teams_cli.teams.permission import Caller
 from tests.conftest import new_address, server
-from tests.support.cli import ALPHA, Cli, add_tasks, complete, make_team
+from tests.support.cli import ALPHA, Cli, add_tasks, complete, make_team, tree
 from tests.support.postgres import schema_of
 from tests.support.waits import until
 
@@ -51,13 +50,8 @@ def worked(root: Path) -> Cli:
 
 def content(root: Path) -> dict[str, bytes]:
     """The team's files by relative path, with their bytes."""
-    found = {}
-    for directory, _, names in os.walk(root):
-        for name in names:
-            path = str(Path(directory, name).relative_to(root))
-            if not any(part in path for part in NOT_OF_THE_TEAM):
-                found[path] = Path(root, path).read_bytes()
-    return found
+    files = {path: data for path, data in tree(root).items() if isinstance(data, bytes)}
+    return {path: data for path, data in files.items() if not any(part in path for part in NOT_OF_THE_TEAM)}
 
 
 def test_a_large_team_is_copied_in_parts(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Checked:
 
 
 @pytest.fixture(scope="module")
-def checked(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Checked:
+def prepared(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Checked:
     """The team, a checkout on a branch, and a task of bob's with a check and a review."""
     tree = tmp_path_factory.mktemp("tree")
     for words in ("init -q -b main", COMMIT, "switch -q -c work", COMMIT):
@@ -51,6 +51,13 @@ def checked(office: Office, tmp_path_factory: pytest.TempPathFactory) -> Checked
     made = Checked(office, tree)
     office.lead("create-task", "free")
     return made
+
+
+@pytest.fixture
+def checked(prepared: Checked, monkeypatch: pytest.MonkeyPatch) -> Checked:
+    """The same, and commands are run in the checkout."""
+    monkeypatch.chdir(prepared.tree)
+    return prepared
 
 
 COMMIT = "commit -q -m new --allow-empty"
@@ -93,9 +100,8 @@ def test_no_login_approves_its_own_work(checked: Checked) -> None:
         assert "ERROR" in checked.office.psql("bob", sql).stderr, what
 
 
-def test_members_with_logins_complete_review_and_land_a_task(checked: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_with_logins_complete_review_and_land_a_task(checked: Checked) -> None:
     """The leader's machine merges it."""
-    monkeypatch.chdir(checked.tree)
     bob, mia, key = checked.office.cli("bob"), checked.office.cli("mia"), checked.key
     evidence = str(checked.office.owner.root / "evidence.txt")
     Path(evidence).write_text("seen")
@@ -136,11 +142,8 @@ def test_nothing_lands_from_a_worktree_that_only_a_login_names(
     office.lead("land", key)
 
 
-def test_a_landing_that_a_login_forged_is_not_pushed(
-    checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_landing_that_a_login_forged_is_not_pushed(checked: Checked, tmp_path: Path) -> None:
     far = tmp_path / "far"
-    monkeypatch.chdir(checked.tree)
     key = checked.claimed("to be pushed")
     git(checked.tree, *COMMIT.split())
     landing = checked.office.cli("bob").ok("land", key, "--onto", "main", "--no-wait")
@@ -156,11 +159,8 @@ def test_a_landing_that_a_login_forged_is_not_pushed(
     assert git(far, "branch") == ""
 
 
-def test_a_landing_that_a_login_forged_lands_no_unreviewed_commit(
-    checked: Checked, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_landing_that_a_login_forged_lands_no_unreviewed_commit(checked: Checked) -> None:
     office = checked.office
-    monkeypatch.chdir(checked.tree)
     key = checked.claimed("to be reviewed", "--review-by", "mia")
     git(checked.tree, *COMMIT.split())
     office.cli("bob").ok("update-task", key, "--status", "completed")
@@ -184,13 +184,10 @@ HANDED_IN = """UPDATE teams.records SET label = 'in_review', body =
 
 
 @pytest.mark.parametrize("what", ["work", "--output={}", ""])
-def test_what_a_login_hands_in_for_a_review_is_a_commit_or_nothing(
-    checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_what_a_login_hands_in_for_a_review_is_a_commit_or_nothing(checked: Checked, tmp_path: Path, what: str) -> None:
     """A branch or an option of git does not land."""
     office, precious = checked.office, tmp_path / "precious"
     precious.write_text("mine")
-    monkeypatch.chdir(checked.tree)
     other = checked.claimed("to land")
     added(checked.tree, f"seen-{len(what)}")
     template = office.cli("bob").ok("land", other, "--onto", "main", "--no-wait")["id"]
@@ -230,7 +227,6 @@ def test_this_machine_asks_about_no_pull_requests_but_those_that_it_opened(
     checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office, asked = checked.office, tmp_path / "asked"
-    monkeypatch.chdir(checked.tree)
     office.tokens["max"] = office.owner.ok("join-team", "--role", "task-manager", agent="max")["token"]
     office.addresses |= office.lead("set-up-roles")["addresses"]
     key = checked.claimed("by a request")

@@ -80,7 +80,10 @@ def test_a_server_killed_in_a_storm(own: Postgres, tmp_path: Path, monkeypatch: 
     add_tasks(cli, *(f"t{n}" for n in range(TASKS)))
     running = [start(cli, name, PATIENCE[n % 2]) for n, name in enumerate(names)]
     for kill in range(1, KILLS + 1):
-        wait_until_completed(cli, kill * TASKS // (KILLS + 2))
+        store = opening.open_store(str(cli.root), own.address(), patience=30)
+        while sum(task.status == "completed" for task in tasks.all_of(store, ALPHA, [])) < kill * TASKS // (KILLS + 2):
+            time.sleep(0.05)
+        store.close()
         own.kill()
         time.sleep(0.3)  # clients find nobody there
         own.start()
@@ -94,13 +97,6 @@ def test_a_server_killed_in_a_storm(own: Postgres, tmp_path: Path, monkeypatch: 
 def start(cli: Cli, name: str, patience: float) -> subprocess.Popen[str]:
     words = [sys.executable, "-c", WORKER, name, str(patience)]
     return subprocess.Popen(words, env=cli.environ(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-
-
-def wait_until_completed(cli: Cli, count: int) -> None:
-    store = opening.open_store(str(cli.root), cli.environ()["TEAMS_STORE"], patience=30)
-    while sum(task.status == "completed" for task in tasks.all_of(store, ALPHA, [])) < count:
-        time.sleep(0.05)
-    store.close()
 
 
 def check(cli: Cli, said: list[list[str]]) -> None:

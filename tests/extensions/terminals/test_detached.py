@@ -94,22 +94,13 @@ def test_a_client_that_nobody_watches_is_woken(cli: Cli) -> None:
 def test_the_client_ends_with_its_terminal(cli: Cli) -> None:
     door = opened(cli)
     terminal = attached(cli)
-    (pid,) = (
-        pid
-        for pid in terminal_processes(cli)
-        if b'"socket"' in Path(f"/proc/{pid}/cmdline").read_bytes() and is_first(pid)
-    )
-    os.kill(pid, signal.SIGKILL)
+    terminals = [pid for pid in terminal_processes(cli) if b'"socket"' in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    (first,) = (pid for pid in terminals if bindings.stat_of(pid)[1] not in terminals)
+    os.kill(first, signal.SIGKILL)
     assert terminal.end() in (0, 128 + signal.SIGKILL) and "of ann is gone" in terminal.text
     until(lambda: not terminal_processes(cli))
     assert opened(cli) == door
     attached(cli)
-
-
-def is_first(pid: int) -> bool:
-    """Whether the parent of the process is no detached terminal."""
-    parent = bindings.stat_of(pid)[1]
-    return b'"socket"' not in Path(f"/proc/{parent}/cmdline").read_bytes()
 
 
 def look(cli: Cli) -> str:

@@ -14,6 +14,7 @@ import pytest
 from teams_cli.agents import ending
 from teams_cli.agents.seats import bindings, doorbells
 from teams_cli.agents.sessions import Session
+from tests.support.agents import agent_row
 from tests.support.cli import ALPHA, COMMAND, Cli
 from tests.support.terminal import OPEN, Terminal, end_all, team_with_client
 from tests.support.waits import until
@@ -34,19 +35,6 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
 
 
 TMUX = shutil.which("tmux") or ""
-
-
-def wrapped(cli: Cli) -> Terminal:
-    """The client in the wrapper, at its prompt."""
-    terminal = Terminal(cli, "open", "claude", "--wrap", "--agent-id", "ann", "--", "-x")
-    terminal.until("-x of ann kept")
-    bell = bindings.terminal_file(str(cli.root), ALPHA, "ann", "bell")
-    until(lambda: doorbells.has_listener(bell))
-    return terminal
-
-
-def ring(cli: Cli) -> None:
-    assert doorbells.ring(bindings.terminal_file(str(cli.root), ALPHA, "ann", "bell"))
 
 
 def tmux(cli: Cli, *words: str) -> str:
@@ -76,20 +64,23 @@ def test_a_detached_client_has_a_window_of_its_team(cli: Cli) -> None:
 
 def test_the_wrapper_types_its_line_once_for_an_idle_client(cli: Cli) -> None:
     """Not while the client draws, nor into a line that a person has begun."""
-    terminal = wrapped(cli)
+    terminal = Terminal(cli, "open", "claude", "--wrap", "--agent-id", "ann", "--", "-x")
+    terminal.until("-x of ann kept")
+    bell = bindings.terminal_file(str(cli.root), ALPHA, "ann", "bell")
+    until(lambda: doorbells.has_listener(bell))
     terminal.type("draw\r")
     terminal.until("said: draw")
-    ring(cli)
+    assert doorbells.ring(bell)
     terminal.until("said: [teams] You have messages")
     assert terminal.text.index("drawn") < terminal.text.index("[teams]")
-    ring(cli)
+    assert doorbells.ring(bell)
     terminal.read(4)
     assert terminal.text.count("said: [teams]") == 1, "the client did not work since"
     terminal.type("work\rrest\r")
     terminal.until("said: rest")
     terminal.type("half a line")
     terminal.until("half a line")
-    ring(cli)
+    assert doorbells.ring(bell)
     terminal.read(4)
     assert terminal.text.count("[teams]") == 2, "what was typed, and what was said of it"
     terminal.type("\r")
@@ -130,14 +121,6 @@ def test_ctrl_z_stops_the_wrapper_too_and_both_go_on(cli: Cli) -> None:
     assert terminal.end() == 3
 
 
-def taken_over(cli: Cli) -> Terminal:
-    """A person's terminal in place of an agent that took one turn."""
-    assert cli("run-agent", "begin", "--agent-id", "ann", "--harness", "claude", agent="lea").status == 0
-    terminal = Terminal(cli, "open", "claude", "--resume", "ann")
-    terminal.until("of ann kept")
-    return terminal
-
-
 def session(cli: Cli) -> Session:
     found = ending.current(cli.store(), ALPHA, "ann")
     assert found
@@ -146,7 +129,9 @@ def session(cli: Cli) -> Session:
 
 def test_an_agent_is_taken_over_and_given_back(cli: Cli) -> None:
     """It takes no turn meanwhile, and afterwards answers what came."""
-    terminal = taken_over(cli)
+    assert cli("run-agent", "begin", "--agent-id", "ann", "--harness", "claude", agent="lea").status == 0
+    terminal = Terminal(cli, "open", "claude", "--resume", "ann")
+    terminal.until("of ann kept")
     assert f"--resume {session(cli).session_id}" in terminal.text
     cli.ok("send-message", "ann", "one more thing", agent="lea")
     assert (session(cli).state, session(cli).taken_by, session(cli).turns) == ("paused", "human", 1)
@@ -156,11 +141,10 @@ def test_an_agent_is_taken_over_and_given_back(cli: Cli) -> None:
     assert twice.end() == 11 and "was taken over by human" in twice.text
     terminal.type("join\r")
     terminal.until("joined")
-    row = next(row for row in cli.ok("list-agents", agent="lea")["agents"] if row["name"] == "ann")
+    row = agent_row(cli, "ann")
     assert row["state"] == "idle" and row["terminal"]["sessionId"] == "theirs"
     terminal.type("bye\r")
     assert terminal.end() == 7
     until(lambda: session(cli).state == "done" and session(cli).turns == 2)
     assert session(cli).taken_by is None and session(cli).session_id == "theirs"
-    row = next(row for row in cli.ok("list-agents", agent="lea")["agents"] if row["name"] == "ann")
-    assert row["state"] == "idle"
+    assert agent_row(cli, "ann")["state"] == "idle"
