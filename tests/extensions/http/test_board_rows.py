@@ -10,7 +10,7 @@ from teams_cli.messages.messages import MESSAGE, Message
 from teams_cli.store.documents import encode
 from teams_cli.tasks.tasks import Task
 from teams_cli.teams import teams
-from tests.support.cli import ALPHA, Cli, add_tasks
+from tests.support.cli import ALPHA, Cli, add_tasks, complete
 from tests.support.serving import Server, serving
 
 
@@ -58,19 +58,16 @@ def test_a_failed_task_says_why_and_what_it_holds_up(cli: Cli, server: Server) -
     cli.ok("update-task", "2", "--status", "cancelled", agent="human")
     add_tasks(cli, "Done since", "Done since")
     for number in ("4", "5"):
-        cli.ok("claim-task", number, agent="bob")
-        cli.ok("update-task", number, "--status", "completed", agent="bob")
+        complete(cli, "bob", number)
     shown = list(server.get("/api/board/rows?finished=1")["rows"]["tasks"])
     assert shown == ["task-1", "task-2", "task-3", "task-5"]
 
 
 def test_a_task_shows_its_check_review_and_work(cli: Cli, server: Server) -> None:
     """The row of a task has its check without the output, its review, and the spans of work on it."""
-    cli.ok(
-        "create-task", "One", "--check", "echo much", "--check-in", str(cli.root), "--review-by", "human", agent="lea"
-    )
-    cli.ok("claim-task", "1", agent="bob")
-    cli.ok("update-task", "1", "--status", "completed", agent="bob")
+    words = ("--check", "echo much", "--check-in", str(cli.root), "--review-by", "human")
+    cli.ok("create-task", "One", *words, agent="lea")
+    complete(cli, "bob", "1")
     rows = server.get("/api/board/rows")["rows"]
     task = rows["tasks"]["task-1"]
     assert (task["status"], task["checked"]["status"], "output" in task["checked"]) == ("in_review", 0, False)
@@ -86,9 +83,8 @@ def test_a_task_shows_its_check_review_and_work(cli: Cli, server: Server) -> Non
 def test_messages_are_paged_and_long_ones_cut(cli: Cli, server: Server) -> None:
     store = cli.store()
     for number in range(1, 251):
-        cli.store().append(
-            ALPHA, MESSAGE, ["bob"], _letter(store, f"{number} " + "x" * (5000 if number == 7 else 1)), None
-        )
+        text = f"{number} " + "x" * (5000 if number == 7 else 1)
+        store.append(ALPHA, MESSAGE, ["bob"], _letter(store, text), None)
     assert [m["number"] for m in server.get("/api/board/rows")["messages"]] == list(range(51, 251))
     before = server.get("/api/board/messages?before=51&limit=50")
     assert [m["number"] for m in before] == list(range(1, 51))

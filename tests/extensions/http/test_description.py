@@ -80,9 +80,8 @@ def test_a_client_made_from_it_works(server: Server, tmp_path: Path) -> None:
     (tmp_path / "openapi.json").write_bytes(server.ask("GET", "/openapi.json").body)
     (tmp_path / "quick.yml").write_text("post_hooks: []\n")
     words = [generator, "generate", "--path", "openapi.json", "--config", "quick.yml", "--meta", "none"]
-    made = subprocess.run(
-        [*words, "--output-path", "client", "--fail-on-warning"], cwd=tmp_path, capture_output=True, timeout=300
-    )
+    words += ["--output-path", "client", "--fail-on-warning"]
+    made = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=300)
     assert made.returncode == 0, made.stdout.decode() + made.stderr.decode()
     (tmp_path / "use.py").write_text(SCRIPT)
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}

@@ -92,9 +92,8 @@ def test_requests_that_were_made_up(cli: Cli, server: Server, tmp_path: Path) ->
     words = [command, "run", f"{server.url}/openapi.json", "-H", f"Authorization: Bearer {server.token}"]
     words += ["--checks", checks, "--phases", "coverage,fuzzing", "--max-examples", "5", "--generation-deterministic"]
     words += [word for path in ("events", "run-agent", "spawn") for word in ("--exclude-path", f"/api/{path}")]
+    words += ["--no-color"]
     environ = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.extensions.http.fuzz_hooks", "PYTHONPATH": os.getcwd()}
-    done = subprocess.run(
-        [*words, "--no-color"], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=900
-    )
+    done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert server.get("/api/board?team=alpha") and server.end() == 0 and "bug" not in server.said

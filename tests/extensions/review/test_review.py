@@ -168,7 +168,6 @@ def test_a_planted_defect_is_named_and_what_only_looks_like_one_left_alone(tmp_p
 
 
 def test_uses_of_a_removed_function_are_reported(tmp_path: Path) -> None:
-    """Removing a function is reported at each of its uses in files that did not change."""
     repository = make_repository(tmp_path / "repo", BEFORE)
     stock = BEFORE["shop/stock.py"].replace("def count", "def total")
     stock += "\n\ndef work_out(text):\n    exec(text, {})\n"

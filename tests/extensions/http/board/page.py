@@ -104,10 +104,9 @@ class Page:
 
     def one(self, css: str, containing: str = "") -> WebElement:
         """The first visible element that matches, once there is one."""
-        found: WebElement = self.until(
+        return self.until(
             lambda: next((e for e in self.all(css, containing) if e.is_displayed()), None), f"{css} {containing}"
         )
-        return found
 
     def gone(self, css: str, containing: str = "") -> None:
         self.until(lambda: not self.all(css, containing), f"no {css} {containing}")
