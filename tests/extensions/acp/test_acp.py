@@ -12,6 +12,7 @@ import pytest
 
 from teams_cli.clients import own_entries
 from teams_cli.environment import HELD
+from teams_cli.extensions.acp.requests import is_allowed
 from tests.support.agents import NEEDS_PROC, ended, lines, place, team_of_agents
 from tests.support.cli import Cli
 from tests.support.waits import until
@@ -81,9 +82,8 @@ def test_at_edit_an_agent_edits_its_files_and_is_told_what_was_refused(cli: Cli)
     assert "/etc/hosts" in prompts(cli)[1] and "level edit" in prompts(cli)[1]
 
 
-@pytest.mark.parametrize(
-    "tool",
-    [
+def test_tools_that_level_edit_does_not_allow(tmp_path: Path) -> None:
+    for tool in (
         {"kind": "execute", "rawInput": {"command": "teams brief; touch x"}},
         {"kind": "execute", "title": "teams brief"},
         {"kind": "execute", "title": "mcp__team__brief"},
@@ -91,13 +91,9 @@ def test_at_edit_an_agent_edits_its_files_and_is_told_what_was_refused(cli: Cli)
         {"kind": "edit", "locations": [{"path": "file"}, {"path": "../file"}]},
         {"kind": "edit"},
         {"kind": "fetch", "locations": [{"path": "file"}]},
-    ],
-)
-def test_tools_that_level_edit_does_not_allow(tool: dict[str, Any], tmp_path: Path) -> None:
-    from teams_cli.extensions.acp.requests import is_allowed
-
-    assert not is_allowed(tool, "edit", str(tmp_path)) and not is_allowed(tool, "ask", str(tmp_path))
-    assert is_allowed(tool, "all", str(tmp_path))
+    ):
+        allowed = [is_allowed(tool, level, str(tmp_path)) for level in ("ask", "edit", "all")]
+        assert allowed == [False, False, True], tool
 
 
 def test_at_ask_the_person_is_asked_and_an_interjection_withdraws_the_question(cli: Cli) -> None:

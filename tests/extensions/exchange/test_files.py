@@ -165,10 +165,8 @@ def test_values_of_wrong_types_and_repeated_ids(cli: Cli, place: Path) -> None:
     task.parent.mkdir(parents=True)
     task.write_text("---\nid: TASK-1\ntitle: 2024-01-02\nlabels: 2024-01-03\n---\n")
     issues = place / "issues.jsonl"
-    issues.write_text(
-        '{"id": "a", "title": 7, "priority": [1], "status": ["x"]}\n{"id": "a", "title": "again"}\n'
-        + f'{{"id": "{"x" * 256}"}}\n'
-    )
+    rows = [{"id": "a", "title": 7, "priority": [1], "status": ["x"]}, {"id": "a", "title": "again"}, {"id": "x" * 256}]
+    issues.write_text("\n".join(map(json.dumps, rows)))
     assert [one["title"] for one in cli.ok("import", "backlog", str(place / "there"))["created"]] == ["2024-01-02"]
     done = cli.ok("import", "beads", str(issues))
     assert [one["title"] for one in done["created"]] == ["7"]

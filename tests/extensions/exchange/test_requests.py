@@ -67,10 +67,8 @@ def landing(shop: Shop, state: str, url: bool = True) -> dict[str, Any]:
 
 def comments(shop: Shop, forge: Forge) -> list[str]:
     """The comments on the issue, once the lander has made its own."""
-    for _ in range(400):
-        last = shop.cli.ok("get-landings", agent="lea")[-1]["id"]
-        if shop.cli.store().get(ALPHA, LANDING, last)[0].commented:
-            break
+    last = shop.cli.ok("get-landings", agent="lea")[-1]["id"]
+    until(lambda: shop.cli.ok("get-landings", agent="lea") and shop.cli.store().get(ALPHA, LANDING, last)[0].commented)
     return forge.now()["comments"]
 
 

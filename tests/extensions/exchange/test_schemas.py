@@ -44,11 +44,8 @@ def test_a_schema_tells_good_from_bad(name: str) -> None:
 
 
 def test_workflows_in_the_repository_and_in_the_docs_fit() -> None:
-    texts = [path.read_text() for path in (TOP / "workflows").glob("*.md")] + blocks(
-        text_of("docs/workflow-files.md"), "yaml"
-    )
-    assert texts
-    for text in texts:
+    shipped = [path.read_text() for path in (TOP / "workflows").glob("*.md")]
+    for text in [*shipped, *blocks(text_of("docs/workflow-files.md"), "yaml")]:
         assert fits("workflow", yaml.safe_load(files.front_matter(text) or "")), text
 
 

@@ -55,9 +55,7 @@ def test_spans_fit_the_protocol(tmp_path: Path) -> None:
     answer = cli("export", "--format", "otlp", agent="lea")
     data = json_format.ParseDict(as_messages(json.loads(answer.stdout)), TracesData())
     (resource,) = data.resource_spans
-    assert {one.key: one.value.string_value for one in resource.resource.attributes}[
-        "teams.gen_ai.conventions"
-    ] == "0.1.0"
+    assert attributes(resource.resource)["teams.gen_ai.conventions"] == "0.1.0"
     team, ran, task, turned, landing = resource.scope_spans[0].spans
     assert [one.name for one in (ran, task, turned)] == ["invoke_workflow w", "task-1", "invoke_agent bob"]
     assert landing.parent_span_id == task.span_id and landing.status.code == Status.STATUS_CODE_ERROR

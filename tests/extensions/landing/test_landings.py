@@ -16,7 +16,7 @@ from teams_cli.teams.config import Config
 from teams_cli.teams.permission import Caller
 from teams_cli.views import board
 from tests.support.agents import running
-from tests.support.cli import ALPHA, TIMEOUT, add_tasks, make_team, program
+from tests.support.cli import ALPHA, TIMEOUT, complete, in_progress, make_team, program
 from tests.support.serving import serving
 from tests.support.shop import CHECK, Shop, git, no_lander, shop
 from tests.support.waits import until
@@ -437,11 +437,9 @@ def test_a_change_is_answered_though_nothing_can_be_read_after_it(tmp_path: Path
     cli.ok("set", "landing", "completed", agent="lea")
     if "review" in words:
         cli.ok("create-task", "t", "--review-by", "mia", agent="lea")
-        cli.ok("claim-task", "1", agent="bob")
-        cli.ok("update-task", "1", "--status", "completed", agent="bob")
+        complete(cli, "bob", "1")
     else:
-        add_tasks(cli, "t")
-        cli.ok("claim-task", "1", agent="bob")
+        in_progress(cli, "bob", "t")
     agent = "mia" if "review" in words else "bob"
     command = [sys.executable, "-c", NOTHING_READ, *words.split(), "--json"]
     done = subprocess.run(command, env=cli.environ(agent), capture_output=True, timeout=TIMEOUT)

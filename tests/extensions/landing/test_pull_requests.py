@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -54,10 +53,7 @@ class Forge:
     def merge(self, shop: Shop) -> None:
         """Have the pull request merged, and wait until the program notices."""
         self.state.write_text("MERGED\n")
-        for _ in range(300):
-            if shop.cli.ok("get-landings", agent="lea")[-1]["state"] == "landed":
-                return
-        raise AssertionError(shop.cli.ok("get-landings", agent="lea"))
+        until(lambda: shop.cli.ok("get-landings", agent="lea")[-1]["state"] == "landed")
 
 
 @pytest.fixture
@@ -69,12 +65,8 @@ def forge(shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Forge:
 
 def outcome(shop: Shop) -> tuple[str, str | None]:
     """Return the state and the address of the last landing, once it was tried."""
-
-    def newest() -> Any:
-        landing = shop.cli.ok("get-landings", agent="lea")[-1]
-        return None if landing["state"] == "queued" else landing
-
-    landing = until(newest)
+    until(lambda: shop.cli.ok("get-landings", agent="lea")[-1]["state"] != "queued")
+    landing = shop.cli.ok("get-landings", agent="lea")[-1]
     return landing["state"], landing.get("url")
 
 
