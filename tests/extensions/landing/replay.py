@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from teams_cli.tasks import landings
+from tests.extensions.landing.storm import red_tips
 from tests.support.cli import ALPHA, make_team
 from tests.support.shop import git, teams_in
 
@@ -182,13 +183,7 @@ class Scene:
 
     def red(self) -> int:
         """The number of tips of the branch that fail the check."""
-        found = 0
-        for commit in git(self.main, "rev-list", "--first-parent", "main").split() if self.check else ():
-            git(self.main, "worktree", "add", "-q", "--detach", "-f", str(self.main.parent / "trial"), commit)
-            done = subprocess.run(["sh", "-c", self.check], cwd=self.main.parent / "trial", capture_output=True)
-            found += done.returncode != 0
-            git(self.main, "worktree", "remove", "--force", str(self.main.parent / "trial"))
-        return found
+        return red_tips(self.main, "main", self.check) if self.check else 0
 
 
 def _write(tree: Path, steps: Steps) -> None:

@@ -188,13 +188,13 @@ def out_of_turn(every: list[Landing], history: list[dict[str, Any]]) -> list[str
     return found
 
 
-def red_tips(main: Path) -> int:
+def red_tips(main: Path, branch: str = "trunk", check: str = CHECK) -> int:
     """The number of tips that the branch ever had and that fail the check."""
     found = 0
-    for commit in git(main, "log", "-g", "--format=%H", "trunk").split():
+    for commit in git(main, "log", "-g", "--format=%H", branch).split():
         git(main, "checkout", "-q", "--detach", commit)
-        found += subprocess.run(["sh", "-c", CHECK], cwd=main, capture_output=True, timeout=TIMEOUT).returncode != 0
-    git(main, "checkout", "-q", "trunk")
+        found += subprocess.run(["sh", "-c", check], cwd=main, capture_output=True, timeout=TIMEOUT).returncode != 0
+    git(main, "checkout", "-q", branch)
     return found
 
 
