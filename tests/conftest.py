@@ -20,6 +20,7 @@ from tests.support import forks, postgres, rotation
 from tests.support.cli import ALPHA, Cli, make_team
 from tests.support.lacking import skip_without
 from tests.support.postgres import Postgres
+from tests.support.shop import shop as shop
 
 if TYPE_CHECKING:
     from teams_cli.store.contract import Store

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import ALPHA
-from tests.support.shop import CHECK, Shop, git, shop
+from tests.support.shop import CHECK, Shop, git
 from tests.support.waits import until
-
-__all__ = ["shop"]
 
 END = ("update-task", "1", "--status", "completed")
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.shop import Shop, git, shop
+from tests.support.shop import Shop, git
 
 pytestmark = pytest.mark.slow
-
-__all__ = ["shop"]
 
 
 def test_what_was_reviewed_lands_and_no_more(shop: Shop) -> None:

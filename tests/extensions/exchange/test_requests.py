@@ -13,10 +13,8 @@ from teams_cli import extensions
 from teams_cli.tasks.landings import LANDING
 from tests.extensions.exchange.forge import Forge
 from tests.support.cli import ALPHA
-from tests.support.shop import Shop, git, shop
+from tests.support.shop import Shop, git
 from tests.support.waits import until
-
-__all__ = ["shop"]
 
 pytestmark = [
     pytest.mark.slow,

@@ -18,10 +18,8 @@ from teams_cli.views import board
 from tests.support.agents import running
 from tests.support.cli import ALPHA, TIMEOUT, complete, in_progress, make_team, program
 from tests.support.serving import serving
-from tests.support.shop import CHECK, Shop, git, no_lander, shop
+from tests.support.shop import CHECK, Shop, git, no_lander
 from tests.support.waits import until
-
-__all__ = ["shop"]
 
 BOTH = (("1", "bob"), ("2", "mia"))
 

@@ -13,11 +13,9 @@ from teams_cli.store.retrying import update
 from teams_cli.tasks import landings
 from teams_cli.tasks.landings import LANDING, Landing
 from tests.support.cli import ALPHA
-from tests.support.shop import CHECK, Shop, git, no_lander, shop
+from tests.support.shop import CHECK, Shop, git, no_lander
 
 pytestmark = pytest.mark.slow
-
-__all__ = ["shop"]
 
 
 def note(shop: Shop, key: str, **fields: Any) -> Landing:

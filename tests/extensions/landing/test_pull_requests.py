@@ -15,10 +15,8 @@ import pytest
 from teams_cli.extensions.landing import trust
 from tests.support.agents import running
 from tests.support.cli import ALPHA, TIMEOUT, program
-from tests.support.shop import Shop, git, no_lander, shop
+from tests.support.shop import Shop, git, no_lander
 from tests.support.waits import until, until_asleep
-
-__all__ = ["shop"]
 
 pytestmark = pytest.mark.slow
 

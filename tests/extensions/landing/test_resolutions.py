@@ -8,9 +8,7 @@ import subprocess
 
 import pytest
 
-from tests.support.shop import Shop, git, shop
-
-__all__ = ["shop"]
+from tests.support.shop import Shop, git
 
 LINES = "".join(f"line {number}\n" for number in range(20))
 BOTH = LINES.replace("line 9\n", "line of both\n").replace("line 1\n", "line one\n")

@@ -9,6 +9,7 @@ import pytest
 
 from teams_cli.extensions.postgres.engine import PostgresStore
 from tests.conftest import new_address
+from tests.extensions.postgres.test_logins import office as office
 
 
 @pytest.fixture

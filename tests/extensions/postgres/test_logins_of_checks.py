@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from teams_cli.extensions.landing import pull_requests
-from tests.extensions.postgres.test_logins import INSERT, Office, change, office
+from tests.extensions.postgres.test_logins import INSERT, Office, change
 from tests.support.cli import TIMEOUT, program
 from tests.support.shop import git
 from tests.support.waits import until
-
-__all__ = ["office"]
 
 pytestmark = pytest.mark.slow
 

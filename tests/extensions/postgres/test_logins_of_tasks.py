@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.extensions.postgres.test_logins import AT, INSERT, SESSION, Office, change, office
-
-__all__ = ["office"]
+from tests.extensions.postgres.test_logins import AT, INSERT, SESSION, Office, change
 
 pytestmark = pytest.mark.slow
 
