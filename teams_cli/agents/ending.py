@@ -34,9 +34,8 @@ def current(store: Store, team: str, agent: str) -> Session | None:
     return _settled(store, team, session) if session else None
 
 
-def started(store: Store, team: str, agent: str) -> Session:
-    """Return the session of an agent that `teams` started. If the process that runs the session is gone, the session is
-    first ended as lost.
+def get_current(store: Store, team: str, agent: str) -> Session:
+    """Return the agent's session as `current` does, but raise an error if there is none.
 
     Raises:
         AgentNotFound: `teams` started no agent of that name.

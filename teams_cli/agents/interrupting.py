@@ -154,24 +154,27 @@ def stop(store: Store, team_name: str, caller: Caller | None, agent: str) -> Ses
         Conflict: The agent did not end in time.
     """
     name = require(store, team_name, caller, "stop-agent", agent).caller.name
-    ending.started(store, team_name, agent)
+    ending.get_current(store, team_name, agent)
     before, after = _ask_to_stop(store, team_name, agent, name)
     if before is not after:
         history.note(store, team_name, name, "agent stopped", agent=agent)
     if after.ended:  # there is nothing to wait for
         return after
 
-    def is_stopped() -> bool:
+    def finish_stop() -> bool:
+        """Do what is still needed to stop the agent. Return whether it is stopped now."""
         session = sessions.find(store, team_name, agent)
         if session is not None and not session.ended and (pid := ending.frozen_keeper(session)):
             processes.kill(pid)  # a suspended process never learns that its agent is to end
-        session = ending.current(store, team_name, agent)
+        session = ending.current(store, team_name, agent)  # read again, because a killed keeper leaves it lost
         if session is None:
             return True
-        # If it just ended by itself, it is marked as stopped now.
-        return session.ended and _ask_to_stop(store, team_name, agent, name)[1].outcome == "stopped"
+        if not session.ended:
+            return False
+        _, session = _ask_to_stop(store, team_name, agent, name)  # marks it as stopped if it just ended by itself
+        return session.outcome == "stopped"
 
-    if not pace.sleep_until(store, team_name, is_stopped, _PATIENCE):
+    if not pace.sleep_until(store, team_name, finish_stop, _PATIENCE):
         raise errors.Conflict(
             f"{agent} did not end within {_PATIENCE:g} seconds", "Try again, or look: teams list-agents"
         )
@@ -201,7 +204,7 @@ def pause(store: Store, team_name: str, caller: Caller | None, agent: str) -> Se
         WrongState: The agent was stopped.
     """
     name = require(store, team_name, caller, "pause-agent", agent).caller.name
-    ending.started(store, team_name, agent)  # refuses other agents
+    ending.get_current(store, team_name, agent)  # refuses other agents
 
     def paused(session: Session) -> Session:
         sitting.refuse_stopped(session)
@@ -226,7 +229,7 @@ def take_over(
         AgentNotFound: `teams` started no agent of that name.
         WrongState: Nobody can take the agent's place; the message says why.
     """
-    session = sitting.session_to_continue(store, team, ending.started(store, team, agent), client)
+    session = sitting.session_to_continue(store, team, ending.get_current(store, team, agent), client)
     was_paused = session.state == "paused"
     try:
         pause(store, team, caller, agent)
@@ -255,7 +258,7 @@ def resume(store: Store, team_name: str, caller: Caller | None, agent: str) -> S
         WrongState: The agent was stopped, or taken over into a terminal.
     """
     standing = require(store, team_name, caller, "resume-agent", agent)
-    ending.started(store, team_name, agent)  # refuses other agents
+    ending.get_current(store, team_name, agent)  # refuses other agents
 
     def resumed(session: Session) -> Session:
         sitting.refuse_stopped(session)
@@ -292,7 +295,7 @@ def restart(
         InvalidValue: The uid is not valid.
     """
     standing = require(store, team, caller, "restart-agent", agent)
-    level = ending.started(store, team, agent).permissions or permissions.LEVELS[-1]
+    level = ending.get_current(store, team, agent).permissions or permissions.LEVELS[-1]
     permissions.refuse_more(environ, level, f"restart an agent that may do more ({level})")
     by = standing.caller.name
     body = _text_of_restart(store, team, by, agent, fresh)

@@ -221,8 +221,8 @@ def tree_of(work: Work) -> str:
 
 
 def all_of(store: Store, team: str = "") -> list[Kept]:
-    """Return the kept work in the repositories of this machine, oldest first. If *team* is not empty, only the work of
-    that team is returned.
+    """Return the work that was kept when worktrees were removed, from all repositories of this machine, oldest first.
+    If *team* is not empty, only the work of that team is returned.
     """
     works_kept: list[Kept] = []
     for name in disk.names_in(f"{store.root}/kept"):
@@ -233,7 +233,7 @@ def all_of(store: Store, team: str = "") -> list[Kept]:
 
 
 def _kept_in(repository: str, pattern: str) -> Iterator[Kept]:
-    """Yield the kept work in the repository whose references match *pattern*."""
+    """Yield the work kept in the repository under references that match *pattern*."""
     fields = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:body)%01"
     printed = git.run(repository, "for-each-ref", fields, pattern, variables={"GIT_DIR": repository}).stdout
     for entry in printed.split("\x01\n"):

@@ -81,29 +81,35 @@ def load(store: Store, team: str, agent: str) -> Output | None:
 
 
 def is_answered(store: Store, team: str, session: Session) -> bool:
-    """Whether the caller of the session needs no message about the end of this generation. This is so only if mail
-    resumed the agent, and if one of these is true:
+    """Whether the caller of the session needs no message now that a generation of the session has ended. This is so
+    only if the generation was completed and mail had begun it, and if one of these is true:
 
     * The agent wrote to the caller.
     * The agent wrote to another sender of the mail, which came neither from the caller nor from the human.
-    * The agent has no output, and no mail from the caller asked for an answer.
+    * The agent has no output. The caller sent none of the mail, or the caller's newest message only informs.
     """
     if not _was_resumed_by_mail(session):
         return False
+    has_output = bool((find(store, team, session.agent) or "").strip())
+    if not has_output and not _caller_expects_answer(store, team, session):
+        return True
     senders = _senders(session)
-    if not (find(store, team, session.agent) or "").strip():
-        expects_answer = session.caller in senders
-        if expects_answer:
-            start = max(0, store.last(team, MESSAGE) - _RECENT)
-            mail = store.read(team, MESSAGE, session.agent, start, [])
-            from_caller = [message for message in mail if message.from_ == session.caller]
-            expects_answer = not from_caller or not from_caller[-1].only_informs
-        if not expects_answer:
-            return True
-    recipients = {session.caller}
-    if not senders & {session.caller, HUMAN}:
-        recipients |= senders
-    return any(_has_written_to(store, team, session, name) for name in recipients)
+    addressees = {session.caller}  # it is enough that the agent wrote to one of them
+    if session.caller not in senders and HUMAN not in senders:
+        addressees |= senders
+    return any(_has_written_to(store, team, session, name) for name in addressees)
+
+
+def _caller_expects_answer(store: Store, team: str, session: Session) -> bool:
+    """Whether the caller sent mail that began a turn of this generation, and did not only inform the agent with the
+    newest message. A message that is too old to be found counts as one that expects an answer.
+    """
+    if session.caller not in _senders(session):
+        return False
+    start = max(0, store.last(team, MESSAGE) - _RECENT)
+    mail = store.read(team, MESSAGE, session.agent, start, [])
+    from_caller = [message for message in mail if message.from_ == session.caller]
+    return not (from_caller and from_caller[-1].only_informs)
 
 
 def is_waited_for(session: Session) -> bool:

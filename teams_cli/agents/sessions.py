@@ -113,7 +113,7 @@ class Session(Record):
 
     @property
     def restart_notice(self) -> Owed | None:
-        """The notice that restarts the agent and has not been sent yet; None if no restart was asked for."""
+        """The notice that restarts the agent, until it is sent. None if no restart was asked for, or it was sent."""
         return next((notice for notice in self.owed or () if notice.about == BEGIN_AGAIN), None)
 
     def paid(self, told: Owed, number: int) -> Session:

@@ -129,18 +129,25 @@ def all_of(store: Store, team: str) -> list[Worktree]:
         if not session.worktree or not session.branch:
             continue
         path, branch, checkout = session.worktree, session.branch, session.checkout or ""
-        exists = os.path.isdir(path)
-        if not exists and os.path.isdir(checkout) and merging.tip_of(checkout, branch):
-            place = merging.checked_out(checkout, branch)
-            exists = not place or os.path.realpath(place) == os.path.realpath(path)
-        if exists:
+        if os.path.isdir(path) or _can_be_made_again(path, branch, checkout):
             worktrees.append(Worktree(session.agent, path, branch, checkout=checkout))
+    # The other worktrees in the team's folder belong to agents whose record is missing or damaged.
     known_paths = {os.path.realpath(tree.path) for tree in worktrees}
     for name in disk.names_in(f"{store.root}/worktrees/{team}"):
         path, branch = trees.place_of(store.root, team, name)
         if is_name(name) and os.path.lexists(f"{path}/.git") and os.path.realpath(path) not in known_paths:
             worktrees.append(Worktree(name, path, branch, has_record=False))
     return sorted(worktrees, key=lambda tree: tree.agent)
+
+
+def _can_be_made_again(path: str, branch: str, checkout: str) -> bool:
+    """Whether git can make the deleted worktree at *path* again, because its *branch* remains in the repository of the
+    *checkout* and is not checked out at another place.
+    """
+    if not (os.path.isdir(checkout) and merging.tip_of(checkout, branch)):
+        return False
+    place = merging.checked_out(checkout, branch)
+    return not place or os.path.realpath(place) == os.path.realpath(path)  # git may still list the deleted worktree
 
 
 def unknown_in(store: Store, team: str) -> list[str]:

@@ -64,7 +64,7 @@ class Settings:
 
     def without_ours(self, path: str, data: bytes, before: bytes | None = None) -> bytes | None:
         """Return the file without our entries; None if nothing is left. *before* is the file as it was before our
-        installation; None if this is unknown. Entries that it has stay.
+        installation; None if this is unknown. Rules, lists and objects that were in the file *before* stay in it.
         """
         text, document = self._read(path, data)
         _, earlier = self._read(path, before) if before else ("", {})

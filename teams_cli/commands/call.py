@@ -387,9 +387,10 @@ class Call:
             return ""
 
     def reminder(self, once_shown: OnceShown) -> str:
-        """Return a line about news that the caller was not shown yet; "" if there is none. If the line does not show
-        all unread mail in full, the next command of the answer, if it has one, becomes the command that reads mail.
+        """Return lines about news that the caller was not shown yet; "" if there is none. If they do not show all
+        unread mail in full, the next command of the answer, if it has one, becomes the command that reads mail.
         """
+        # `given_team` is empty if the command acted in no team. Then nothing says in which team to look for news.
         if self.caller is None or self.caller.is_human or not self.given_team:
             return ""
         from teams_cli.views import mail
@@ -399,10 +400,11 @@ class Call:
             verify(team, self.caller)
             if not team.member(self.agent):
                 return ""
-            text, has_mail = mail.reminder(self.store, team, self.caller.name, once_shown, self._last_message)
+            last = self._last_message
+            text, has_unshown_mail = mail.reminder(self.store, team, self.caller.name, once_shown, last)
         except errors.TeamsError:  # the answer itself was given
             return ""
-        if self.next_step and has_mail:
+        if self.next_step and has_unshown_mail:
             from teams_cli.views import steps
 
             self.next_step = steps.READ
@@ -475,9 +477,11 @@ class SignsOfLife:
         return self.note_seen() if team == self._call.given_team else _NEVER
 
     def note_work(self, agent: presence.Agent, checkout: str, is_due: bool = False) -> None:
-        """Record that the caller works in the *checkout*. If this is a worktree, it is also compared with the work of
-        other agents. This takes long, so it is done only if it *is_due*, or if the record of the *agent* changed, for
-        example after a commit.
+        """Record that the caller works in the *checkout*. *agent* is the caller's record as it is stored.
+
+        If the checkout is a worktree, its work is also compared with the work of other agents. Because the comparison
+        takes long, it is made only if a sign of life is due (*is_due*) or the record changed, for example after a
+        commit.
         """
         worktree, commit, main_checkout = "", "", checkout
         if environment.is_worktree(checkout):

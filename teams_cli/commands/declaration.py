@@ -368,11 +368,10 @@ class Command:
             call.signs.note_seen(reading=not self.changes)
         return document
 
-    def _read_ids(self, values: dict[str, Any]) -> Parameter | None:
-        """Check the bounds of the *values*, and split words with several ids. Return the parameter that takes one id,
-        if it has a value.
+    def _check_and_split(self, values: dict[str, Any]) -> None:
+        """Check that each value is within the bounds of its parameter, such as `--limit`. In a parameter that takes
+        many ids, split words that have several ids.
         """
-        id_parameter: Parameter | None = None
         for parameter in self.own:
             name, value = parameter.name, values[parameter.name]
             if value is not None:
@@ -383,15 +382,23 @@ class Command:
                         f"{parameter.shown} is blank", f"Give an id, or leave {parameter.shown} out."
                     )
                 values[name] = tuple(each_name(value))
-            elif parameter.is_id and value and not parameter.listed and (parameter.positional or name == "task"):
-                id_parameter = parameter
-        return id_parameter
+
+    def _single_id(self, values: dict[str, Any]) -> Parameter | None:
+        """Return the parameter that takes one id, and for which the command runs with each of several ids. None if this
+        parameter has no value, or if the command has no such parameter.
+        """
+        for parameter in reversed(self.own):
+            takes_one_id = parameter.is_id and not parameter.many and not parameter.listed
+            if takes_one_id and values[parameter.name] and (parameter.positional or parameter.name == "task"):
+                return parameter
+        return None
 
     def _run_each(self, call: Call, values: dict[str, Any]) -> Any:
         """Run the command and return its document. If the parameter that takes one id got several, run the command for
         each, and return a list of the documents.
         """
-        id_parameter = self._read_ids(values)
+        self._check_and_split(values)
+        id_parameter = self._single_id(values)
         ids = each_name([values[id_parameter.name]]) if id_parameter else []
         if id_parameter is None or len(ids) < 2 or not all(map(is_like_id, ids)):
             return self.run(call, **values)

@@ -262,7 +262,9 @@ def _waiting_lines(document: dict[str, Any]) -> RankedLines:
 
 
 def _first(label: str, ids: list[str], count: int, command: str) -> str | None:
-    """Return a line about things that wait, of which *ids* has the first and the *command* lists all; None if none."""
+    """Return a line with the *ids* of the first things that wait for the reader; None if nothing waits. If *count*, the
+    number of all that wait, is higher, the line names the *command* that lists them.
+    """
     if not ids:
         return None
     more = f" and {count - len(ids)} more: {command}" if count > len(ids) else ""

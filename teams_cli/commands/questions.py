@@ -1,5 +1,5 @@
-"""Commands on questions, and the person's console: questions to the human, one at a time, alone or beside another
-command.
+"""Commands on questions, and the console in which the human answers them. The console shows one question at a time. It
+is a command by itself, or runs beside another command.
 """
 
 from __future__ import annotations

@@ -190,8 +190,8 @@ def _inboxes(store: Store, team: str, fix: bool) -> Iterator[Problem]:
     """Yield a problem for each inbox that was read too far, as messages were deleted by hand; *fix* corrects it."""
     for inbox, _ in store.scan(team, INBOX, []):
         last_number = store.last(team, MESSAGE)
-        if inbox.furthest() > last_number:
-            what = f"{inbox.agent} has read up to msg-{inbox.furthest()}, and the log ends with msg-{last_number}"
+        if inbox.highest_number() > last_number:
+            what = f"{inbox.agent} has read up to msg-{inbox.highest_number()}, and the log ends with msg-{last_number}"
             if fix:
                 hold_to_log(store, team, inbox, last_number)
                 yield "fixed", what, ""

@@ -216,7 +216,9 @@ def _is_arrival(standpoint: Standpoint, raw_event: bytes, environ: "Mapping[str,
 
 
 def _flags(words: list[str]) -> "dict[str, str] | None":
-    """Return the name of the client and the value of each option, or ""; None if the *words* are wrong."""
+    """Return the name of the client under `client`, and the value of each option under the option's name. Options that
+    are not given have the value "". Return None if the *words* are wrong.
+    """
     flags = {"root": "", "store": "", "team": "", "agent": "", "client": "", "wait": "", "ask": "", "hold": ""}
     remaining = iter(words)
     for word in remaining:

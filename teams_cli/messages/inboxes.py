@@ -72,7 +72,7 @@ class Inbox(Record):
     def find_open(self, number: int) -> Open | None:
         return next((entry for entry in self.open if entry.number == number), None)
 
-    def named(self) -> list[int]:
+    def listed_numbers(self) -> list[int]:
         """Return the numbers of the messages that the inbox lists: the open, the handled and the damaged ones."""
         return [
             *(entry.number for entry in self.open),
@@ -80,9 +80,9 @@ class Inbox(Record):
             *(self.damaged or ()),
         ]
 
-    def furthest(self) -> int:
+    def highest_number(self) -> int:
         """Return the highest message number in the inbox: its position, or the number of a message that it lists."""
-        return max([self.up_to, *self.named()])
+        return max([self.up_to, *self.listed_numbers()])
 
     def unread(self, quiet: bool = False) -> list[int]:
         """Return the numbers of the unread messages. Messages that only inform are left out, unless *quiet* is true."""
@@ -321,7 +321,8 @@ def unread_counts(store: Store, team: str, agents: Collection[str]) -> dict[str,
     positions: dict[str, int] = {}
     for agent in agents:
         inbox = inboxes.get(agent) or Inbox(agent=agent)
-        if inbox.damaged or inbox.furthest() > inbox.up_to:  # then the recipients of later messages do not suffice
+        # For such an inbox, the recipients of later messages do not suffice.
+        if inbox.damaged or inbox.highest_number() > inbox.up_to:
             counts[agent] = len(unread(store, team, agent))
         else:
             counts[agent] = len(inbox.unread())
@@ -359,28 +360,30 @@ def hold_to_log(store: Store, team: str, inbox: Inbox, last: int) -> None:
     Raises:
         TeamsError: The higher numbers could not be reserved, or messages were removed from the inbox.
     """
-    believed = inbox.furthest() - last <= _MAX_REMOVED
+    keeps_later = inbox.highest_number() - last <= _MAX_REMOVED
     try:
-        if believed:
-            store.reserve(team, MESSAGE, inbox.furthest())
+        if keeps_later:
+            store.reserve(team, MESSAGE, inbox.highest_number())
     except errors.TeamsError:
-        believed = False
+        keeps_later = False
         raise
     finally:
-        upsert(store, team, INBOX.also_closed, inbox.agent, inbox, lambda stored: _held_to(stored, last, believed))
+        upsert(store, team, INBOX.also_closed, inbox.agent, inbox, lambda stored: _held_to(stored, last, keeps_later))
 
 
-def _held_to(inbox: Inbox, last: int, believed: bool) -> Inbox:
-    """Return the inbox with a position that fits a log whose last message is *last*. Unless its numbers are *believed*,
-    all messages after *last* are removed from it.
+def _held_to(inbox: Inbox, last: int, keeps_later: bool) -> Inbox:
+    """Return the inbox with a position that fits a log whose last message is *last*. Unless *keeps_later* is true, all
+    messages after *last* are removed from it.
     """
-    if inbox.furthest() <= last:  # another process corrected it
+    if inbox.highest_number() <= last:  # another process corrected it
         return inbox
     position = inbox.up_to
     if position > last:
-        listed = inbox.named()
+        listed = inbox.listed_numbers()
+        # If all listed messages come after the log, the entries of earlier ones may have been dropped, so these count
+        # as handled. An inbox that lists nothing never had a message, so every message to it in the log is new.
         position = max((number for number in listed if number <= last), default=last if listed else 0)
-    if believed:
+    if keeps_later:
         return inbox.having(up_to=position)
     return inbox.having(
         up_to=position,

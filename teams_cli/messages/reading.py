@@ -112,13 +112,14 @@ def read(
 def _mend_position(store: Store, team: str, agent: str) -> list[errors.TeamsError]:
     """Correct an inbox that is ahead of its log, such as one restored from a backup. Return the errors to report."""
     inbox, last = load(store, team, agent), store.last(team, MESSAGE)
-    if inbox.furthest() <= last:
+    if inbox.highest_number() <= last:
         return []
     try:
         inboxes.hold_to_log(store, team, inbox, last)
     except errors.NotAllowed as refusal:  # a database login may take numbers only one by one
         return [refusal]
-    problem = f"{agent} has read up to msg-{inbox.furthest()}, but the log ends with msg-{last}: messages were removed"
+    read_to = f"{agent} has read up to msg-{inbox.highest_number()}"
+    problem = f"{read_to}, but the log ends with msg-{last}: messages were removed"
     return [errors.DamagedRecord(problem, "If they are needed, restore them from a backup.")]
 
 

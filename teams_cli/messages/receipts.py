@@ -39,7 +39,9 @@ def expect(store: Store, team: str, sent: Message) -> None:
 
 
 def overdue(store: Store, team: str, sender: str) -> list[dict[str, Any]]:
-    """Return the sender's messages that were not acknowledged in time, as JSON, and who has not handled each."""
+    """Return a row for each message of the sender that was not acknowledged in time: its id, the end of that time, and
+    the recipients that have not handled it. A recipient acknowledges a message by handling it.
+    """
     numbers = [entry.number for entry in presence.load(store, team, sender).awaits or () if is_due(store, entry)]
     rows = []
     for message in store.fetch(team, MESSAGE, numbers, []) if numbers else ():

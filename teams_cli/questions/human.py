@@ -39,7 +39,7 @@ def deferred_to(store: Store, draft: Question) -> list[str]:
 
 
 def in_line(store: Store, team: str) -> list[Question]:
-    """Return the questions that wait for the human, oldest first; those for whose answer nobody waits come last."""
+    """Return the open questions to the human, oldest first. Questions whose askers no longer wait come last."""
     waiting = [question for question in questions.all_of(store, team, []) if question.to == [HUMAN] and question.open]
     return sorted(waiting, key=lambda question: question.is_abandoned)
 

@@ -88,11 +88,11 @@ def variables(workflow: Workflow, chosen: Mapping[str, str], surroundings: Surro
 def refuse_impossible(
     workflow: Workflow, values: dict[str, str], surroundings: Surroundings, say: Callable[[str], None]
 ) -> None:
-    """Raise an error if the commands of the run can't work, because an extension is missing or the workflow's own check
-    fails. If this check passes, *say* is called with its warnings.
+    """Raise an error if workers without a model can't do the run, because an extension is missing or the workflow's own
+    check fails. If this check passes, *say* is called with its warnings.
 
     Raises:
-        ExtensionMissing, InvalidValue: The commands can't work.
+        ExtensionMissing, InvalidValue: The commands of the run can't work.
     """
     if REVIEW in workflow.needs:
         extensions.needed("review a change", f"the workflow {workflow.name}", REVIEW)
@@ -101,6 +101,7 @@ def refuse_impossible(
         finished = shell.run(workflow.check, values[REPO], environment, f"the check of {workflow.name}")
         if finished.status:
             reason = (finished.errors or finished.output or finished.reason).strip()
+            # A workflow checks only what its commands can do, and agents with a model do the tasks without them.
             raise errors.InvalidValue(reason, "Nothing was changed. Use agents with a model: --harness claude")
         for line in finished.errors.splitlines():
             say(line)

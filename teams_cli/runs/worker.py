@@ -158,7 +158,9 @@ class Worker:
             runs.remove_results(self.store.root, self.team, self.name)
 
     def _prepare(self, task: Task) -> str:
-        """Fill the results of the blockers into the task's description, and write them to files in a directory."""
+        """Fill the results of the blockers into the task's description. Also write them to files, and return the
+        directory of these files.
+        """
         blockers = [tasks.get(self.store, self.team, blocker_id) for blocker_id in task.blocked_by]
         if task.description:
             results = {runs.key_of(blocker): blocker.result or "" for blocker in blockers}

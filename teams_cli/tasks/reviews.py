@@ -154,30 +154,34 @@ def asked_again(team: Team, before: Task, task: Task, config: Config | None) -> 
 
 
 def of_edit(team: Team, before: Task, task: Task, config: Config | None, notices: list[Owed], by: str) -> list[Owed]:
-    """Return all notices that *by* edited a task in review. *notices* are those to the task's owner, who also gets
-    advice if the title or description changed. Each reviewer gets a copy. New reviewers are asked for the review, and
-    former ones are notified.
+    """Return the notices to send after *by* edited a task in review. *notices* are those to the task's owner, who also
+    gets advice if the title or description changed. Reviewers from before the edit get copies. New reviewers are asked
+    for the review, and former reviewers are notified.
     """
     requests = asked(team, task, config)
     former_requests = asked(team, before, config)
     reviewers = {request.to for request in requests}
     former_reviewers = {request.to for request in former_requests}
+    staying_reviewers = reviewers & former_reviewers
+    # Edits under one claim may name a reviewer again whom an earlier edit removed. The number of notes, in which each
+    # edit is noted, distinguishes the uids of these edits. The *notices* have uids of their own already.
+    note_count = len(task.notes)
     all_notices = []
     for notice in notices:
         advice = ""
         if (task.title, task.description) != (before.title, before.description):
             advice = f"\nIf your work lacks it, change it, then: teams update-task {task.id} --status completed"
         all_notices.append(notice.having(message=notice.message + advice))
-        for name in sorted(reviewers & former_reviewers - {notice.by, notice.to}):
+        for name in sorted(staying_reviewers - {notice.by, notice.to}):
             body = f"{notice.message}; you review it"
             all_notices.append(notice.having(to=name, message=body, uid=f"{notice.uid}~{name}"))
     for request in requests:
         if request.to not in {*former_reviewers, by}:
-            all_notices.append(request.having(uid=f"{request.uid}-{len(task.notes)}"))
+            all_notices.append(request.having(uid=f"{request.uid}-{note_count}"))
     for request in former_requests:
         if request.to not in {*reviewers, by}:
             body = f"{task.id} ({task.title}) no longer waits for your review: {by} chose {task.review_by}"
-            uid = f"withdrawn-{request.uid}-{len(task.notes)}"
+            uid = f"withdrawn-{request.uid}-{note_count}"
             all_notices.append(_withdrawal(request, body, uid, by))
     return all_notices
 

@@ -138,7 +138,9 @@ def patterns_of_others(store: Store, team: str, agent: str) -> list[tuple[str, s
 
 
 def others_at(store: Store, team: str, task: Task, agent: str) -> list[dict[str, str]]:
-    """Return the other agents that touch the same code as the task, each row once, with the pattern as `region`."""
+    """Return where agents other than *agent* touch the same code as *task*. Each row has an agent, the id of its task
+    in progress, and a `region`: a pattern of this task, or a file that the agent was seen to change.
+    """
     if not task.touches:
         return []
     rows = {

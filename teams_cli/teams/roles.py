@@ -86,7 +86,9 @@ def lineage(role: str, team: Team | None, config: Config | None) -> list[str]:
 
 
 def undefined_role(role: str, team: Team | None, config: Config | None) -> str:
-    """Return the role at which the lineage breaks off, undefined or in a cycle; "" if there is none."""
+    """Return the role at which the lineage of *role* breaks off, because that role is not defined or extends itself,
+    maybe through other roles. Return "" if the lineage ends at a built-in role.
+    """
     ancestry = lineage(role, team, config)
     return ancestry[-2] if ancestry[-1] == LOST else ""
 

@@ -415,6 +415,8 @@ class Lookout:
 
 
 def _with_next(happened: list[Document], messages: list[Document], default_step: Callable[[], str]) -> Document:
-    """Return the news with the first command that a message or a fact names, or else that of *default_step*."""
+    """Return an answer with the facts that *happened*, the *messages*, and the next command. This is the first command
+    that a message or, after these, a fact names. If none names a command, *default_step* returns it.
+    """
     steps_named = [each["next"] for each in [*messages, *happened] if each["next"]]
     return {"happened": happened, "messages": messages, "next": steps_named[0] if steps_named else default_step()}

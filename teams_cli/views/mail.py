@@ -47,13 +47,13 @@ def reminder(store: Store, team: Team, name: str, once_shown: OnceShown, last: i
     """
     agent = presence.load(store, team.name, name)
     last = store.last(team.name, MESSAGE) if last is None else last
-    lines, has_mail = _unread_mail(store, team, agent, once_shown, last)
+    lines, has_unshown_mail = _unread_mail(store, team, agent, once_shown, last)
     overdue: list[str] = []
     if agent.awaits:
         from teams_cli.messages import receipts
 
         overdue = receipts.overdue_notices(store, team.name, name, once_shown)
-    return "\n".join(filter(None, [*lines, "; ".join(overdue)])), has_mail
+    return "\n".join(filter(None, [*lines, "; ".join(overdue)])), has_unshown_mail
 
 
 def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown, last: int) -> str:
@@ -81,7 +81,9 @@ def losses(store: Store, team: str, agent: presence.Agent, once_shown: OnceShown
 def _unread_mail(
     store: Store, team: Team, agent: presence.Agent, once_shown: OnceShown, last: int
 ) -> tuple[list[str], bool]:
-    """Return lines with the unread mail and the notices that the agent was not shown, and whether some are cut."""
+    """Return lines with the unread mail and the notices that the agent was not shown. Also return whether there is
+    unread mail that the lines do not show in full.
+    """
     name, shown_to = agent.agent, agent.told_to or 0
     if last <= shown_to:
         return [], False
@@ -363,8 +365,9 @@ def close_carried_out(store: Store, team: Team, task: Task, agent: str) -> None:
     """
 
     def is_carried_out(message: Message) -> bool:
-        task_ids = _tasks_named(message)
-        if task_ids or message.ack_by or message.type not in ("plain", "broadcast"):
+        if not _may_be_closed(message):
+            return False
+        if task_ids := _tasks_named(message):
             return task_ids == {task.id}
         return message.from_ in (team.leader, HUMAN) and message.timestamp >= (task.claimed_at or "")
 
@@ -386,9 +389,16 @@ def _close_read(store: Store, team: str, agent: str, is_done: Callable[[Message]
         reading.mark_handled(store, team, agent, numbers)
 
 
+def _may_be_closed(message: Message) -> bool:
+    """Return whether a message may be closed without a command of its reader. Notices, replies and messages that must
+    be acknowledged may not.
+    """
+    return message.type in ("plain", "broadcast") and not message.ack_by
+
+
 def _tasks_named(message: Message) -> set[str]:
-    """Return the ids of the tasks that a message names; none for notices and messages that must be acknowledged."""
-    if message.type not in ("plain", "broadcast") or message.ack_by:
+    """Return the ids of the tasks that a message names; none if the message may not be closed for its reader."""
+    if not _may_be_closed(message):
         return set()
     words = (word.strip(".,:;()?!'\"`") for word in message.message.split())
     return {word for word in words if is_id(word, "task")}

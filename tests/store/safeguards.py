@@ -260,7 +260,11 @@ MUTANTS = [
         OWED,
     ),
     Mutant(
-        "forged read numbers believed", "../messages/inboxes", "believed = inbox", "believed = True or inbox", NUMBERS
+        "forged read numbers believed",
+        "../messages/inboxes",
+        "keeps_later = inbox",
+        "keeps_later = True or inbox",
+        NUMBERS,
     ),
     Mutant(
         "mail behind forged read numbers lost", "../messages/inboxes", "having(up_to=position)", "having()", NUMBERS
@@ -268,7 +272,7 @@ MUTANTS = [
     Mutant(
         "numbers that nobody has yet believed",
         "../messages/inboxes",
-        "max([self.up_to, *self.named()])",
+        "max([self.up_to, *self.listed_numbers()])",
         "self.up_to",
         NUMBERS,
     ),

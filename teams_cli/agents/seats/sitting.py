@@ -100,8 +100,9 @@ def _returning_member(store: Store, team: str, arrival: Arrival) -> Caller | Non
 
 
 def _take_seat(store: Store, team: str, name: str, pid: int) -> bool:
-    """Let the client be the agent *name*. If `teams` started this agent, its session is held, so that nobody resumes it
-    meanwhile. Returns False if a keeper runs another client for it now.
+    """Have the client, the process *pid*, take the place of the agent *name*. Return False if it can't, because a
+    keeper runs the agent in another client now. If the agent is an idle one that `teams` started, the client's process
+    holds the agent's session, so that no keeper resumes it before the client ends.
     """
     session = sessions.find(store, team, name)
     if session is None:

@@ -157,12 +157,12 @@ class Boards:
         ]
 
     def _board(self, team: str, finished: int) -> Board:
-        """Return the board of the team with this number of *finished* tasks, from memory or a new one. Of too many, the
-        one that was not used for the longest time is dropped.
+        """Return the board of the team for pages that show this number of *finished* tasks. A board that is
+        not in memory is made, without rows. If too many are in memory then, the least recently used one is dropped.
         """
         with self._lock:
             used = self._boards.pop((team, finished), None) or Board()
-            self._boards[team, finished] = used  # at the end, because the first of them is dropped
+            self._boards[team, finished] = used  # at the end, because the first board is dropped
             if len(self._boards) > _BOARDS:
                 del self._boards[next(iter(self._boards))]
             return used

@@ -223,9 +223,9 @@ class EventStream(StreamingResponse):
         self._feeds = feeds
         self._feed = feed
         self._replacements = feed.replacements
-        self._is_unknown = seen is not None and not 0 <= seen <= feed.position
-        """Whether the position *seen* is outside the history."""
-        self._position = feed.position if seen is None or self._is_unknown else seen
+        self._is_position_unknown = seen is not None and not 0 <= seen <= feed.position
+        """Whether the position *seen* is outside the history. False once the client has learned this."""
+        self._position = feed.position if seen is None or self._is_position_unknown else seen
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send events until the client leaves or takes no data for a while, or the server ends."""
@@ -245,16 +245,17 @@ class EventStream(StreamingResponse):
             self._feeds.open_streams -= 1
 
     async def _events(self) -> AsyncIterator[bytes]:
-        """Yield events as they happen, until the server ends; a comment if none happens for a while; and an event by
-        which the client learns to read all again if the history was replaced.
+        """Yield events as they happen, until the server ends. Yield a comment if none happens for a while.
+
+        Yield the event `reset`, after which the client reads everything again, if the client's position is not in the
+        history: it was unknown from the beginning, or the history was replaced.
         """
         yield _START
         while not self._feeds.is_closing:
             news = self._feed.news  # taken before the look, so that no event is missed
-            if self._is_unknown or self._replacements != self._feed.replacements:
-                self._is_unknown, self._replacements = False, self._feed.replacements
+            if self._is_position_unknown or self._replacements != self._feed.replacements:
+                self._is_position_unknown, self._replacements = False, self._feed.replacements
                 self._position = position = self._feed.position
-                # The client must read everything again, because its last event is not in the history.
                 yield f'id: {position}\nevent: reset\ndata: {{"position": {position}}}\n\n'.encode()
             elif events := await self._feed.after(self._position):
                 yield b"".join(event for _, event in events)
@@ -264,5 +265,5 @@ class EventStream(StreamingResponse):
                     await asyncio.wait_for(news.wait(), refusals.BEAT_SECONDS)
                 except TimeoutError:
                     yield _BEAT
-            else:  # no entry of the history is left
+            else:  # the history no longer has entries after the client's position, so there is nothing to send
                 self._position = self._feed.position

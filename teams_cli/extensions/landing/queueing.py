@@ -254,7 +254,9 @@ def refuse_unreviewed(store: Store, team: str, landing: Landing) -> None:
 
 
 def refuse_all(store: Store, team: str, why: str) -> None:
-    """Refuse the open landings of a closed team, except those that may be moving their branch at this moment."""
+    """Refuse the open landings of a closed team, for the reason *why*. Landings that have their merge commit stay: the
+    target branch may be moving to this commit now.
+    """
 
     def refuse(landing: Landing) -> Landing:
         if landing.over or landing.merge:

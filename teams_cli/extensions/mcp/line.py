@@ -209,7 +209,8 @@ async def connected(
     source: int, sink: int, settle: Callable[[], Awaitable[None]], receipts: Receipts
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
     """Open the streams of messages over the two descriptors: *source* to read from, *sink* to write to. At the end of
-    the input, *settle* waits for the calls that are running.
+    the input, *settle* waits for the calls that are running. *receipts* learns which answers were written, and which
+    requests the client cancelled.
     """
     arrived, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](16)

@@ -182,8 +182,10 @@ class TeamsServer:
         options = server.create_initialization_options(NotificationOptions(tools_changed=True))
         self.subscriptions.start()
         try:
-            settle = partial(self.jobs.settle, _PATIENCE)
-            async with line.connected(source, sink, settle, self.receipts) as (incoming, outgoing):
+            # At the end of the input, running jobs get some time to complete the changes that they have begun. The
+            # receipts record what the agent was shown, once the answer with it is written.
+            settle_jobs = partial(self.jobs.settle, _PATIENCE)
+            async with line.connected(source, sink, settle_jobs, self.receipts) as (incoming, outgoing):
                 await server.run(incoming, outgoing, options)
         finally:
             self.subscriptions.end()

@@ -46,18 +46,18 @@ class Counts:
         self._since = ""
         """The server's time from which changes are counted; "" before the first look."""
         self._moved_at = 0.0
+        """This process's time at which `_since` was last chosen."""
         self._counts: dict[str, tuple[Any, ...] | None] = {}
         """The counts of each team at the last look; None while there were no tables."""
-        self.looks = 0
-        """The number of looks that found a change."""
+        self._looks_with_changes = 0
 
     def look(self) -> int:
-        """Count again. Return in how many calls so far a change was found; a `PollingWatch` waits until this number
+        """Count again. Return how many calls so far have found a change; a `PollingWatch` waits until this number
         grows.
         """
         if self.changed(self._teams):
-            self.looks += 1
-        return self.looks
+            self._looks_with_changes += 1
+        return self._looks_with_changes
 
     def changed(self, teams: Sequence[str]) -> set[str]:
         """Return the teams that changed since the last call. A team that was not among the *teams* of the last call is

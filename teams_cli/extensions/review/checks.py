@@ -129,7 +129,7 @@ class Review:
 
 
 def parse(review: Review) -> str:
-    """Find files that can't be parsed."""
+    """Find files that can't be parsed. Return in words which files were parsed."""
     review.compare(data_files.check_parsing, lambda path: kinds.is_python(path) or data_files.is_data(path))
     review.compare(linters.shell_syntax, review.is_shell)
     review.compare(partial(linters.check_scripts, "syntax"), kinds.is_script)
@@ -141,7 +141,9 @@ def parse(review: Review) -> str:
 
 
 def names(review: Review) -> str:
-    """Find names that are not defined, not used, or were removed and are still used."""
+    """Find names that are not defined, not used, or were removed and are still used. Return in words what was
+    searched.
+    """
     review.lint("names")
     for find in (imports.python_imports, imports.removed_exports, imports.missing_files):
         review.add(find(review.change, review.git))
@@ -149,14 +151,14 @@ def names(review: Review) -> str:
 
 
 def mistakes(review: Review) -> str:
-    """Find likely mistakes in code."""
+    """Find likely mistakes in code. Return in words which files the linters read."""
     review.lint("mistakes")
     review.compare(linters.shell_mistakes, review.is_shell)
     return review.linted()
 
 
 def dangers(review: Review) -> str:
-    """Find code that runs foreign code or trusts foreign data."""
+    """Find code that runs foreign code or trusts foreign data. Return in words which files were searched."""
     review.lint("dangers")
     is_program = (kinds.is_python, kinds.is_script, review.is_shell, kinds.has_commands)
     review.compare(changed_lines.dangerous_lines, lambda path: any(is_kind(path) for is_kind in is_program))
@@ -164,14 +166,14 @@ def dangers(review: Review) -> str:
 
 
 def secrets(review: Review) -> str:
-    """Find passwords, tokens and keys."""
+    """Find passwords, tokens and keys. Return in words what was searched."""
     review.compare(changed_lines.check_secrets, lambda _: True)
     files = text.counted(len(review.change.readable()), "text file")
     return f"{files} searched for {len(changed_lines.KNOWN)} kinds of secrets and for passwords"
 
 
 def leftovers(review: Review) -> str:
-    """Find conflict marks, debugging code and forgotten files."""
+    """Find conflict marks, debugging code and forgotten files. Return in words what was searched for."""
     change = review.change
     review.compare(changed_lines.conflict_marks, lambda _: True)
     review.lint("leftovers")
@@ -207,7 +209,7 @@ def tests(review: Review) -> str:
 
 
 def size(review: Review) -> str:
-    """Measure the change. Find files that are too large for a repository."""
+    """Measure the change, and find files that are too large for a repository. Return the measures in words."""
     limit = review.number("max_kb", 500) * 1024
     files = review.change.files
     for file in files:

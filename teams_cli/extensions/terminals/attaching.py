@@ -52,8 +52,11 @@ class Attached:
     def __init__(self, agent: str, line: Line) -> None:
         self.agent = agent
         self.line = line
+        """The connection to the process that keeps the detached terminal."""
         self.modes = Modes()
+        """The modes that the client set in this terminal. They are reset at the end."""
         self.status: int | None = None
+        """The client's exit status; None until the other end of the line reports that the client ended."""
 
     def run(self) -> int:
         """Show the detached terminal until the client ends or the person detaches. Return the client's exit status; 0

@@ -85,20 +85,23 @@ def _agent(call: Call, agent_id: str | None) -> str | None:
 
 
 def _resume(call: Call, client: str, agent: str, wrap: bool, options: list[str]) -> Service:
-    """Continue an earlier session of a terminal on this machine. If there is none, take over an agent that `teams`
+    """Return the program that continues the agent's session in this terminal. If `teams` did not start the agent, this
+    is the session of its last terminal. Otherwise the session is taken over from the keeper, for as long as the client
     runs.
     """
-    if _attach_words(call, agent):
+    runs_detached = bool(_attach_words(call, agent))
+    if runs_detached:
         raise errors.WrongState(f"{agent} runs in a detached terminal", f"See: teams attach {agent}")
-    if ending.current(call.store, call.team, agent) is None:
-        terminal = sitting.to_reopen(call.store, call.team, agent, client)
-        if terminal is not None:
-            session = sitting.as_session(terminal)
-            request = OpenRequest(client, options, session.directory, session.agent, wrap, session, is_managed=False)
-            opened = opening.prepare(call.store, call.team, request, call.config, call.environ)
-            return Service(_OPENING, "", {"opened": opened})
-    managed = ending.started(call.store, call.team, agent)
-    sitting.session_to_continue(call.store, call.team, managed, client)  # refuses early what can't be taken over
+    was_started_by_teams = ending.current(call.store, call.team, agent) is not None
+    terminal = None if was_started_by_teams else sitting.to_reopen(call.store, call.team, agent, client)
+    if terminal is not None:
+        session = sitting.as_session(terminal)
+        request = OpenRequest(client, options, session.directory, session.agent, wrap, session, is_managed=False)
+        opened = opening.prepare(call.store, call.team, request, call.config, call.environ)
+        return Service(_OPENING, "", {"opened": opened})
+    # This refuses an agent that `teams` did not start, and that never sat in a terminal either.
+    session = ending.get_current(call.store, call.team, agent)
+    sitting.session_to_continue(call.store, call.team, session, client)  # refuses early what can't be taken over
     return Service(_OPENING, "", {"taking": _taken_over(call, client, agent, wrap, options)})
 
 

@@ -134,9 +134,11 @@ def _incomplete_packs(store: FileStore, team: str) -> Iterator[Finding]:
 
 
 def _wrong_marks(store: FileStore, team: str, kind: Kind[Record], fix: bool) -> Iterator[Finding]:
-    """Yield findings for records that lack the mark of their label, and for marks that no longer fit their records.
-    Both come from edits by hand. `claim-task --next` claims a task without its mark after all others, and reads a task
-    with a wrong mark each time in vain.
+    """Yield findings for records whose label has no mark, and for marks that do not fit their records. A mark is an
+    empty file that shows the label of a record, such as the status of a task, in a listing of the index.
+
+    Both faults come from edits by hand. `claim-task --next` claims a task without its mark after all others, and reads
+    a task with a wrong mark each time in vain.
     """
     assert kind.label is not None
     keys_by_label: dict[str, list[str]] = {}
